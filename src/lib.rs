@@ -1,0 +1,1 @@
+//! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.

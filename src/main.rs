@@ -1,0 +1,2 @@
+//! The `idmint` command.
+fn main() {}
