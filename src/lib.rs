@@ -1,1 +1,3 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
+
+pub mod time;

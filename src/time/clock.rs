@@ -1,0 +1,303 @@
+//! The one clock of the program: an estimate of the true time that never goes back.
+//!
+//! The estimate starts at the wall clock, runs on the time since boot, and is drawn towards the wall clock by at most
+//! a tenth of the time that passes. A wall clock set back while the program runs is therefore never seen in an id; one
+//! set far ahead is not followed. Both are reported.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use super::UnixNanos;
+use super::source::Source;
+
+/// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
+const STEP_MIN: Duration = Duration::from_millis(20);
+
+/// The estimate is drawn towards the wall clock by at most one part in this many.
+const SLEW_DIVISOR: u64 = 10;
+
+/// The clock. Reading it is lock-free and costs one read of the time since boot.
+#[derive(Debug)]
+pub struct Clock {
+    source: Source,
+    line: Line,
+    watched: Mutex<Watched>,
+}
+
+/// What one look at the wall clock found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// The wall clock less the estimate, in nanoseconds.
+    pub skew_nanos: i64,
+    /// The wall clock was set since the last look.
+    pub step: Option<WallStep>,
+    /// The wall clock is further ahead than may be followed, so the estimate stays where it is.
+    pub too_far_ahead: bool,
+}
+
+/// A wall clock that was set while the program ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WallStep {
+    /// It was set back by this much.
+    Back(Duration),
+    /// It was set ahead by this much.
+    Ahead(Duration),
+}
+
+#[derive(Debug)]
+struct Watched {
+    boot_nanos: u64,
+    wall_nanos: u64,
+}
+
+impl Clock {
+    /// The operating system's clock, anchored to what the wall clock shows now.
+    pub fn system() -> Clock {
+        Clock::on(Source::System)
+    }
+
+    pub(super) fn on(source: Source) -> Clock {
+        let (boot_nanos, wall_nanos) = read_together(&source);
+        let line = Line::starting(boot_nanos, wall_nanos);
+        Clock { source, line, watched: Mutex::new(Watched { boot_nanos, wall_nanos }) }
+    }
+
+    /// The estimate of the true time. Never less than any value returned before it.
+    #[inline]
+    pub fn now(&self) -> UnixNanos {
+        UnixNanos::new(self.line.at(|| self.source.boot_nanos()))
+    }
+
+    /// Begins anew at the wall clock, whatever was estimated before. Only for a program that has not minted yet.
+    pub fn anchor_to_wall(&self) {
+        let mut watched = self.watched.lock().expect("no holder of this lock panics");
+        let (boot_nanos, wall_nanos) = read_together(&self.source);
+        *watched = Watched { boot_nanos, wall_nanos };
+        self.line.redraw(|| (boot_nanos, wall_nanos, 0));
+    }
+
+    /// Looks at the wall clock: draws the estimate towards it, and tells whether it was set since the last look.
+    ///
+    /// `ahead_max`: how far ahead the wall clock may be and still be followed. Behind, it is followed from any distance,
+    /// since the estimate then only runs slower.
+    pub fn observe(&self, ahead_max: Duration) -> Observation {
+        let mut watched = self.watched.lock().expect("no holder of this lock panics");
+        let (boot_nanos, wall_nanos) = read_together(&self.source);
+        let passed = boot_nanos.saturating_sub(watched.boot_nanos);
+        let step = wall_step(watched.wall_nanos.saturating_add(passed), wall_nanos);
+        *watched = Watched { boot_nanos, wall_nanos };
+
+        let mut skew_nanos = 0;
+        let mut too_far_ahead = false;
+        self.line.redraw_from(
+            |estimate, boot_at| {
+                let wall_now = wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
+                skew_nanos = difference(wall_now, estimate);
+                too_far_ahead = skew_nanos > 0 && Duration::from_nanos(skew_nanos.unsigned_abs()) > ahead_max;
+                if too_far_ahead { 0 } else { skew_nanos }
+            },
+            || self.source.boot_nanos(),
+        );
+        Observation { skew_nanos, step, too_far_ahead }
+    }
+
+    /// Whether the wall clock shows a time before this program was built, and so was never set.
+    pub fn is_before_build(&self) -> bool {
+        self.source.wall_nanos() < built_at().get()
+    }
+}
+
+/// The day before this program was built: no true clock shows an earlier time.
+pub(crate) fn built_at() -> UnixNanos {
+    let seconds = env!("IDMINT_BUILD_UNIX_SECONDS").parse().expect("the build script writes a number");
+    UnixNanos::from_seconds(seconds)
+}
+
+/// Reads both clocks as one moment: again, if something came between the two readings.
+fn read_together(source: &Source) -> (u64, u64) {
+    const APART_MAX_NANOS: u64 = 1_000_000;
+    const TRIES: usize = 8;
+    for _ in 1..TRIES {
+        let boot_nanos = source.boot_nanos();
+        let wall_nanos = source.wall_nanos();
+        if source.boot_nanos() - boot_nanos <= APART_MAX_NANOS {
+            return (boot_nanos, wall_nanos);
+        }
+    }
+    (source.boot_nanos(), source.wall_nanos())
+}
+
+fn wall_step(expected: u64, found: u64) -> Option<WallStep> {
+    let apart = Duration::from_nanos(expected.abs_diff(found));
+    match (apart >= STEP_MIN, found < expected) {
+        (false, _) => None,
+        (true, true) => Some(WallStep::Back(apart)),
+        (true, false) => Some(WallStep::Ahead(apart)),
+    }
+}
+
+fn difference(a: u64, b: u64) -> i64 {
+    i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(if a > b { i64::MAX } else { i64::MIN })
+}
+
+/// The estimate as a line through one point, bent towards a correction; read and redrawn without a lock.
+///
+/// `estimate = base + passed + correction`, of which a tenth of the time passed is applied at most.
+#[derive(Debug)]
+struct Line {
+    /// Even while the line stands, odd while it is being redrawn; a reader that sees it change reads again.
+    /// Written by: `redraw_from`, by one thread at a time (the `watched` lock). Read by: `at`.
+    /// Invariant: only grows. Ordering: Acquire and Release around the three values below, so that a reader that saw
+    /// the same even number before and after holds values, and a boot time, of one line.
+    /// Tested by: `the_estimate_never_goes_back_while_it_is_redrawn`.
+    version: AtomicU64,
+    boot_nanos: AtomicU64,
+    base_nanos: AtomicU64,
+    correction_nanos: AtomicI64,
+}
+
+impl Line {
+    fn starting(boot_nanos: u64, base_nanos: u64) -> Line {
+        Line {
+            version: AtomicU64::new(0),
+            boot_nanos: AtomicU64::new(boot_nanos),
+            base_nanos: AtomicU64::new(base_nanos),
+            correction_nanos: AtomicI64::new(0),
+        }
+    }
+
+    /// The estimate at the boot time that `boot_now` reads. It is read while the line is known to stand: a reader that
+    /// slept between the two would apply an old line to a new time.
+    #[inline]
+    fn at(&self, boot_now: impl Fn() -> u64) -> u64 {
+        loop {
+            let version = self.version.load(Ordering::Acquire);
+            let boot_nanos = self.boot_nanos.load(Ordering::Relaxed);
+            let base_nanos = self.base_nanos.load(Ordering::Relaxed);
+            let correction_nanos = self.correction_nanos.load(Ordering::Relaxed);
+            let now = boot_now();
+            fence(Ordering::Acquire);
+            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
+                return estimate(base_nanos, now.saturating_sub(boot_nanos), correction_nanos);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Replaces the line by one through `(boot, base)` with a correction.
+    fn redraw(&self, point: impl FnOnce() -> (u64, u64, i64)) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        let (boot_nanos, base_nanos, correction_nanos) = point();
+        self.boot_nanos.store(boot_nanos, Ordering::Relaxed);
+        self.base_nanos.store(base_nanos, Ordering::Relaxed);
+        self.correction_nanos.store(correction_nanos, Ordering::Relaxed);
+        self.version.store(version + 2, Ordering::Release);
+    }
+
+    /// Bends the line from where it is: `correction` is asked with the estimate and the boot time of this moment.
+    fn redraw_from(&self, correction: impl FnOnce(u64, u64) -> i64, boot_now: impl FnOnce() -> u64) {
+        self.redraw(|| {
+            // Read after the version turned odd: no reader can apply the old line to a later boot time than this one.
+            let boot_nanos = boot_now();
+            let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
+            let base = self.base_nanos.load(Ordering::Relaxed);
+            let base_nanos = estimate(base, passed, self.correction_nanos.load(Ordering::Relaxed));
+            (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))
+        });
+    }
+}
+
+#[inline]
+fn estimate(base_nanos: u64, passed_nanos: u64, correction_nanos: i64) -> u64 {
+    let applied_nanos = correction_nanos.unsigned_abs().min(passed_nanos / SLEW_DIVISOR);
+    let straight = base_nanos.saturating_add(passed_nanos);
+    if correction_nanos < 0 { straight - applied_nanos } else { straight.saturating_add(applied_nanos) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::time::ManualClock;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+    const AHEAD_MAX: Duration = Duration::from_secs(5);
+
+    #[test]
+    fn a_wall_clock_set_back_slows_the_estimate_and_is_reported() {
+        let hand = ManualClock::at(START);
+        let clock = hand.clock();
+        hand.set_wall(START.before(Duration::from_secs(3600)));
+        let seen = clock.observe(AHEAD_MAX);
+        assert_eq!(seen.step, Some(WallStep::Back(Duration::from_secs(3600))));
+        assert_eq!(clock.now(), START);
+        hand.advance(Duration::from_secs(10));
+        assert_eq!(clock.now(), START.after(Duration::from_secs(9)));
+        assert_eq!(clock.observe(AHEAD_MAX).step, None);
+    }
+
+    #[test]
+    fn a_wall_clock_a_little_ahead_is_caught_up_with_and_not_overtaken() {
+        let hand = ManualClock::at(START);
+        let clock = hand.clock();
+        hand.set_wall(START.after(Duration::from_secs(1)));
+        assert_eq!(clock.observe(AHEAD_MAX).step, Some(WallStep::Ahead(Duration::from_secs(1))));
+        hand.advance(Duration::from_secs(5));
+        assert_eq!(clock.now(), START.after(Duration::from_millis(5_500)));
+        hand.advance(Duration::from_secs(3600));
+        assert_eq!(clock.now(), hand.wall());
+    }
+
+    #[test]
+    fn a_wall_clock_far_ahead_is_not_followed() {
+        let hand = ManualClock::at(START);
+        let clock = hand.clock();
+        hand.set_wall(START.after(Duration::from_secs(3600)));
+        let seen = clock.observe(AHEAD_MAX);
+        assert!(seen.too_far_ahead);
+        hand.advance(Duration::from_secs(100));
+        assert_eq!(clock.now(), START.after(Duration::from_secs(100)));
+    }
+
+    #[test]
+    fn anchoring_takes_the_wall_clock_as_it_is() {
+        let hand = ManualClock::at(START);
+        let clock = hand.clock();
+        hand.set_wall(START.after(Duration::from_secs(86_400)));
+        clock.anchor_to_wall();
+        assert_eq!(clock.now(), hand.wall());
+    }
+
+    #[test]
+    fn a_clock_that_was_never_set_stands_before_the_build() {
+        assert!(ManualClock::at(UnixNanos::from_seconds(0)).clock().is_before_build());
+        assert!(!Clock::system().is_before_build());
+    }
+
+    #[test]
+    fn the_estimate_never_goes_back_while_it_is_redrawn() {
+        let clock = Clock::system();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mut last = clock.now();
+                    while !done.load(Ordering::Relaxed) {
+                        let now = clock.now();
+                        assert!(now >= last, "{now} came after {last}");
+                        last = now;
+                    }
+                });
+            }
+            for round in 0..20_000_i64 {
+                let correction = if round % 2 == 0 { 1_000_000_000 } else { -1_000_000_000 };
+                clock.line.redraw_from(|_, _| correction, || clock.source.boot_nanos());
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,12 @@
+//! When: instants, ticks, and the one clock of the program.
+
+mod clock;
+mod manual_clock;
+mod source;
+mod tick;
+mod unix_time;
+
+pub use clock::{Clock, Observation, WallStep};
+pub use manual_clock::ManualClock;
+pub use tick::{Tick, TickError};
+pub use unix_time::{UnixNanos, UnixTime, UnixTimeError};

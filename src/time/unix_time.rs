@@ -1,0 +1,175 @@
+//! Instants: the wide one that any id can carry, and the narrow one that the clock reads.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+const NANOS_PER_SECOND: i128 = 1_000_000_000;
+
+/// An instant in whole nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
+///
+/// Shape: `i128`, wide enough for every published layout (a SIQ reaches the year 36812, a UUIDv1 begins in 1582).
+///
+/// ```
+/// use idmint::time::UnixTime;
+/// let epoch: UnixTime = "2015-01-01T00:00:00Z".parse()?;
+/// assert_eq!(epoch.nanos(), 1_420_070_400_000_000_000);
+/// assert_eq!(epoch.to_text(3).as_deref(), Some("2015-01-01T00:00:00.000Z"));
+/// # Ok::<(), idmint::time::UnixTimeError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnixTime(i128);
+
+/// A text that is no instant in UTC.
+#[derive(Debug, thiserror::Error)]
+#[error("`{text}` is not a UTC instant such as 2025-01-01T00:00:00Z")]
+pub struct UnixTimeError {
+    text: String,
+    #[source]
+    cause: Option<jiff::Error>,
+}
+
+impl UnixTime {
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: UnixTime = UnixTime(0);
+
+    /// The instant `nanos` nanoseconds after 1970, or before it when negative.
+    pub const fn from_nanos(nanos: i128) -> UnixTime {
+        UnixTime(nanos)
+    }
+
+    /// Nanoseconds since 1970, negative before.
+    pub const fn nanos(self) -> i128 {
+        self.0
+    }
+
+    /// Whole seconds since 1970, rounded down.
+    pub const fn seconds(self) -> i128 {
+        self.0.div_euclid(NANOS_PER_SECOND)
+    }
+
+    /// RFC 3339 in UTC with `digits` (0 to 9) digits of the second, cut and not rounded; `None` outside the years
+    /// 0 to 9999, which that form cannot write.
+    pub fn to_text(self, digits: u8) -> Option<String> {
+        let timestamp = Timestamp::from_nanosecond(self.0).ok().filter(|_| self >= UnixTime::YEAR_ZERO)?;
+        let cut = 10_i128.pow(9 - u32::from(digits.min(9)));
+        let cut = Timestamp::from_nanosecond(timestamp.as_nanosecond().div_euclid(cut) * cut).ok()?;
+        Some(format!("{cut:.*}", usize::from(digits.min(9))))
+    }
+
+    /// The first instant of the year 0, the earliest that RFC 3339 can write.
+    const YEAR_ZERO: UnixTime = UnixTime(-62_167_219_200 * NANOS_PER_SECOND);
+}
+
+impl std::str::FromStr for UnixTime {
+    type Err = UnixTimeError;
+
+    fn from_str(text: &str) -> Result<UnixTime, UnixTimeError> {
+        if !text.ends_with('Z') {
+            return Err(UnixTimeError { text: text.to_owned(), cause: None });
+        }
+        match text.parse::<Timestamp>() {
+            Ok(timestamp) => Ok(UnixTime(timestamp.as_nanosecond())),
+            Err(cause) => Err(UnixTimeError { text: text.to_owned(), cause: Some(cause) }),
+        }
+    }
+}
+
+impl fmt::Display for UnixTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_text(3) {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{} s since 1970", self.seconds()),
+        }
+    }
+}
+
+/// What the clock reads: whole nanoseconds since 1970, from that year to 2554.
+///
+/// The narrow instant of the mint path; arithmetic saturates at both ends, where no id can be minted anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixNanos(u64);
+
+impl UnixNanos {
+    /// The instant `nanos` nanoseconds after 1970.
+    pub const fn new(nanos: u64) -> UnixNanos {
+        UnixNanos(nanos)
+    }
+
+    /// The instant `seconds` seconds after 1970.
+    pub const fn from_seconds(seconds: u64) -> UnixNanos {
+        UnixNanos(seconds.saturating_mul(1_000_000_000))
+    }
+
+    /// Nanoseconds since 1970.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The instant that much later.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> UnixNanos {
+        UnixNanos(self.0.saturating_add(saturating_nanos(duration)))
+    }
+
+    /// The instant that much earlier.
+    #[must_use]
+    pub fn before(self, duration: Duration) -> UnixNanos {
+        UnixNanos(self.0.saturating_sub(saturating_nanos(duration)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not later.
+    pub const fn since(self, earlier: UnixNanos) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// The first whole second at or after this instant.
+    #[must_use]
+    pub const fn ceil_to_second(self) -> UnixNanos {
+        UnixNanos::from_seconds(self.0.div_ceil(1_000_000_000))
+    }
+}
+
+impl From<UnixNanos> for UnixTime {
+    fn from(instant: UnixNanos) -> UnixTime {
+        UnixTime(i128::from(instant.0))
+    }
+}
+
+impl fmt::Display for UnixNanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        UnixTime::from(*self).fmt(f)
+    }
+}
+
+fn saturating_nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_to_the_digits_asked_for_and_never_rounded_up() {
+        let almost = UnixTime::from_nanos(1_704_067_200_999_999_999);
+        assert_eq!(almost.to_text(0).as_deref(), Some("2024-01-01T00:00:00Z"));
+        assert_eq!(almost.to_text(3).as_deref(), Some("2024-01-01T00:00:00.999Z"));
+        assert_eq!(almost.to_text(9).as_deref(), Some("2024-01-01T00:00:00.999999999Z"));
+    }
+
+    #[test]
+    fn a_time_that_rfc_3339_cannot_write_has_no_text() {
+        let last: UnixTime = "9999-12-30T22:00:00Z".parse().expect("a date");
+        assert!(last.to_text(0).is_some());
+        assert_eq!(UnixTime::from_nanos(300_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
+        assert_eq!(UnixTime::from_nanos(-70_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
+    }
+
+    #[test]
+    fn an_instant_with_an_offset_is_refused() {
+        let error = "2025-01-01T00:00:00+01:00".parse::<UnixTime>().expect_err("only UTC");
+        assert!(error.to_string().contains("2025-01-01T00:00:00+01:00"));
+    }
+}
