@@ -1,3 +1,4 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 
+pub mod id;
 pub mod time;

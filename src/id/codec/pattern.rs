@@ -1,0 +1,87 @@
+//! Regular expressions for texts, in the part of the syntax every engine shares.
+
+use std::fmt::Write;
+
+/// A character class of these letters, runs written as ranges.
+pub(super) fn class(letters: &[u8]) -> String {
+    let mut sorted = letters.to_vec();
+    sorted.sort_unstable();
+    let mut class = String::from("[");
+    let mut rest = sorted.as_slice();
+    while let Some(first) = rest.first() {
+        let run = (*first..).zip(rest).take_while(|(expected, found)| expected == *found).count();
+        let (run, after) = rest.split_at(run);
+        let (first, last) = (run[0], run[run.len() - 1]);
+        push_escaped(&mut class, first);
+        if run.len() > 2 {
+            class.push('-');
+        }
+        if run.len() > 1 {
+            push_escaped(&mut class, last);
+        }
+        rest = after;
+    }
+    class.push(']');
+    class
+}
+
+/// How often something repeats: `{3}`, or `{0,3}`.
+pub(super) fn times(least: usize, most: usize) -> String {
+    if least == most { format!("{{{least}}}") } else { format!("{{{least},{most}}}") }
+}
+
+/// The letters in groups with hyphens between them.
+pub(super) fn grouped(class: &str, groups: &[usize]) -> String {
+    let mut pattern = String::new();
+    for group in groups {
+        if !pattern.is_empty() {
+            pattern.push('-');
+        }
+        write!(pattern, "{class}{{{group}}}").expect("writing to a string never fails");
+    }
+    pattern
+}
+
+/// The text itself, with every character that means something to a regular expression escaped.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut pattern = String::new();
+    for letter in text.chars() {
+        if r"\.+*?()|[]{}^$".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
+fn push_escaped(class: &mut String, letter: u8) {
+    if matches!(letter, b'-' | b']' | b'[' | b'^' | b'\\') {
+        class.push('\\');
+    }
+    class.push(char::from(letter));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_become_ranges_and_special_letters_are_escaped() {
+        assert_eq!(class(b"fedcba9876543210"), "[0-9a-f]");
+        assert_eq!(class(b"-_ab"), "[\\-_ab]");
+        assert_eq!(escaped("a.b_(c"), "a\\.b_\\(c");
+    }
+
+    #[test]
+    fn every_printable_letter_stands_for_itself() {
+        let all: Vec<u8> = (b'!'..=b'~').collect();
+        for letter in &all {
+            let others: Vec<u8> = all.iter().copied().filter(|other| other != letter).collect();
+            let text = char::from(*letter).to_string();
+            let one = regex_lite::Regex::new(&format!("^{}$", class(&[*letter]))).expect("valid");
+            let rest = regex_lite::Regex::new(&format!("^{}$", class(&others))).expect("valid");
+            let exact = regex_lite::Regex::new(&format!("^{}$", escaped(&text))).expect("valid");
+            assert!(one.is_match(&text) && exact.is_match(&text) && !rest.is_match(&text), "{text}");
+        }
+    }
+}

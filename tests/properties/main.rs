@@ -1,0 +1,3 @@
+//! Laws that hold for all inputs.
+
+mod encoding;
