@@ -1,11 +1,35 @@
 //! What an id is: its fields, its spellings, and how it is read back. Pure values, no clock and no I/O.
 
 pub mod codec;
+mod decoder;
+mod domain;
 mod encoding;
 mod encoding_definition;
+mod field;
+mod format;
+mod format_definition;
+mod layout;
+mod presets;
 mod rejection;
+mod suffix_code;
 
 pub use codec::Codec;
+pub use decoder::{Decoded, Decoder, Match, Pin};
+pub use domain::DomainHash;
 pub use encoding::{Encoding, EncodingError};
 pub use encoding_definition::{EncodingDefinition, EncodingKind, LetterCase};
+pub use field::{Field, FieldKind, Width};
+pub use format::{Format, Parts, Rule, Variant};
+pub use format_definition::{FormatDefinition, FormatError};
+pub use layout::{FieldDraft, Layout, LayoutBuilder, LayoutError};
+pub use presets::{PRESETS, Preset};
 pub use rejection::Rejection;
+pub use suffix_code::{CodeWord, SuffixCode, SuffixCodeError};
+
+/// A built-in format, compiled.
+#[cfg(test)]
+pub(crate) fn preset(name: &str) -> Format {
+    let preset = PRESETS.iter().find(|preset| preset.name == name).expect("a built-in format");
+    let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("built-in formats parse");
+    definition.compile(name).expect("built-in formats are sound")
+}

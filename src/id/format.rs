@@ -1,0 +1,219 @@
+//! A format: one kind of id, with everything there is to know about it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::encoding::Encoding;
+use super::field::{Field, FieldKind};
+use super::layout::Layout;
+use super::rejection::Rejection;
+use super::suffix_code::SuffixCode;
+use crate::time::{Tick, UnixTime};
+
+/// How the ids of a format come to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rule {
+    /// From the time, a worker number and a counter: never twice, and increasing for each worker.
+    Sequenced,
+    /// From the time, if the format has one, and random bits.
+    Random,
+    /// Each id names the one before it.
+    Chained,
+    /// The same happening gets the same id.
+    Grouped,
+    /// Read, and never made.
+    DecodeOnly,
+}
+
+impl Rule {
+    /// The rule as it is written in TOML and in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Rule::Sequenced => "sequenced",
+            Rule::Random => "random",
+            Rule::Chained => "chained",
+            Rule::Grouped => "grouped",
+            Rule::DecodeOnly => "decode-only",
+        }
+    }
+}
+
+/// One kind of id: its layout, its spellings, and how it is minted.
+///
+/// Made from a [`FormatDefinition`](super::FormatDefinition), and checked there: whatever holds a `Format` holds a sound one.
+#[derive(Debug)]
+pub struct Format {
+    /// What callers ask for it by, such as `snowflake`.
+    pub name: String,
+    /// One line for people.
+    pub summary: String,
+    /// How its ids come to be.
+    pub rule: Rule,
+    /// The unit of its time, if it has one.
+    pub tick: Option<Tick>,
+    /// The instant at which its time is zero.
+    pub epoch: UnixTime,
+    /// Its layouts: one, or one for each word of its suffix code.
+    pub variants: Vec<Variant>,
+    /// Tells which layout an id has, if there are several.
+    pub(super) code: Option<PlacedCode>,
+    /// Its spellings, the canonical one first.
+    pub encodings: Vec<Encoding>,
+    /// The least worker number that it mints with.
+    pub first_worker: u32,
+    /// The greatest worker number that it may mint with, where an older generator has the others.
+    pub last_worker: Option<u32>,
+    /// How many lanes it mints with, if that is not left to the configuration.
+    pub lanes: Option<u32>,
+    /// What worker numbers stand for.
+    pub labels: BTreeMap<u128, String>,
+    /// Ids at or above this decode and are not minted.
+    pub mint_below: u128,
+    /// How far in the future a decoded time still counts as plausible.
+    pub plausible_ahead: Duration,
+    /// What an outsider learns from an id.
+    pub reveals: String,
+    /// Whether it is on unless the configuration says otherwise.
+    pub enabled: bool,
+}
+
+/// One layout of a format, and the word of the suffix code that says so.
+#[derive(Debug)]
+pub struct Variant {
+    /// What callers ask for it by (`?type=`); `None` where the format has one layout, or the word is unassigned.
+    pub name: Option<String>,
+    /// Whether it may be minted.
+    pub assigned: bool,
+    /// The fields.
+    pub layout: Layout,
+}
+
+/// A suffix code at its place in the number.
+#[derive(Debug)]
+pub(super) struct PlacedCode {
+    pub(super) code: SuffixCode,
+    /// The bits below the field that carries the code.
+    pub(super) shift: u32,
+}
+
+/// An id taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The layout it has.
+    pub layout: &'a Layout,
+    /// The value of each field of that layout.
+    pub values: Vec<u128>,
+    /// The instant its time field stands for; `None` without such a field.
+    pub time: Option<UnixTime>,
+}
+
+impl Format {
+    /// The layout that an id has.
+    pub fn variant_of(&self, id: u128) -> &Variant {
+        match &self.code {
+            None => &self.variants[0],
+            Some(placed) => &self.variants[placed.code.index_of(id >> placed.shift)],
+        }
+    }
+
+    /// Whether callers must say which sort of id they want (`?type=`).
+    pub fn has_types(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// The position in `variants` of the type of that name.
+    ///
+    /// # Errors
+    /// [`Rejection::UnassignedQualifier`] when no type has that name.
+    pub fn type_named(&self, name: &str) -> Result<usize, Rejection> {
+        self.variants
+            .iter()
+            .position(|variant| variant.name.as_deref() == Some(name))
+            .ok_or(Rejection::UnassignedQualifier)
+    }
+
+    /// The spelling of that name.
+    pub fn encoding(&self, name: &str) -> Option<&Encoding> {
+        self.encodings.iter().find(|encoding| encoding.name() == name)
+    }
+
+    /// The canonical spelling.
+    pub fn canonical(&self) -> &Encoding {
+        &self.encodings[0]
+    }
+
+    /// The greatest id of this format, whichever layout it has.
+    pub fn greatest(&self) -> u128 {
+        self.variants.iter().map(|variant| variant.layout.greatest()).max().expect("a format has a layout")
+    }
+
+    /// How many bytes an id takes as a big-endian number.
+    pub fn byte_width(&self) -> usize {
+        let bits = u128::BITS - self.greatest().leading_zeros();
+        usize::try_from(bits.div_ceil(8).max(1)).expect("at most 16")
+    }
+
+    /// Takes an id apart.
+    ///
+    /// # Errors
+    /// As [`Layout::unpack`].
+    pub fn split(&self, id: u128) -> Result<Parts<'_>, Rejection> {
+        let layout = &self.variant_of(id).layout;
+        let values = layout.unpack(id)?;
+        let time = layout
+            .fields()
+            .iter()
+            .zip(&values)
+            .find(|(field, _)| field.kind == FieldKind::Time)
+            .and_then(|(_, ticks)| self.time_of(*ticks));
+        Ok(Parts { layout, values, time })
+    }
+
+    /// The instant at which that tick begins.
+    pub fn time_of(&self, ticks: u128) -> Option<UnixTime> {
+        self.tick?.start(self.epoch, ticks)
+    }
+
+    /// The tick that an instant falls in.
+    ///
+    /// # Errors
+    /// [`Rejection::BeforeEpoch`], or [`Rejection::Overflow`] after the last tick of the time field.
+    pub fn ticks_at(&self, instant: UnixTime) -> Result<u128, Rejection> {
+        let tick = self.tick.ok_or(Rejection::OutOfRange)?;
+        let ticks = u128::try_from(tick.count(self.epoch, instant)).map_err(|_| Rejection::BeforeEpoch)?;
+        let most = self.variants[0].layout.field_of(FieldKind::Time).map_or(0, |field| field.max);
+        if ticks <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
+    }
+
+    /// The first tick that cannot be minted any more: its time field is full, or ids reach `mint_below`.
+    pub fn end_tick(&self) -> Option<u128> {
+        let time = self.variants[0].layout.field_of(FieldKind::Time)?;
+        Some((time.max + 1).min(self.mint_below / time.stride))
+    }
+
+    /// The instant from which nothing can be minted any more; `None` for a format without time.
+    pub fn end(&self) -> Option<UnixTime> {
+        self.time_of(self.end_tick()?)
+    }
+
+    /// What must stay the same for two programs to mint the same format: two that differ in it could mint one id twice.
+    pub fn identity(&self) -> BTreeMap<String, String> {
+        let fields = |layout: &Layout| layout.fields().iter().map(identity_of).collect::<Vec<_>>().join(", ");
+        let layouts: Vec<String> = self.variants.iter().map(|variant| fields(&variant.layout)).collect();
+        BTreeMap::from([
+            ("fields".to_owned(), layouts.join("; ")),
+            ("tick".to_owned(), self.tick.map_or_else(|| "none".to_owned(), |tick| tick.to_string())),
+            ("epoch".to_owned(), self.epoch.to_text(9).unwrap_or_else(|| self.epoch.nanos().to_string())),
+            ("rule".to_owned(), self.rule.name().to_owned()),
+            ("first_worker".to_owned(), self.first_worker.to_string()),
+        ])
+    }
+}
+
+fn identity_of(field: &Field) -> String {
+    let constant = field.constant.map(|value| format!(" = {value}")).unwrap_or_default();
+    format!("{} ({}) 0..{} x {}{constant}", field.name, field.kind, field.max, field.stride)
+}

@@ -1,0 +1,141 @@
+//! A code in the last bits of a number: what sort of thing the id names.
+
+/// One word of a [`SuffixCode`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeWord {
+    /// The last bits, read as a number.
+    pub suffix: u128,
+    /// How many bits it takes, 1 to 16.
+    pub bits: u32,
+    /// What it stands for; `None` for a word that is unassigned: it decodes and is never minted.
+    pub name: Option<String>,
+}
+
+/// A complete suffix-free code: every number ends in exactly one of its words.
+///
+/// Source: the qualifier of a SIQ, where shorter words leave more bits to the serial number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuffixCode {
+    words: Vec<CodeWord>,
+}
+
+/// Why words make no code.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SuffixCodeError {
+    /// Not 1 to `limit` digits 0 and 1.
+    #[error("`{suffix}` is not a suffix: write 1 to {limit} digits 0 or 1")]
+    NotBinary {
+        /// As written.
+        suffix: String,
+        /// The bits of the field less one, and 16 at most.
+        limit: u32,
+    },
+    /// One word ends in another.
+    #[error("suffix `{longer}` ends in suffix `{shorter}`, so an id could be read both ways")]
+    Ambiguous {
+        /// The word that ends in the other.
+        longer: String,
+        /// The other word.
+        shorter: String,
+    },
+    /// Some numbers end in no word.
+    #[error("the suffixes leave some ids without a meaning: add the missing ones, without a name if unassigned")]
+    Incomplete,
+    /// Two words of one name.
+    #[error("two suffixes are named `{name}`")]
+    NameTwice {
+        /// The name.
+        name: String,
+    },
+}
+
+impl SuffixCode {
+    /// The longest word.
+    pub const BITS_MAX: u32 = 16;
+
+    /// A code of `(suffix, name)` words for a field of `field_bits` bits.
+    ///
+    /// # Errors
+    /// [`SuffixCodeError`] when a word is malformed, or the code is not complete and suffix-free.
+    pub fn new(words: &[(String, Option<String>)], field_bits: u32) -> Result<SuffixCode, SuffixCodeError> {
+        let limit = field_bits.saturating_sub(1).min(SuffixCode::BITS_MAX);
+        let parsed: Vec<CodeWord> =
+            words.iter().map(|(suffix, name)| code_word(suffix, name.clone(), limit)).collect::<Result<_, _>>()?;
+        for (at, (longer, name)) in words.iter().enumerate() {
+            if let Some((_, (shorter, _))) = words
+                .iter()
+                .enumerate()
+                .find(|(other, (shorter, _))| *other != at && longer.ends_with(shorter.as_str()))
+            {
+                return Err(SuffixCodeError::Ambiguous { longer: longer.clone(), shorter: shorter.clone() });
+            }
+            if let Some(name) =
+                name.as_ref().filter(|name| words[..at].iter().any(|(_, other)| other.as_ref() == Some(name)))
+            {
+                return Err(SuffixCodeError::NameTwice { name: name.clone() });
+            }
+        }
+        // Kraft's sum: a suffix-free code is complete when its words share out all numbers of 16 bits.
+        let shared_out: u32 = parsed.iter().map(|word| 1 << (SuffixCode::BITS_MAX - word.bits)).sum();
+        if shared_out == 1 << SuffixCode::BITS_MAX {
+            Ok(SuffixCode { words: parsed })
+        } else {
+            Err(SuffixCodeError::Incomplete)
+        }
+    }
+
+    /// The words, in the order of their definition.
+    pub fn words(&self) -> &[CodeWord] {
+        &self.words
+    }
+
+    /// Which word `number` ends in.
+    pub fn index_of(&self, number: u128) -> usize {
+        self.words
+            .iter()
+            .position(|word| number & ((1 << word.bits) - 1) == word.suffix)
+            .expect("the code is complete, checked when it was made")
+    }
+}
+
+fn code_word(suffix: &str, name: Option<String>, limit: u32) -> Result<CodeWord, SuffixCodeError> {
+    let bits = u32::try_from(suffix.len()).unwrap_or(u32::MAX);
+    let binary = suffix.bytes().all(|byte| matches!(byte, b'0' | b'1'));
+    match u128::from_str_radix(suffix, 2) {
+        Ok(number) if binary && (1..=limit).contains(&bits) => Ok(CodeWord { suffix: number, bits, name }),
+        _ => Err(SuffixCodeError::NotBinary { suffix: suffix.to_owned(), limit }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(words: &[&str]) -> Result<SuffixCode, SuffixCodeError> {
+        let words: Vec<_> = words.iter().map(|suffix| ((*suffix).to_owned(), None)).collect();
+        SuffixCode::new(&words, 16)
+    }
+
+    #[test]
+    fn every_number_ends_in_exactly_one_word() {
+        let code = code(&["1", "10", "100", "000"]).expect("complete");
+        for number in 0..=u128::from(u16::MAX) {
+            let matching = code.words().iter().filter(|word| number % (1 << word.bits) == word.suffix).count();
+            assert_eq!(matching, 1);
+            let word = &code.words()[code.index_of(number)];
+            assert_eq!(number % (1 << word.bits), word.suffix);
+        }
+    }
+
+    #[test]
+    fn a_code_with_a_hole_or_with_two_readings_is_refused() {
+        assert_eq!(code(&["1", "10"]), Err(SuffixCodeError::Incomplete));
+        assert_eq!(
+            code(&["1", "11", "0"]),
+            Err(SuffixCodeError::Ambiguous { longer: "11".to_owned(), shorter: "1".to_owned() })
+        );
+        for bad in ["", "2", "+1", "01010101010101010"] {
+            assert_eq!(code(&[bad]), Err(SuffixCodeError::NotBinary { suffix: bad.to_owned(), limit: 15 }));
+        }
+    }
+}
