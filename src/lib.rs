@@ -1,4 +1,5 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 
 pub mod id;
+pub mod minting;
 pub mod time;

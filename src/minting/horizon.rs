@@ -1,0 +1,51 @@
+//! How far ahead this program has reserved time on disk.
+//!
+//! The horizon is the instant that nobody has been allowed to use yet. It is durable before anything below it is minted,
+//! and never lowered, so a restart that begins at it begins above every id ever minted, whatever the clock says.
+
+use std::time::Duration;
+
+use crate::time::UnixNanos;
+
+/// A horizon that should be made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HorizonPlan {
+    pub(super) horizon: UnixNanos,
+}
+
+impl HorizonPlan {
+    /// The first instant that stays unused.
+    pub fn horizon(&self) -> UnixNanos {
+        self.horizon
+    }
+}
+
+/// How much is reserved at a time: little after a start, more with every extension.
+///
+/// A program that is killed and started again loses what it had reserved, and begins that much further ahead of the
+/// clock. So the first reservation is short, and it does not grow while minting is ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    size: Duration,
+    window: Duration,
+}
+
+impl Reservation {
+    /// The first reservation after a start.
+    pub const FIRST: Duration = Duration::from_millis(100);
+
+    /// The reservations of a start, up to `window` each.
+    pub fn up_to(window: Duration) -> Reservation {
+        Reservation { size: Reservation::FIRST.min(window), window }
+    }
+
+    /// How much the next extension reserves.
+    pub fn size(&self) -> Duration {
+        self.size
+    }
+
+    /// The next one is twice as long, up to the window.
+    pub(super) fn grow(&mut self) {
+        self.size = self.size.saturating_mul(2).min(self.window);
+    }
+}

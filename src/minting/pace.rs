@@ -1,0 +1,61 @@
+//! How far minting may run ahead of the clock.
+
+use std::time::Duration;
+
+use crate::time::UnixNanos;
+
+/// Where a tenure began and when: one that began ahead of its clock goes on at half speed until the clock has caught up.
+///
+/// At full speed a program that is killed and started again and again would drift ahead without bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    start: UnixNanos,
+    began_at: UnixNanos,
+}
+
+/// The clock, read once for one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The estimate of the true time.
+    pub now: UnixNanos,
+    /// How far a start ahead of the clock has come, while that is still ahead.
+    pub paced: Option<UnixNanos>,
+    pace: Pace,
+}
+
+impl Pace {
+    /// A tenure that starts at `start` while the clock shows `now`.
+    pub fn new(start: UnixNanos, now: UnixNanos) -> Pace {
+        Pace { start, began_at: now }
+    }
+
+    /// Where the tenure began.
+    pub fn start(&self) -> UnixNanos {
+        self.start
+    }
+
+    /// The moment at which the clock shows `now`.
+    #[inline]
+    pub fn at(&self, now: UnixNanos) -> Moment {
+        let paced = self.start.after(now.since(self.began_at) / 2);
+        Moment { now, paced: (paced > now).then_some(paced), pace: *self }
+    }
+}
+
+impl Moment {
+    /// The later of the clock and the pace.
+    pub fn reference(&self) -> UnixNanos {
+        self.paced.unwrap_or(self.now)
+    }
+
+    /// The same, if the clock showed that much more.
+    #[must_use]
+    pub fn later(&self, by: Duration) -> Moment {
+        self.pace.at(self.now.after(by))
+    }
+
+    /// What the clock shows when the pace, at half speed, has come to `instant`.
+    pub fn pace_reaches(&self, instant: UnixNanos) -> UnixNanos {
+        self.pace.began_at.after(instant.since(self.pace.start).saturating_mul(2))
+    }
+}

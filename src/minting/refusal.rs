@@ -1,0 +1,68 @@
+//! Why nothing is minted now, and what the caller can do about it.
+
+use std::time::Duration;
+
+use crate::time::UnixTime;
+
+/// No id was minted and none is lost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Every lane has used up its sequence for as long as the caller may wait.
+    #[error("every sequence of `{format}` is used up for the next {} ms", .retry_after.as_millis())]
+    SequenceExhausted {
+        /// The format.
+        format: String,
+        /// When as many ids can be had at once.
+        retry_after: Duration,
+    },
+    /// More ids than this node can ever mint at once.
+    #[error("`{format}` mints at most {most} ids at once here, {count} were asked for")]
+    TooMany {
+        /// The format.
+        format: String,
+        /// How many were asked for.
+        count: u64,
+        /// How many can be had, at any time.
+        most: u64,
+    },
+    /// The next id would be above the horizon, and it could not be raised in time.
+    #[error("the horizon that this node has reserved could not be raised in time")]
+    HorizonReached {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The disk failed, and the process is about to end.
+    #[error("the store of this node failed, it is restarting")]
+    StorageFailed,
+    /// The process is about to end.
+    #[error("this node is shutting down")]
+    Draining,
+    /// The clock is behind what was minted before the start.
+    #[error("the clock is {} s behind ids that were minted before", .behind.as_secs_f64())]
+    ClockBehind {
+        /// By how much.
+        behind: Duration,
+    },
+    /// The clock shows a time that cannot be true.
+    #[error("the clock shows {shown}, a time before this program was built")]
+    ClockJumped {
+        /// What it shows.
+        shown: UnixTime,
+    },
+    /// The format has no ids left: its time field is full.
+    #[error("`{format}` ended at {ended}")]
+    EpochEnded {
+        /// The format.
+        format: String,
+        /// The first instant it cannot express, or cannot mint.
+        ended: UnixTime,
+    },
+    /// The format begins later than now.
+    #[error("`{format}` begins at {begins}")]
+    BeforeEpoch {
+        /// The format.
+        format: String,
+        /// Its epoch.
+        begins: UnixTime,
+    },
+}

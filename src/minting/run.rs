@@ -1,0 +1,143 @@
+//! A row of ids of one worker number, as numbers that nobody has computed yet.
+
+use crate::id::{FieldKind, Layout};
+
+/// What the fields of one layout add to an id, so that a stamp becomes an id by two multiplications.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// The share of everything that is the same in every id: constants, qualifier, shard.
+    pub(super) fixed: u128,
+    pub(super) time_stride: u128,
+    pub(super) sequence_stride: u128,
+    pub(super) worker_stride: u128,
+    pub(super) object_stride: u128,
+    /// How many values the sequence has.
+    pub(super) per_tick: u64,
+}
+
+impl Shape {
+    /// The shape of a sequenced layout on a node with that shard number.
+    pub(super) fn of(layout: &Layout, shard: u64) -> Shape {
+        let stride = |kind| layout.field_of(kind).map_or(0, |field| field.stride);
+        let constants: u128 =
+            layout.fields().iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
+        let sequence =
+            layout.field_of(FieldKind::Sequence).expect("a sequenced layout has a sequence, checked when it was made");
+        Shape {
+            fixed: constants + u128::from(shard) * stride(FieldKind::Shard),
+            time_stride: stride(FieldKind::Time),
+            sequence_stride: sequence.stride,
+            worker_stride: stride(FieldKind::Worker),
+            object_stride: stride(FieldKind::Object),
+            per_tick: u64::try_from(sequence.max + 1).expect("at most 2^32, checked when the format was made"),
+        }
+    }
+}
+
+/// A row of ids of one worker number: strictly increasing stamps, which nobody else has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    pub(super) shape: Shape,
+    /// The share of worker and object, and of all that is fixed.
+    pub(super) base: u128,
+    pub(super) tick: u64,
+    pub(super) sequence: u64,
+    pub(super) count: u64,
+}
+
+/// Ids of one tick: `first`, `first + step`, … `count` of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// The first id.
+    pub first: u128,
+    /// From one id to the next.
+    pub step: u128,
+    /// How many, at least one.
+    pub count: u64,
+}
+
+impl Run {
+    /// How many ids are left in it.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the ids of the first tick off the run, `limit` (at least one) at most; `None` when it is empty.
+    pub fn take_segment(&mut self, limit: u64) -> Option<Segment> {
+        if self.count == 0 {
+            return None;
+        }
+        let count = (self.shape.per_tick - self.sequence).min(self.count).min(limit.max(1));
+        let first = self.base
+            + u128::from(self.tick) * self.shape.time_stride
+            + u128::from(self.sequence) * self.shape.sequence_stride;
+        self.count -= count;
+        self.sequence += count;
+        if self.sequence == self.shape.per_tick {
+            self.sequence = 0;
+            self.tick += 1;
+        }
+        Some(Segment { first, step: self.shape.sequence_stride, count })
+    }
+}
+
+impl Segment {
+    /// The last id.
+    pub fn last(&self) -> u128 {
+        self.first + u128::from(self.count - 1) * self.step
+    }
+
+    /// The sum of `len` over all ids, where `len` never falls as the id grows: found by bisection, not by counting.
+    pub fn total_len(&self, len: impl Fn(u128) -> usize) -> u64 {
+        let mut total = 0;
+        let mut at = *self;
+        while at.count > 0 {
+            let first_len = len(at.first);
+            let same = at.count_below(|id| len(id) == first_len);
+            total += same * u64::try_from(first_len).expect("a spelling is short");
+            at.first += u128::from(same) * at.step;
+            at.count -= same;
+        }
+        total
+    }
+
+    /// How many ids from the first on hold `is`, which holds for the first and, once it fails, for none after.
+    fn count_below(&self, is: impl Fn(u128) -> bool) -> u64 {
+        if is(self.last()) {
+            return self.count;
+        }
+        let (mut holds, mut fails) = (0, self.count - 1);
+        while fails - holds > 1 {
+            let middle = holds + (fails - holds) / 2;
+            if is(self.first + u128::from(middle) * self.step) { holds = middle } else { fails = middle }
+        }
+        fails
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_in_the_next_tick() {
+        let shape =
+            Shape { fixed: 0, time_stride: 100, sequence_stride: 2, worker_stride: 50, object_stride: 0, per_tick: 3 };
+        let mut run = Run { shape, base: 50, tick: 7, sequence: 2, count: 5 };
+        let mut ids = Vec::new();
+        while let Some(segment) = run.take_segment(u64::MAX) {
+            ids.extend((0..segment.count).map(|at| segment.first + u128::from(at) * segment.step));
+        }
+        assert_eq!(ids, [754, 850, 852, 854, 950]);
+    }
+
+    #[test]
+    fn the_total_length_is_the_sum_of_all_lengths() {
+        let len = |id: u128| id.to_string().len();
+        for (first, step, count) in [(0, 1, 1), (0, 1, 12_345), (7, 13, 1000), (99, 1, 2), (999_999_999_999, 3, 100)] {
+            let segment = Segment { first, step, count };
+            let counted: usize = (0..count).map(|at| len(first + u128::from(at) * step)).sum();
+            assert_eq!(segment.total_len(len), u64::try_from(counted).expect("small"));
+        }
+    }
+}
