@@ -3,3 +3,6 @@
 pub mod id;
 pub mod minting;
 pub mod time;
+
+#[cfg(feature = "server")]
+pub mod storage;

@@ -1,0 +1,265 @@
+//! The folder that holds everything one process keeps, and the lock that keeps others out.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use tracing::warn;
+
+use crate::storage::trouble::Trouble;
+
+/// Which of the two state files are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundFiles {
+    /// Neither: a first start.
+    Nothing,
+    /// The horizon alone: a first start that ended before the database was created.
+    HorizonOnly,
+    /// The database alone. The horizon is created first, so it has been lost.
+    DatabaseOnly,
+    /// Both: an ordinary start.
+    Both,
+}
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// Another process works in the folder. Nothing was touched.
+    #[error(
+        "{} is in use by {}; stop it, or give this one another storage.data_dir",
+        .path.display(), .holder.as_deref().map_or("another process".to_owned(), |pid| format!("process {pid}"))
+    )]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The process id that the holder has noted, if it could be read.
+        holder: Option<String>,
+    },
+    /// The folder cannot be made, read, locked or written.
+    #[error("cannot {step} {}; storage.data_dir must be a folder that this user may write to", .path.display())]
+    NotUsable {
+        /// The path that failed.
+        path: PathBuf,
+        /// What was tried, as a verb.
+        step: &'static str,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl DataDirError {
+    /// What kind of trouble this is.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::Locked { .. } => Trouble::Locked,
+            Self::NotUsable { .. } => Trouble::NotUsable,
+        }
+    }
+}
+
+/// A folder that this process alone works in, for as long as the value lives.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    /// Held, never read again: closing it gives the folder free.
+    _lock: File,
+}
+
+impl DataDir {
+    /// Creates the folder if need be, locks it, and tries whether a file in it can be written and synced.
+    ///
+    /// A full disk is no reason to refuse a folder that already has a horizon: raising it needs no new space.
+    ///
+    /// # Errors
+    /// [`DataDirError::Locked`] and [`DataDirError::NotUsable`].
+    pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
+        let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
+        create_folder(path).map_err(refused("create the folder"))?;
+        let lock = lock_folder(path)?;
+        let data_dir = DataDir { path: path.to_owned(), _lock: lock };
+        let has_horizon = data_dir.find()?.has_horizon();
+        match probe(path) {
+            Ok(()) => Ok(data_dir),
+            Err(cause) if is_full(&cause) && has_horizon => {
+                warn!(path = %path.display(), "the disk under {} is full: {cause}", path.display());
+                Ok(data_dir)
+            }
+            Err(cause) => Err(refused("write and sync a file in")(cause)),
+        }
+    }
+
+    /// Which state files are there.
+    ///
+    /// # Errors
+    /// [`DataDirError::NotUsable`] when that cannot be told. It is never guessed: taking a folder for a new one
+    /// could mint ids a second time.
+    pub fn find(&self) -> Result<FoundFiles, DataDirError> {
+        let there = |path: PathBuf| match fs::symlink_metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(cause) => Err(DataDirError::NotUsable { path, step: "look for", cause }),
+        };
+        Ok(match (there(self.horizon_path())?, there(self.database_path())?) {
+            (false, false) => FoundFiles::Nothing,
+            (true, false) => FoundFiles::HorizonOnly,
+            (false, true) => FoundFiles::DatabaseOnly,
+            (true, true) => FoundFiles::Both,
+        })
+    }
+
+    /// Where the horizon lies.
+    pub fn horizon_path(&self) -> PathBuf {
+        self.path.join("horizon")
+    }
+
+    /// Where the database lies.
+    pub fn database_path(&self) -> PathBuf {
+        self.path.join("idmint.redb")
+    }
+}
+
+impl FoundFiles {
+    /// Whether the horizon is there.
+    pub fn has_horizon(self) -> bool {
+        matches!(self, Self::HorizonOnly | Self::Both)
+    }
+
+    /// Whether the database is there.
+    pub fn has_database(self) -> bool {
+        matches!(self, Self::DatabaseOnly | Self::Both)
+    }
+}
+
+/// Creates a folder and those above it, each durable in the one above.
+fn create_folder(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let above = match path.parent() {
+        Some(above) if above != Path::new("") => {
+            create_folder(above)?;
+            above
+        }
+        _ => Path::new("."),
+    };
+    match fs::create_dir(path) {
+        // Two first starts at once: whichever made it, the lock decides who stays.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        done => done?,
+    }
+    // A folder lost with the power would take the horizon in it along, and look like a first start.
+    File::open(above)?.sync_all()
+}
+
+fn lock_folder(folder: &Path) -> Result<File, DataDirError> {
+    let path = folder.join("lock");
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut lock = match opened {
+        Ok(lock) => lock,
+        Err(cause) => return Err(DataDirError::NotUsable { path, step: "open the lock file", cause }),
+    };
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(DataDirError::Locked { path: folder.to_owned(), holder: noted_process(&mut lock) });
+        }
+        Err(TryLockError::Error(cause)) => return Err(DataDirError::NotUsable { path, step: "lock", cause }),
+    }
+    // The note is for people; the lock itself does not depend on it, so a full disk may keep it empty.
+    let _ = note_process(&mut lock);
+    Ok(lock)
+}
+
+fn note_process(lock: &mut File) -> io::Result<()> {
+    lock.set_len(0)?;
+    lock.rewind()?;
+    writeln!(lock, "{}", std::process::id())
+}
+
+fn noted_process(lock: &mut File) -> Option<String> {
+    let mut text = String::new();
+    lock.take(16).read_to_string(&mut text).ok()?;
+    let pid = text.trim();
+    let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| pid.to_owned())
+}
+
+/// Writes, syncs and removes a file, as everything later will have to.
+fn probe(folder: &Path) -> io::Result<()> {
+    let path = folder.join("probe");
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(b"idmint")?;
+        file.sync_all()
+    });
+    let removed = fs::remove_file(&path);
+    written?;
+    removed?;
+    File::open(folder)?.sync_all()
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("a temporary folder")
+    }
+
+    #[test]
+    fn a_folder_is_created_with_those_above_it_and_left_clean() {
+        let root = folder();
+        let path = root.path().join("a/b/c");
+        let data_dir = DataDir::open(&path).expect("the folder is usable");
+        assert_eq!(data_dir.find().expect("the folder is readable"), FoundFiles::Nothing);
+        let names: Vec<_> =
+            fs::read_dir(&path).expect("the folder is there").flatten().map(|e| e.file_name()).collect();
+        assert_eq!(names, ["lock"]);
+    }
+
+    #[test]
+    fn a_second_open_is_locked_and_names_the_holder_until_the_first_is_gone() {
+        let root = folder();
+        let first = DataDir::open(root.path()).expect("the folder is free");
+        let error = DataDir::open(root.path()).expect_err("the folder is taken");
+        assert_eq!(error.trouble(), Trouble::Locked);
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+
+        drop(first);
+        DataDir::open(root.path()).expect("the folder is free again");
+    }
+
+    #[test]
+    fn a_path_that_is_a_file_or_lies_under_one_is_not_usable() {
+        let root = folder();
+        let file = root.path().join("file");
+        fs::write(&file, "").expect("the file is written");
+        for path in [file.clone(), file.join("below")] {
+            let error = DataDir::open(&path).expect_err("a file is no folder");
+            assert_eq!(error.trouble(), Trouble::NotUsable);
+            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        }
+        assert_eq!(fs::read(&file).expect("the file is still there"), b"");
+    }
+
+    #[test]
+    fn a_folder_in_which_no_file_can_be_made_is_not_usable() {
+        let root = folder();
+        // A folder in the way of the probe stands for any reason; permissions would not stop a test run as root.
+        fs::create_dir(root.path().join("probe")).expect("the obstacle is made");
+        let error = DataDir::open(root.path()).expect_err("the probe cannot be written");
+        assert_eq!(error.trouble(), Trouble::NotUsable);
+    }
+
+    #[test]
+    fn a_dangling_link_counts_as_a_file_that_is_there() {
+        let root = folder();
+        std::os::unix::fs::symlink("/nowhere/horizon", root.path().join("horizon")).expect("the link is made");
+        let data_dir = DataDir::open(root.path()).expect("the folder is usable");
+        assert_eq!(data_dir.find().expect("the folder is readable"), FoundFiles::HorizonOnly);
+    }
+}

@@ -1,0 +1,139 @@
+//! Which configurations agree with what is kept, and what a damaged database says.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
+    let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+    KeptFormat { name: name.to_owned(), description }
+}
+
+fn snowflake() -> KeptFormat {
+    format("snowflake", &[("epoch", "2015-01-01T00:00:00Z"), ("fields", "time 42 bits x4194304"), ("tick", "1ms")])
+}
+
+fn payment() -> KeptFormat {
+    format("payment", &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "1s")])
+}
+
+fn database() -> Database {
+    Database::in_memory().expect("memory suffices")
+}
+
+#[test]
+fn equal_formats_pass_in_any_order_and_a_new_one_joins() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[snowflake()]).expect("the first start keeps");
+    table.agree(4, &[payment(), snowflake()]).expect("payment joins");
+    table.agree(4, &[snowflake(), payment()]).expect("both are equal");
+}
+
+#[test]
+fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[payment(), snowflake()]).expect("the first start keeps");
+
+    let changed = format("snowflake", &[("epoch", "2016-01-01T00:00:00Z"), ("rule", "sequenced"), ("tick", "1ms")]);
+    let error = table.agree(4, &[payment(), changed]).expect_err("snowflake is not what it was");
+
+    assert_eq!(error.trouble(), Trouble::Disagrees);
+    assert_eq!(
+        error.to_string(),
+        "format \"snowflake\" is not what it was when it minted its first ids:\n  \
+         epoch: kept 2015-01-01T00:00:00Z, now 2016-01-01T00:00:00Z\n  \
+         fields: kept time 42 bits x4194304, now (nothing)\n  \
+         rule: kept (nothing), now sequenced\n\
+         give the changed format a new name, or run `idmint relayout`"
+    );
+}
+
+#[test]
+fn a_format_left_out_for_a_while_is_still_held_to_what_it_was() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[payment(), snowflake()]).expect("the first start keeps");
+    table.agree(4, &[snowflake()]).expect("payment is switched off");
+
+    let changed = format("payment", &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "10ms")]);
+    let error = table.agree(4, &[changed, snowflake()]).expect_err("payment is remembered");
+    assert!(matches!(error, FormatsError::Changed { format, .. } if format == "payment"));
+}
+
+#[test]
+fn another_number_of_slots_is_refused_with_the_one_kept() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[snowflake()]).expect("the first start keeps");
+    let error = table.agree(8, &[snowflake()]).expect_err("4 is kept");
+    assert!(matches!(error, FormatsError::SlotsChanged { kept: 4, now: 8 }));
+    assert_eq!(error.to_string(), "worker.slots was 4 and is 8; set worker.slots = 4, or run `idmint relayout`");
+}
+
+#[test]
+fn a_refusal_writes_nothing_not_even_the_formats_that_would_have_joined() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[snowflake()]).expect("the first start keeps");
+    let changed = format("snowflake", &[("tick", "2ms")]);
+    table.agree(4, &[payment(), changed]).expect_err("snowflake is not what it was");
+
+    // Had payment joined in the refused start, this other payment would now be refused.
+    table.agree(4, &[format("payment", &[("tick", "7s")])]).expect("payment is new");
+}
+
+#[test]
+fn what_is_kept_outlasts_the_process() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("idmint.redb");
+    let database = Database::create(&path).expect("the database is created");
+    FormatsTable::new(&database).agree(4, &[snowflake()]).expect("the first start keeps");
+    drop(database);
+
+    let database = Database::open(&path).expect("the database opens");
+    let table = FormatsTable::new(&database);
+    table.agree(4, &[snowflake()]).expect("snowflake is equal");
+    table.agree(4, &[format("snowflake", &[])]).expect_err("snowflake is not what it was");
+}
+
+/// Opens the file at `path` as a start would, and compares.
+fn start(path: &Path, formats: &[KeptFormat]) -> Result<(), FormatsError> {
+    let database = Database::open(path)?;
+    FormatsTable::new(&database).agree(4, formats)
+}
+
+/// Where the bytes of `needle` start in `bytes`.
+fn places_of(needle: &[u8], bytes: &[u8]) -> Vec<usize> {
+    (0..bytes.len() - needle.len()).filter(|at| bytes[*at..].starts_with(needle)).collect()
+}
+
+#[test]
+fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_pass() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("idmint.redb");
+    let database = Database::create(&path).expect("the database is created");
+    FormatsTable::new(&database).agree(4, &[snowflake(), payment()]).expect("the first start keeps");
+    drop(database);
+    let whole = fs::read(&path).expect("the file is readable");
+    let changed = format("snowflake", &[("tick", "2ms")]);
+
+    // The header, the rows themselves, and a sample of all else that is in use.
+    let rows = places_of(b"format/snowflake", &whole).into_iter().flat_map(|at| at - 100..at + 200);
+    let in_use = (0..whole.len()).filter(|at| whole[*at] != 0).step_by(97);
+    let mut refused = 0;
+    for at in (0..320).chain(rows).chain(in_use) {
+        let mut spoiled = whole.clone();
+        spoiled[at] ^= 0x41;
+        fs::write(&path, &spoiled).expect("the file is written");
+        match start(&path, std::slice::from_ref(&changed)) {
+            Err(FormatsError::Changed { .. }) => {}
+            Err(FormatsError::Database(DatabaseError::Damaged { .. })) => refused += 1,
+            Ok(()) => panic!("byte {at}: the changed format passed"),
+            Err(error) => panic!("byte {at}: {error}"),
+        }
+    }
+    assert!(refused > 100, "only {refused} flips were noticed");
+}

@@ -1,0 +1,39 @@
+//! Where state lasts: the horizon, the folder it lies in, and the agreed formats.
+//!
+//! In reading order:
+//!
+//! - [`trouble`]: what a failed start means to whoever started it.
+//! - [`block_file`], [`simulated`]: a file of fixed blocks, and a disk that fails on demand.
+//! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
+//! - [`data_dir`]: the folder, its lock and its probe.
+//! - [`database`], [`formats_table`]: the transactional database, and the formats it remembers.
+//! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
+//! - [`horizon_keeper`]: the thread that makes horizons durable.
+
+pub mod trouble;
+
+pub mod block_file;
+pub mod simulated;
+
+pub mod horizon_block;
+pub mod horizon_file;
+
+pub mod data_dir;
+
+pub mod database;
+pub mod formats_table;
+
+pub mod embedded;
+pub mod horizon_keeper;
+pub mod memory;
+pub mod store;
+
+pub use data_dir::{DataDir, DataDirError, FoundFiles};
+pub use database::{Database, DatabaseError};
+pub use embedded::{EmbeddedStore, OpenError};
+pub use formats_table::{Difference, FormatsError, FormatsTable, KeptFormat};
+pub use horizon_file::{Damage, HorizonError, HorizonFile};
+pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState, make_durable};
+pub use memory::MemoryStore;
+pub use store::{FoundHorizon, Store};
+pub use trouble::Trouble;

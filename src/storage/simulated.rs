@@ -1,0 +1,274 @@
+//! A disk that loses power, tears writes and fails on demand, for tests.
+//!
+//! Everything it does follows from its seed, so a failing run is replayed from one number. It keeps three things
+//! apart that a real machine keeps apart: what is on the platter, what reads are served from (the page cache), and
+//! which writes wait to be carried over.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::storage::block_file::{BLOCK_LEN, Block, BlockFile};
+
+/// How many bytes the simulated disk is most likely to write at once.
+const SECTOR_LEN: usize = 512;
+
+/// What happens at the chosen operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process ends while the operation runs, by a kill or by a loss of power. Nothing works until
+    /// [`SimulatedDisk::restart_process`] or [`SimulatedDisk::power_on`] says which it was.
+    Halt,
+    /// The operation fails with this error number (5 is `EIO`, 28 is `ENOSPC`); a write may have begun.
+    ///
+    /// As on Linux, a failed sync drops what waited to be written: reads go on showing it, the platter may not have
+    /// it, and the next sync reports success.
+    Error(i32),
+}
+
+/// A file of blocks on a simulated disk.
+#[derive(Debug)]
+pub struct SimulatedDisk {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    random: StdRng,
+    /// What a loss of power leaves.
+    platter: BTreeMap<u64, Block>,
+    /// What reads show.
+    cache: BTreeMap<u64, Block>,
+    /// Writes since the last sync, oldest first.
+    waiting: Vec<(u64, Block)>,
+    /// The fault to come, and how many writes and syncs still work before it.
+    plan: Option<(u64, Fault)>,
+    is_halted: bool,
+}
+
+impl SimulatedDisk {
+    /// A disk whose platter already holds `blocks`, and whose misfortunes follow from `seed`.
+    pub fn holding(blocks: &[Block], seed: u64) -> SimulatedDisk {
+        let platter: BTreeMap<u64, Block> = (0..).zip(blocks.iter().copied()).collect();
+        let state = State {
+            random: StdRng::seed_from_u64(seed),
+            cache: platter.clone(),
+            platter,
+            waiting: Vec::new(),
+            plan: None,
+            is_halted: false,
+        };
+        SimulatedDisk { state: Mutex::new(state) }
+    }
+
+    /// Lets `operations` more writes and syncs succeed; the one after them meets `fault`.
+    pub fn fail_after(&self, operations: u64, fault: Fault) {
+        self.state().plan = Some((operations, fault));
+    }
+
+    /// A new process starts on the running machine: reads show all that was written, synced or not, and what waits
+    /// goes on waiting. A planned fault that has not happened is forgotten.
+    pub fn restart_process(&self) {
+        let mut state = self.state();
+        state.plan = None;
+        state.is_halted = false;
+    }
+
+    /// Takes the power away and brings it back.
+    ///
+    /// Each write that was not synced is by then lost, there, torn at a byte, there in some sectors only, or has left
+    /// one sector of garbage; what was synced is untouched. The page cache starts out as the platter.
+    pub fn power_on(&self) {
+        let mut state = self.state();
+        state.carry_over_by_chance();
+        state.cache = state.platter.clone();
+        state.plan = None;
+        state.is_halted = false;
+    }
+
+    /// Changes the stored bytes of block `index` behind the file's back, as a failing disk does.
+    pub fn corrupt(&self, index: u64, change: impl FnOnce(&mut Block)) {
+        let mut state = self.state();
+        if let Some(block) = state.platter.get_mut(&index) {
+            change(block);
+            let changed = *block;
+            state.cache.insert(index, changed);
+        }
+    }
+
+    /// Removes block `index` and everything behind it, as a truncation does.
+    pub fn truncate(&self, index: u64) {
+        let mut state = self.state();
+        state.platter.split_off(&index);
+        state.cache.split_off(&index);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Counts one write or sync, and says which fault it meets.
+    fn next_fault(&mut self) -> Option<Fault> {
+        match &mut self.plan {
+            Some((0, fault)) => {
+                let fault = *fault;
+                self.plan = None;
+                Some(fault)
+            }
+            Some((operations, _)) => {
+                *operations -= 1;
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn refuse_when_halted(&self) -> io::Result<()> {
+        if self.is_halted { Err(io::Error::other("the process was stopped")) } else { Ok(()) }
+    }
+
+    fn carry_over(&mut self) {
+        self.platter.extend(self.waiting.drain(..));
+    }
+
+    fn carry_over_by_chance(&mut self) {
+        for (index, new) in std::mem::take(&mut self.waiting) {
+            let old = self.platter.get(&index).copied();
+            if let Some(landed) = mixture(&mut self.random, old, &new) {
+                self.platter.insert(index, landed);
+            }
+        }
+    }
+}
+
+impl BlockFile for SimulatedDisk {
+    fn read_block(&self, index: u64) -> io::Result<Block> {
+        let state = self.state();
+        state.refuse_when_halted()?;
+        state.cache.get(&index).copied().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn write_block(&self, index: u64, block: &Block) -> io::Result<()> {
+        let mut state = self.state();
+        state.refuse_when_halted()?;
+        let fault = state.next_fault();
+        let mut written = *block;
+        if let Some(Fault::Error(_)) = fault {
+            // Only the beginning reached the cache before the error.
+            let old = state.cache.get(&index).copied().unwrap_or([0; BLOCK_LEN]);
+            let kept_from = state.random.random_range(0..=BLOCK_LEN);
+            written[kept_from..].copy_from_slice(&old[kept_from..]);
+        }
+        // A write that fails before its first byte dirties nothing.
+        if state.cache.insert(index, written) != Some(written) || fault.is_none() {
+            state.waiting.push((index, written));
+        }
+        state.meet(fault)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.refuse_when_halted()?;
+        let fault = state.next_fault();
+        match fault {
+            None => state.carry_over(),
+            Some(Fault::Error(_)) => state.carry_over_by_chance(),
+            Some(Fault::Halt) => {}
+        }
+        state.meet(fault)
+    }
+}
+
+impl State {
+    fn meet(&mut self, fault: Option<Fault>) -> io::Result<()> {
+        match fault {
+            None => Ok(()),
+            Some(Fault::Error(number)) => Err(io::Error::from_raw_os_error(number)),
+            Some(Fault::Halt) => {
+                self.is_halted = true;
+                self.refuse_when_halted()
+            }
+        }
+    }
+}
+
+/// What a block holds after a write of `new` over `old` was cut off; `None` when nothing changed.
+fn mixture(random: &mut StdRng, old: Option<Block>, new: &Block) -> Option<Block> {
+    let mut block = old.unwrap_or([0; BLOCK_LEN]);
+    match random.random_range(0..5) {
+        0 => return None,
+        1 => block = *new,
+        2 => {
+            let torn_at = random.random_range(0..=BLOCK_LEN);
+            block[..torn_at].copy_from_slice(&new[..torn_at]);
+        }
+        3 => {
+            let sectors = block.chunks_mut(SECTOR_LEN).zip(new.chunks(SECTOR_LEN));
+            for (there, coming) in sectors {
+                if random.random() {
+                    there.copy_from_slice(coming);
+                }
+            }
+        }
+        _ => {
+            block = *new;
+            let sector = random.random_range(0..BLOCK_LEN / SECTOR_LEN) * SECTOR_LEN;
+            random.fill(&mut block[sector..sector + SECTOR_LEN]);
+        }
+    }
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: Block = [1; BLOCK_LEN];
+    const NEW: Block = [2; BLOCK_LEN];
+
+    #[test]
+    fn a_synced_write_outlasts_every_loss_of_power() {
+        for seed in 0..200 {
+            let disk = SimulatedDisk::holding(&[OLD], seed);
+            disk.write_block(0, &NEW).expect("the write works");
+            disk.sync().expect("the sync works");
+            disk.power_on();
+            assert_eq!(disk.read_block(0).expect("the block is there"), NEW);
+        }
+    }
+
+    #[test]
+    fn an_unsynced_write_may_be_lost_there_or_torn() {
+        let after = |seed| {
+            let disk = SimulatedDisk::holding(&[OLD], seed);
+            disk.write_block(0, &NEW).expect("the write works");
+            disk.power_on();
+            disk.read_block(0).expect("the block is there")
+        };
+        let outcomes: Vec<Block> = (0..200).map(after).collect();
+
+        assert!(outcomes.contains(&OLD));
+        assert!(outcomes.contains(&NEW));
+        assert!(outcomes.iter().any(|block| *block != OLD && *block != NEW));
+    }
+
+    #[test]
+    fn a_failed_sync_goes_on_showing_what_the_platter_may_not_have() {
+        let lies = (0..200).filter(|seed| {
+            let disk = SimulatedDisk::holding(&[OLD], *seed);
+            disk.write_block(0, &NEW).expect("the write works");
+            disk.fail_after(0, Fault::Error(5));
+            disk.sync().expect_err("the sync fails");
+            disk.sync().expect("the second sync claims success");
+            assert_eq!(disk.read_block(0).expect("the block is there"), NEW);
+            disk.power_on();
+            disk.read_block(0).expect("the block is there") != NEW
+        });
+        assert!(lies.count() > 50);
+    }
+}
