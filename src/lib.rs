@@ -3,6 +3,9 @@
 pub mod id;
 pub mod minting;
 pub mod time;
+pub mod wire;
 
+#[cfg(feature = "server")]
+pub mod http;
 #[cfg(feature = "server")]
 pub mod storage;

@@ -1,0 +1,76 @@
+//! `GET /decode/{id}`: what can this text be?
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Response, header};
+
+use super::mint::unknown_format;
+use super::problem::{Problem, Slug};
+use super::query::{percent_decoded, strict_query};
+use super::representation::{MediaType, choose};
+use super::service::Service;
+use crate::id::{Decoded, Pin};
+use crate::wire::{DecodeAnswer, RejectedFormat};
+
+/// Every reading of the id. Never touches what is minted, and works while nothing can be.
+///
+/// # Errors
+/// 404 `no-format-matches` with a reason for each format.
+pub(super) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
+    let answer = read(&service, &request);
+    service.metrics.decoded(answer.as_ref().err().map(Problem::slug));
+    answer
+}
+
+fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
+    choose(request.headers(), &[MediaType::Json])?;
+    let id = percent_decoded(request.uri().path().strip_prefix("/decode/").unwrap_or_default())?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
+    let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
+    check(service, pin)?;
+    let decoded = service.decoder.decode(&id, pin);
+    if decoded.matches.is_empty() {
+        return Err(no_match(&id, &decoded));
+    }
+    let answer = DecodeAnswer::new(&id, &decoded, &service.siq.known, service.mint.clock().now());
+    Ok(json(&answer))
+}
+
+fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
+    let mut formats = service.decoder.formats().iter();
+    let tried = match pin.format {
+        None => formats.as_slice(),
+        Some(name) => match formats.position(|format| format.name == name) {
+            None => return Err(unknown_format(service, name)),
+            Some(at) => &service.decoder.formats()[at..=at],
+        },
+    };
+    let Some(encoding) = pin.encoding else { return Ok(()) };
+    if tried.iter().any(|format| format.encoding(encoding).is_some()) {
+        return Ok(());
+    }
+    let detail = format!("no format that is tried has an encoding {encoding:?}; /formats lists them");
+    Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
+}
+
+fn no_match(id: &str, decoded: &Decoded) -> Problem {
+    let rejected = RejectedFormat::all(decoded);
+    let problem = Problem::new(Slug::NoFormatMatches, format!("{id:?} is not an id of any format that was tried"));
+    let problem = match rejected.as_slice() {
+        [only] => problem.reason(&only.reason),
+        _ => problem,
+    };
+    problem.with("rejected", serde_json::to_value(rejected).expect("strings always serialize"))
+}
+
+/// An answer in JSON that is not to be kept.
+pub(super) fn json(answer: &impl serde::Serialize) -> Response<Body> {
+    let bytes = serde_json::to_vec(answer).expect("answers are strings, numbers and lists of them");
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MediaType::Json.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

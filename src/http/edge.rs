@@ -1,0 +1,125 @@
+//! What every request passes on its way in, and every answer on its way out.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderValue, Response, Uri};
+use axum::response::IntoResponse;
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+use tracing::error;
+
+use super::fallback::{method_not_allowed, not_found};
+use super::metrics::{HttpMetrics, Measured};
+use super::problem::{Problem, Slug, name_instance};
+use super::request_id::{X_REQUEST_ID, request_id};
+
+/// No address may be longer, in bytes of path and query.
+pub const URI_LEN_MAX: usize = 8 * 1024;
+
+/// Completes a router whose routes are all in place.
+///
+/// Afterwards every answer carries `X-Request-Id` and is counted, unknown paths and methods are problems, a URI longer
+/// than [`URI_LEN_MAX`] is 414, and a handler that panics has answered 500.
+// One layer for all of it: the router boxes every layer anew for every request.
+pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Router {
+    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed).layer(EdgeLayer { metrics })
+}
+
+#[derive(Clone)]
+struct EdgeLayer {
+    metrics: Arc<HttpMetrics>,
+}
+
+impl<S> Layer<S> for EdgeLayer {
+    type Service = Edge<S>;
+
+    fn layer(&self, inner: S) -> Edge<S> {
+        Edge { inner, metrics: Arc::clone(&self.metrics) }
+    }
+}
+
+#[derive(Clone)]
+struct Edge<S> {
+    inner: S,
+    metrics: Arc<HttpMetrics>,
+}
+
+impl<S> Service<Request> for Edge<S>
+where
+    S: Service<Request, Response = Response<Body>, Error = Infallible>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Passage<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Passage<S::Future> {
+        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        let measured = self.metrics.begin(route, request.method());
+        let request_id = request_id(request.headers());
+        let uri_len = uri_len(request.uri());
+        let handler = (uri_len <= URI_LEN_MAX).then(|| self.inner.call(request));
+        Passage { handler, uri_len, request_id, measured }
+    }
+}
+
+pin_project! {
+    /// One request between its arrival and the head of its answer.
+    struct Passage<F> {
+        // None if the request goes no further.
+        #[pin]
+        handler: Option<F>,
+        uri_len: usize,
+        request_id: HeaderValue,
+        measured: Measured,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Passage<F> {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = match this.handler.as_pin_mut() {
+            None => uri_too_long(*this.uri_len).into_response(),
+            // Unwind safe: a handler that panicked is never polled again.
+            Some(handler) => match catch_unwind(AssertUnwindSafe(|| handler.poll(context))) {
+                Ok(outcome) => match ready!(outcome) {
+                    Ok(response) => response,
+                },
+                Err(panic) => handler_panicked(panic.as_ref(), this.request_id).into_response(),
+            },
+        };
+        name_instance(&mut response, this.request_id);
+        response.headers_mut().insert(X_REQUEST_ID, this.request_id.clone());
+        this.measured.answered(response.status());
+        Poll::Ready(Ok(response))
+    }
+}
+
+fn uri_len(uri: &Uri) -> usize {
+    uri.path_and_query().map_or(0, |path_and_query| path_and_query.as_str().len())
+}
+
+fn uri_too_long(len: usize) -> Problem {
+    let detail = format!("path and query are {len} bytes long; at most {URI_LEN_MAX} are read");
+    Problem::new(Slug::UriTooLong, detail).limit(format!("{URI_LEN_MAX} bytes"))
+}
+
+/// The panic goes to the log; the caller learns only under which id to look for it.
+fn handler_panicked(panic: &(dyn Any + Send), request_id: &HeaderValue) -> Problem {
+    let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    error!(?request_id, "a handler panicked: {}", message.unwrap_or("without a message"));
+    Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
+}

@@ -1,0 +1,180 @@
+//! How many requests there were, how they ended and how long they took.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use axum::http::{Method, StatusCode};
+use prometheus::{Histogram, Result};
+use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+/// The route of every request that no route matches.
+pub const UNMATCHED: &str = "unmatched";
+
+const OTHER_METHOD: &str = "other";
+const METHODS: [Method; 7] =
+    [Method::GET, Method::POST, Method::HEAD, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS];
+const METHOD_LABELS: usize = METHODS.len() + 1;
+
+/// The status codes this service answers with, most frequent first. Any other is counted too, only more slowly.
+const STATUSES: [u16; 21] =
+    [200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 429, 500, 504, 204, 304, 301];
+
+/// From 50 us, about what a mint takes, to 10 s, longer than any answer may.
+const DURATION_BUCKETS_SECONDS: [f64; 14] =
+    [50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 100e-3, 250e-3, 1.0, 2.5, 10.0];
+
+/// `idmint_http_requests_total`, `idmint_http_request_duration_seconds` and `idmint_http_in_flight`.
+///
+/// The labels are bounded: routes are those known at the start or `unmatched`, unusual methods are `other`. Each
+/// combination looks up its counter once; afterwards counting one is an index into a table.
+pub struct HttpMetrics {
+    requests: IntCounterVec,
+    in_flight: IntGauge,
+    route_index: HashMap<&'static str, usize>,
+    routes: Vec<RouteSeries>,
+}
+
+struct RouteSeries {
+    route: &'static str,
+    duration: Histogram,
+    /// By method and status, filled at first use.
+    requests: [[OnceLock<IntCounter>; STATUSES.len()]; METHOD_LABELS],
+}
+
+impl HttpMetrics {
+    /// Registers the metrics, with a series at 0 for the success of each of these routes.
+    ///
+    /// A route is written as the router has it: `/ids/{format}`.
+    ///
+    /// # Errors
+    /// If the registry already has metrics of these names.
+    pub fn register(registry: &Registry, routes: &[(Method, &'static str)]) -> Result<Self> {
+        let requests = IntCounterVec::new(
+            Opts::new("idmint_http_requests_total", "Requests answered, by route, method and status."),
+            &["route", "method", "status"],
+        )?;
+        let opts = HistogramOpts::new("idmint_http_request_duration_seconds", "Time until the head of the answer.");
+        let durations = HistogramVec::new(opts.buckets(DURATION_BUCKETS_SECONDS.to_vec()), &["route"])?;
+        let in_flight = IntGauge::new("idmint_http_in_flight", "Requests being worked on.")?;
+        registry.register(Box::new(requests.clone()))?;
+        registry.register(Box::new(durations.clone()))?;
+        registry.register(Box::new(in_flight.clone()))?;
+
+        let mut metrics = Self { requests, in_flight, route_index: HashMap::new(), routes: Vec::new() };
+        metrics.add(UNMATCHED, &durations);
+        metrics.counted(0, 0, StatusCode::NOT_FOUND, 0);
+        for (method, route) in routes {
+            let index = metrics.add(route, &durations);
+            metrics.counted(index, method_index(method), StatusCode::OK, 0);
+        }
+        Ok(metrics)
+    }
+
+    fn add(&mut self, route: &'static str, durations: &HistogramVec) -> usize {
+        *self.route_index.entry(route).or_insert_with(|| {
+            let duration = durations.with_label_values(&[route]);
+            self.routes.push(RouteSeries { route, duration, requests: Default::default() });
+            self.routes.len() - 1
+        })
+    }
+
+    /// Begins to measure one request; `None` if no route matched it.
+    pub fn begin(self: &Arc<Self>, route: Option<&str>, method: &Method) -> Measured {
+        self.in_flight.inc();
+        let route = route.and_then(|route| self.route_index.get(route)).copied().unwrap_or(0);
+        Measured { metrics: Arc::clone(self), route, method: method_index(method), began: Instant::now() }
+    }
+
+    /// Adds to one counter, which exists afterwards even if nothing is added.
+    fn counted(&self, route: usize, method: usize, status: StatusCode, requests: u64) {
+        let series = &self.routes[route];
+        let method_label = METHODS.get(method).map_or(OTHER_METHOD, Method::as_str);
+        let look_up = || self.requests.with_label_values(&[series.route, method_label, status.as_str()]);
+        match STATUSES.iter().position(|known| *known == status.as_u16()) {
+            Some(known) => series.requests[method][known].get_or_init(look_up).inc_by(requests),
+            None => look_up().inc_by(requests),
+        }
+    }
+}
+
+/// One request while it is worked on. In flight until dropped: a request whose caller has gone is not counted as
+/// answered, but no longer in flight either.
+pub struct Measured {
+    metrics: Arc<HttpMetrics>,
+    route: usize,
+    method: usize,
+    began: Instant,
+}
+
+impl Measured {
+    /// The request has its answer.
+    pub fn answered(&self, status: StatusCode) {
+        self.metrics.counted(self.route, self.method, status, 1);
+        self.metrics.routes[self.route].duration.observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Measured {
+    fn drop(&mut self) {
+        self.metrics.in_flight.dec();
+    }
+}
+
+fn method_index(method: &Method) -> usize {
+    METHODS.iter().position(|known| known == method).unwrap_or(METHODS.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::TextEncoder;
+
+    use super::*;
+
+    const ROUTES: [(Method, &str); 3] =
+        [(Method::POST, "/ids/{format}"), (Method::GET, "/ledgers"), (Method::POST, "/ledgers")];
+
+    fn scrape(registry: &Registry) -> String {
+        TextEncoder::new().encode_to_string(&registry.gather()).expect("metrics encode")
+    }
+
+    #[test]
+    fn every_route_is_there_at_zero() {
+        let registry = Registry::new();
+        let _metrics = HttpMetrics::register(&registry, &ROUTES).expect("an empty registry");
+        let text = scrape(&registry);
+        for series in [
+            r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="200"} 0"#,
+            r#"idmint_http_requests_total{method="GET",route="/ledgers",status="200"} 0"#,
+            r#"idmint_http_requests_total{method="POST",route="/ledgers",status="200"} 0"#,
+            r#"idmint_http_requests_total{method="GET",route="unmatched",status="404"} 0"#,
+            r#"idmint_http_request_duration_seconds_count{route="/ids/{format}"} 0"#,
+            "idmint_http_in_flight 0",
+        ] {
+            assert!(text.contains(series), "{series} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn labels_are_bounded() {
+        let registry = Registry::new();
+        let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
+        let odd = Method::from_bytes(b"BREW").expect("a token");
+        metrics.begin(Some("/never/heard/of"), &odd).answered(StatusCode::IM_A_TEAPOT);
+        metrics.begin(Some("/ledgers"), &Method::GET).answered(StatusCode::OK);
+        let text = scrape(&registry);
+        assert!(text.contains(r#"{method="other",route="unmatched",status="418"} 1"#), "{text}");
+        assert!(text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#), "{text}");
+        assert!(!text.contains("heard") && !text.contains("BREW"));
+    }
+
+    #[test]
+    fn a_request_is_in_flight_until_it_is_dropped() {
+        let registry = Registry::new();
+        let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
+        let measured = metrics.begin(None, &Method::GET);
+        assert!(scrape(&registry).contains("idmint_http_in_flight 1"));
+        drop(measured);
+        assert!(scrape(&registry).contains("idmint_http_in_flight 0"));
+    }
+}

@@ -1,0 +1,140 @@
+//! `POST /ids/{format}`: mint.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Response, header};
+
+use super::body::read_body;
+use super::json::strict_json;
+use super::problem::{Problem, Slug};
+use super::query::{Query, percent_decoded, strict_query};
+use super::representation::{MediaType, choose, media_type_of_body};
+use super::service::Service;
+use super::spelling::{Spelling, body};
+use crate::id::{DomainHash, FieldKind, Format};
+use crate::minting::Order;
+use crate::wire::MintRequest;
+
+/// The longest body of a mint request, in bytes.
+const BODY_LEN_MAX: usize = 16 * 1024;
+
+const MEDIA_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+
+/// Mints as many ids as asked for, all of them or none.
+///
+/// # Errors
+/// A [`Problem`]: nothing was minted.
+pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
+    let name = percent_decoded(request.uri().path().strip_prefix("/ids/").unwrap_or_default())?;
+    let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
+    let answer = mint_format(&service, position, format, request).await;
+    if let Err(problem) = &answer {
+        let stats = service.mint.stats(position);
+        if problem.status().is_client_error() { stats.count_invalid() } else { stats.count_refused() }
+    }
+    answer
+}
+
+async fn mint_format(
+    service: &Arc<Service>,
+    position: usize,
+    format: &Arc<Format>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, request_body) = request.into_parts();
+    let media = choose(&parts.headers, &MEDIA_TYPES)?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
+    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let asked = if request_body.is_empty() {
+        MintRequest::default()
+    } else {
+        media_type_of_body(&parts.headers, &[MediaType::Json])?;
+        strict_json(&request_body, Slug::InvalidParameter)?
+    };
+    let count = count(&query, &asked, service.limits.batch_max, format)?;
+    let encoding = encoding(&query, format)?;
+    let (order, label) = order(service, &query, format, count)?;
+
+    let ids = service.mint(position, &order).await?;
+    let spelling = Spelling::new(media, format, encoding, order.count(), label);
+    let mut response = Response::new(body(spelling, ids));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("idmint-count", HeaderValue::from(order.count()));
+    if media == MediaType::OctetStream {
+        headers.insert("idmint-width", HeaderValue::from(format.byte_width()));
+    }
+    Ok(response)
+}
+
+/// No format has this name.
+pub(super) fn unknown_format(service: &Service, name: &str) -> Problem {
+    let names: Vec<_> = service.mint.formats().map(|(format, ..)| format.name.as_str()).collect();
+    let known = names.join(", ");
+    Problem::new(Slug::UnknownFormat, format!("format {name:?} is not one of {known}")).example("GET /formats")
+}
+
+fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32, format: &Format) -> Result<NonZeroU32, Problem> {
+    let refuse = |given: &str| {
+        Problem::new(
+            Slug::InvalidParameter,
+            format!("count is {given}, it must be a whole number from 1 to {batch_max}"),
+        )
+        .reason("count")
+        .limit(batch_max.to_string())
+        .example(format!("POST /ids/{}?count=10", format.name))
+    };
+    let given = match (query.get("count"), asked.count) {
+        (Some(_), Some(_)) => {
+            let detail = "count is given twice, in the address and in the body: give it once";
+            return Err(Problem::new(Slug::InvalidParameter, detail).reason("repeated_parameter"));
+        }
+        (None, None) => return Ok(NonZeroU32::MIN),
+        (None, Some(count)) => count.to_string(),
+        (Some(count), None) => count.to_owned(),
+    };
+    let is_plain = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
+    let count = given.parse::<NonZeroU32>().ok().filter(|count| is_plain && count.get() <= batch_max);
+    count.ok_or_else(|| refuse(if given.is_empty() { "empty" } else { &given }))
+}
+
+/// The position of the spelling that is asked for.
+fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Problem> {
+    let Some(name) = query.get("encoding") else { return Ok(0) };
+    format.encodings.iter().position(|encoding| encoding.name() == name).ok_or_else(|| {
+        let names: Vec<_> = format.encodings.iter().map(|encoding| encoding.name()).collect();
+        Problem::new(Slug::InvalidParameter, format!("encoding {name:?} is not one of {}", names.join(", ")))
+            .reason("encoding")
+            .example(format!("POST /ids/{}?encoding={}", format.name, names[0]))
+    })
+}
+
+/// The order, and what is to be said about its ids.
+fn order(
+    service: &Service,
+    query: &Query<'_>,
+    format: &Format,
+    count: NonZeroU32,
+) -> Result<(Order, Option<&'static str>), Problem> {
+    let default_type = service.siq.default_type.as_deref().filter(|_| format.has_types());
+    let order = Order::new(format, count, query.get("type").or(default_type))?;
+    let has_domain = format.variants[0].layout.field_of(FieldKind::Object).is_some();
+    let domain = match (query.get("domain"), has_domain) {
+        (None, false) => return Ok((order, None)),
+        (Some(given), false) => {
+            let detail = format!("{} has no domains, domain {given:?} means nothing to it", format.name);
+            return Err(Problem::new(Slug::InvalidParameter, detail).reason("domain"));
+        }
+        (None, true) => service.siq.default_domain.unwrap_or(DomainHash::DEVELOPMENT),
+        (Some(given), true) => *service.siq.domains.get(given).ok_or_else(|| {
+            let detail = format!("domain {given:?} is not configured (siq.domains)");
+            Problem::new(Slug::InvalidParameter, detail).reason("domain")
+        })?,
+    };
+    let label = (domain == DomainHash::DEVELOPMENT).then_some("development");
+    Ok((order.for_domain(domain), label))
+}

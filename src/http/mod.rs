@@ -1,0 +1,30 @@
+//! The API over HTTP: one file for each resource, and what every request and every answer has in common.
+
+mod decode;
+mod documents;
+mod formats;
+mod health;
+mod metrics_page;
+mod mint;
+pub mod problem_page;
+mod refusal;
+mod router;
+mod service;
+mod service_metrics;
+mod spelling;
+
+pub mod body;
+pub mod edge;
+pub mod fallback;
+pub mod json;
+pub mod metrics;
+pub mod problem;
+mod problem_catalog;
+pub mod query;
+pub mod representation;
+pub mod request_id;
+
+pub use problem::{Problem, Slug};
+pub use router::{paths, router};
+pub use service::{Outgoing, RequestLimits, Service, SiqDefaults};
+pub use service_metrics::ServiceMetrics;

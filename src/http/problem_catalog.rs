@@ -1,0 +1,470 @@
+//! Every problem this service can name: the status it has, and what an operator should and should not do about it.
+
+/// Everything known about one kind of problem, for the document and for its page.
+#[derive(Debug)]
+pub struct Page {
+    /// The last part of the problem's address.
+    pub name: &'static str,
+    /// The HTTP status it is answered with.
+    pub status: u16,
+    /// What it is, in a few words; the same each time.
+    pub title: &'static str,
+    /// What leads to it.
+    pub cause: &'static str,
+    /// What helps, and harms nothing.
+    pub safe_action: &'static str,
+    /// What looks like help, and harms.
+    pub dangerous_action: &'static str,
+}
+
+/// One kind of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Slug {
+    /// 400: the request cannot be read.
+    MalformedRequest,
+    /// 400: an Idempotency-Key is required.
+    IdempotencyKeyRequired,
+    /// 401: a valid token is required.
+    Unauthorized,
+    /// 403: the token does not cover this.
+    Forbidden,
+    /// 404: there is nothing here.
+    NotFound,
+    /// 404: no such format.
+    UnknownFormat,
+    /// 404: no format reads this id.
+    NoFormatMatches,
+    /// 404: no such ledger.
+    UnknownLedger,
+    /// 405: the method is not allowed here.
+    MethodNotAllowed,
+    /// 406: none of these representations is available.
+    NotAcceptable,
+    /// 408: the request body came too slowly.
+    RequestTimeout,
+    /// 409: the head of the ledger moved.
+    HeadMoved,
+    /// 409: the ledger exists already.
+    LedgerExists,
+    /// 413: the body is too large.
+    PayloadTooLarge,
+    /// 414: the address is too long.
+    UriTooLong,
+    /// 415: the body is of the wrong media type.
+    UnsupportedMediaType,
+    /// 422: a parameter is invalid.
+    InvalidParameter,
+    /// 422: the event is invalid.
+    InvalidEvent,
+    /// 422: the conjunction report is invalid.
+    InvalidReport,
+    /// 422: the key was used for another event.
+    IdempotencyConflict,
+    /// 429: this caller is over its rate.
+    RateLimited,
+    /// 500: a fault in the service.
+    InternalError,
+    /// 503: every id of the moment is taken.
+    SequenceExhausted,
+    /// 503: the clock is behind the ids already minted.
+    ClockBehind,
+    /// 503: the clock cannot be believed.
+    ClockJumped,
+    /// 503: no more time is reserved.
+    HorizonReached,
+    /// 503: this node holds no worker slot.
+    NoWorkerSlot,
+    /// 503: the coordinator does not answer.
+    CoordinatorUnavailable,
+    /// 503: the store cannot be written.
+    StorageUnavailable,
+    /// 503: too many requests at once.
+    Overloaded,
+    /// 503: this node is shutting down.
+    Draining,
+    /// 503: the format has run out of time.
+    EpochEnded,
+    /// 504: it is not known whether this was written.
+    OutcomeUnknown,
+}
+
+impl Slug {
+    /// Every kind, in the order of status and declaration.
+    // The length is the last variant's place, so that a forgotten row does not compile.
+    pub const ALL: [Self; Self::OutcomeUnknown as usize + 1] = [
+        Self::MalformedRequest,
+        Self::IdempotencyKeyRequired,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::UnknownFormat,
+        Self::NoFormatMatches,
+        Self::UnknownLedger,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::RequestTimeout,
+        Self::HeadMoved,
+        Self::LedgerExists,
+        Self::PayloadTooLarge,
+        Self::UriTooLong,
+        Self::UnsupportedMediaType,
+        Self::InvalidParameter,
+        Self::InvalidEvent,
+        Self::InvalidReport,
+        Self::IdempotencyConflict,
+        Self::RateLimited,
+        Self::InternalError,
+        Self::SequenceExhausted,
+        Self::ClockBehind,
+        Self::ClockJumped,
+        Self::HorizonReached,
+        Self::NoWorkerSlot,
+        Self::CoordinatorUnavailable,
+        Self::StorageUnavailable,
+        Self::Overloaded,
+        Self::Draining,
+        Self::EpochEnded,
+        Self::OutcomeUnknown,
+    ];
+
+    /// The kind with this name, as in `/problems/{name}`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|slug| slug.page().name == name)
+    }
+
+    /// Its name, status and advice.
+    pub fn page(self) -> &'static Page {
+        match self {
+            Self::MalformedRequest => &Page {
+                name: "malformed-request",
+                status: 400,
+                title: "The request cannot be read",
+                cause: "The body or the address is not what HTTP or JSON allows: a syntax error, a key given twice, nesting \
+                    deeper than 64, bytes after the end, text that is not UTF-8.",
+                safe_action: "Correct the request; `detail` says where it stops making sense. Nothing was minted or written.",
+                dangerous_action: "Retrying it unchanged: it fails the same way every time.",
+            },
+            Self::IdempotencyKeyRequired => &Page {
+                name: "idempotency-key-required",
+                status: 400,
+                title: "An Idempotency-Key is required",
+                cause: "Appending to a ledger without the header Idempotency-Key: after a lost answer nobody could tell a \
+                    retry from a second event.",
+                safe_action: "Send 1 to 255 visible ASCII characters, a fresh value for each event and the same one for each retry \
+                    of it.",
+                dangerous_action: "Using one fixed key for everything, or a new key for a retry: the first loses events, the second \
+                    appends them twice.",
+            },
+            Self::Unauthorized => &Page {
+                name: "unauthorized",
+                status: 401,
+                title: "A valid token is required",
+                cause: "The request carries no token, or one that is unknown or has been withdrawn.",
+                safe_action: "Send `Authorization: Bearer <token>`. If the token was rotated, take the new one; both work while \
+                    they overlap.",
+                dangerous_action: "Running without tokens to make the error go away: anybody who reaches the port can then mint and \
+                    append.",
+            },
+            Self::Forbidden => &Page {
+                name: "forbidden",
+                status: 403,
+                title: "The token does not cover this",
+                cause: "The token is valid but lacks the scope of this route: mint, ledger, decode or metrics.",
+                safe_action: "Use a token with that scope, or have the scope added in the configuration.",
+                dangerous_action: "Giving one token every scope: a leaked dashboard token could then append to ledgers.",
+            },
+            Self::NotFound => &Page {
+                name: "not-found",
+                status: 404,
+                title: "There is nothing here",
+                cause: "No route has this path. Often a trailing slash, a wrong prefix in a proxy, or a character that \
+                    needed percent-encoding.",
+                safe_action: "Compare with GET / or /openapi.yaml.",
+                dangerous_action: "None.",
+            },
+            Self::UnknownFormat => &Page {
+                name: "unknown-format",
+                status: 404,
+                title: "No such format",
+                cause: "The format is misspelled, or not enabled on this node.",
+                safe_action: "GET /formats lists what this node has. After a roll-out compare the configuration of all nodes.",
+                dangerous_action: "Defining the missing format anew from memory: a different layout under an old name gives ids that \
+                    read wrongly or clash.",
+            },
+            Self::NoFormatMatches => &Page {
+                name: "no-format-matches",
+                status: 404,
+                title: "No format reads this id",
+                cause: "Decoding is strict: every format rejected the text. `rejected` holds the reason of each, \
+                    `did_you_mean` near spellings.",
+                safe_action: "Look for a cut or changed character, a changed case, or a prefix added by another system.",
+                dangerous_action: "Guessing: correcting characters until something decodes finds an id, but hardly the one that was \
+                    meant.",
+            },
+            Self::UnknownLedger => &Page {
+                name: "unknown-ledger",
+                status: 404,
+                title: "No such ledger",
+                cause: "The ledger number is wrong, or the ledger was never created in this store.",
+                safe_action: "GET /ledgers lists them. If one that existed is missing, stop writers and check which store this \
+                    node has opened.",
+                dangerous_action: "Creating it again: that starts a second chain beside the first, and the two never join.",
+            },
+            Self::MethodNotAllowed => &Page {
+                name: "method-not-allowed",
+                status: 405,
+                title: "The method is not allowed here",
+                cause: "The path exists, the method does not apply to it. Minting is POST only: an answer to GET might be \
+                    cached, and a cached id is a duplicate.",
+                safe_action: "Use a method named by the header Allow.",
+                dangerous_action: "Having a proxy turn GET into POST: caches and prefetchers in front of it may replay the answer.",
+            },
+            Self::NotAcceptable => &Page {
+                name: "not-acceptable",
+                status: 406,
+                title: "None of these representations is available",
+                cause: "The Accept header rules out every media type this route can answer with.",
+                safe_action: "Ask for one of `accepts`, or leave the header out.",
+                dangerous_action: "None.",
+            },
+            Self::RequestTimeout => &Page {
+                name: "request-timeout",
+                status: 408,
+                title: "The request body came too slowly",
+                cause: "The body was not complete within http.body_timeout. A slow link, a stalled client, or a proxy that \
+                    passes headers on before it has the body.",
+                safe_action: "Send again on a new connection; for large documents send fewer at a time. Nothing was minted or \
+                    written.",
+                dangerous_action: "Raising the timeout to minutes: slow senders can then hold every connection.",
+            },
+            Self::HeadMoved => &Page {
+                name: "head-moved",
+                status: 409,
+                title: "The head of the ledger moved",
+                cause: "Another writer appended first: expected_previous is no longer the head. `head` carries the current \
+                    one.",
+                safe_action: "Read the events since, decide whether yours still holds, and send it with the new head and the same \
+                    key.",
+                dangerous_action: "Leaving expected_previous out to get through: the event is then appended behind events nobody has \
+                    looked at.",
+            },
+            Self::LedgerExists => &Page {
+                name: "ledger-exists",
+                status: 409,
+                title: "The ledger exists already",
+                cause: "A ledger with this number was created before, from another genesis event.",
+                safe_action: "GET /ledgers/{ledger} shows it. If it is yours, use it; otherwise choose another number.",
+                dangerous_action: "Deleting the stored ledger to create it again: ids already given out would be given out a second \
+                    time.",
+            },
+            Self::PayloadTooLarge => &Page {
+                name: "payload-too-large",
+                status: 413,
+                title: "The body is too large",
+                cause: "The body is longer than this route reads; `limit` says how much that is. Compressed bodies are not \
+                    unpacked.",
+                safe_action: "Send it in parts; batches may be split anywhere.",
+                dangerous_action: "None on the caller's side. Raising the limit lets every caller use that much memory at once.",
+            },
+            Self::UriTooLong => &Page {
+                name: "uri-too-long",
+                status: 414,
+                title: "The address is too long",
+                cause: "Path and query are longer than 8192 bytes.",
+                safe_action: "Send the ids in the body of POST /decode instead.",
+                dangerous_action: "None.",
+            },
+            Self::UnsupportedMediaType => &Page {
+                name: "unsupported-media-type",
+                status: 415,
+                title: "The body is of the wrong media type",
+                cause: "The Content-Type is none of `accepts`, or the body is compressed. `curl -d` says \
+                    application/x-www-form-urlencoded unless told otherwise.",
+                safe_action: "Set Content-Type to what the body is, and send it uncompressed.",
+                dangerous_action: "None.",
+            },
+            Self::InvalidParameter => &Page {
+                name: "invalid-parameter",
+                status: 422,
+                title: "A parameter is invalid",
+                cause: "A value is out of range, unknown, given twice or not allowed together with another; `detail` names \
+                    it and the bound.",
+                safe_action: "Correct the value; `example` is a request that works.",
+                dangerous_action: "None.",
+            },
+            Self::InvalidEvent => &Page {
+                name: "invalid-event",
+                status: 422,
+                title: "The event is invalid",
+                cause: "The event lacks a field, has one of the wrong type, or a time at or before the head or more than 5 s \
+                    ahead of the clock.",
+                safe_action: "Correct the event. On import send events in the order of their times.",
+                dangerous_action: "Changing the time of an event to get it in: the ledger then states something that did not happen.",
+            },
+            Self::InvalidReport => &Page {
+                name: "invalid-report",
+                status: 422,
+                title: "The conjunction report is invalid",
+                cause: "TCA or an object number is missing, malformed or out of range, or the message already names another \
+                    conjunction id.",
+                safe_action: "Correct the message; `detail` names the field. Of a message that names another id, find out which \
+                    system gave it.",
+                dangerous_action: "Removing the id found in the message: two systems then know one conjunction under two names.",
+            },
+            Self::IdempotencyConflict => &Page {
+                name: "idempotency-conflict",
+                status: 422,
+                title: "The key was used for another event",
+                cause: "This Idempotency-Key was used within 24 hours, on this ledger, for different content.",
+                safe_action: "If this is a new event, use a new key. If it was a retry, send exactly what was sent first.",
+                dangerous_action: "Making up a new key for a retry: if the first attempt was written, the event is there twice.",
+            },
+            Self::RateLimited => &Page {
+                name: "rate-limited",
+                status: 429,
+                title: "This caller is over its rate",
+                cause: "The rate granted to this token is used up. Other callers are not affected.",
+                safe_action: "Wait for Retry-After, and ask for larger batches: one request may mint many ids.",
+                dangerous_action: "Spreading the load over more tokens: the limit protects the other callers.",
+            },
+            Self::InternalError => &Page {
+                name: "internal-error",
+                status: 500,
+                title: "A fault in the service",
+                cause: "A bug: the service gave up on this one request. The log holds the cause under the request id.",
+                safe_action: "Report it with the request id. Minting again is safe. For an append, retry with the same \
+                    Idempotency-Key.",
+                dangerous_action: "Retrying an append without its key: the first attempt may have been written.",
+            },
+            Self::SequenceExhausted => &Page {
+                name: "sequence-exhausted",
+                status: 503,
+                title: "Every id of the moment is taken",
+                cause: "More ids were asked for than the format has within mint.wait_max. The time ahead is spoken for.",
+                safe_action: "Wait for Retry-After. If it lasts: more lanes, more nodes, or a format with a longer sequence; GET \
+                    /formats shows the ceiling.",
+                dangerous_action: "Giving two nodes the same worker number for more throughput: that mints duplicates.",
+            },
+            Self::ClockBehind => &Page {
+                name: "clock-behind",
+                status: 503,
+                title: "The clock is behind the ids already minted",
+                cause: "At the start, time up to more than 5 s ahead of the clock is already reserved: the clock went back, \
+                    or an earlier run was ahead.",
+                safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins by itself when it has \
+                    caught up.",
+                dangerous_action: "Deleting or lowering the horizon, or restoring an old copy of it: the reserved ids would be minted a \
+                    second time.",
+            },
+            Self::ClockJumped => &Page {
+                name: "clock-jumped",
+                status: 503,
+                title: "The clock cannot be believed",
+                cause: "The clock jumped ahead, disagrees with the fleet, or is older than this build.",
+                safe_action: "Correct the clock (chronyc tracking, chronyc makestep). The node becomes ready by itself when it \
+                    agrees again.",
+                dangerous_action: "Confirming a jump that nobody has checked: ids would be minted in the future, and after the \
+                    correction minting waits that long.",
+            },
+            Self::HorizonReached => &Page {
+                name: "horizon-reached",
+                status: 503,
+                title: "No more time is reserved",
+                cause: "The next stretch of time is not yet durable: the store is slow or refuses, or this is the first \
+                    start without a record.",
+                safe_action: "Wait for Retry-After. If it lasts, look at the store: its disk, its latency, \
+                    idmint_horizon_extensions_total.",
+                dangerous_action: "Pointing the node at an empty data directory: it no longer knows what was minted.",
+            },
+            Self::NoWorkerSlot => &Page {
+                name: "no-worker-slot",
+                status: 503,
+                title: "This node holds no worker slot",
+                cause: "All slots are taken or cooling down, or this node lost its own. It keeps trying.",
+                safe_action: "Other nodes go on: send there. If it lasts, compare the number of nodes with worker.slots, and look \
+                    for crash loops.",
+                dangerous_action: "Setting a slot by hand that another node may hold: both would mint the same ids.",
+            },
+            Self::CoordinatorUnavailable => &Page {
+                name: "coordinator-unavailable",
+                status: 503,
+                title: "The coordinator does not answer",
+                cause: "The coordinator has no quorum, cannot be reached, or has no space left.",
+                safe_action: "Restore the quorum (etcdctl endpoint status). Nodes recover by themselves within seconds.",
+                dangerous_action: "Starting an empty coordinator or restoring a backup without the restore fence: slots and ledgers go \
+                    back in time, and ids repeat.",
+            },
+            Self::StorageUnavailable => &Page {
+                name: "storage-unavailable",
+                status: 503,
+                title: "The store cannot be written",
+                cause: "The disk is full, read-only or failing. Nothing of this request was written.",
+                safe_action: "Free space or replace the disk, then restart if the service has stopped. Minting goes on for as long \
+                    as time is reserved.",
+                dangerous_action: "Deleting files in the data directory to gain space: the horizon is what keeps ids from repeating.",
+            },
+            Self::Overloaded => &Page {
+                name: "overloaded",
+                status: 503,
+                title: "Too many requests at once",
+                cause: "As many requests as this node serves at once are in flight; this one was turned away before any \
+                    work.",
+                safe_action: "Wait for Retry-After with some jitter, ask for larger batches, or add a node.",
+                dangerous_action: "Retrying at once and in parallel: that is what keeps it overloaded.",
+            },
+            Self::Draining => &Page {
+                name: "draining",
+                status: 503,
+                title: "This node is shutting down",
+                cause: "The node was asked to stop. It finishes what it has accepted and takes nothing new.",
+                safe_action: "Send to another node; the load balancer should already do so, as /health/ready says 503.",
+                dangerous_action: "Killing it to be quicker: accepted requests are then lost without an answer.",
+            },
+            Self::EpochEnded => &Page {
+                name: "epoch-ended",
+                status: 503,
+                title: "The format has run out of time",
+                cause: "The time field of the format is full: no later id exists. Waiting does not help, so there is no \
+                    Retry-After.",
+                safe_action: "Move callers to a new format with a wider time field or a later epoch, under a new name. GET \
+                    /formats shows each end date.",
+                dangerous_action: "Moving the epoch under the same name: old and new ids would be the same numbers.",
+            },
+            Self::OutcomeUnknown => &Page {
+                name: "outcome-unknown",
+                status: 504,
+                title: "It is not known whether this was written",
+                cause: "The store did not answer in time. The append may or may not have happened.",
+                safe_action: "Retry with the same Idempotency-Key: it is written once, and the answer says which id it has.",
+                dangerous_action: "Retrying with a new key, or giving up and telling the user it failed: the first may append twice, \
+                    the second may be untrue.",
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_listed_once_and_found_by_its_name() {
+        for (place, slug) in Slug::ALL.into_iter().enumerate() {
+            assert_eq!(slug as usize, place);
+            assert_eq!(Slug::named(slug.page().name), Some(slug));
+        }
+        assert_eq!(Slug::named("no-such-problem"), None);
+    }
+
+    #[test]
+    fn every_page_is_complete() {
+        for page in Slug::ALL.map(Slug::page) {
+            assert!((400..=599).contains(&page.status), "{}", page.name);
+            assert!(page.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", page.name);
+            assert!(!page.title.ends_with('.'), "{}", page.name);
+            for text in [page.cause, page.safe_action, page.dangerous_action] {
+                assert!(text.ends_with('.') && !text.contains("  "), "{}: {text}", page.name);
+            }
+        }
+    }
+}

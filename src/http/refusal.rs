@@ -1,0 +1,51 @@
+//! How a refusal of the mint reads over HTTP.
+
+use std::time::Duration;
+
+use super::problem::{Problem, Slug};
+use crate::minting::{OrderError, Refusal};
+
+/// When to ask again where no better time is known.
+const SOON: Duration = Duration::from_secs(1);
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::SequenceExhausted { retry_after, .. } => {
+                Problem::new(Slug::SequenceExhausted, detail).retry_after(retry_after)
+            }
+            Refusal::TooMany { format, most, .. } => Problem::new(Slug::InvalidParameter, detail)
+                .reason("count")
+                .limit(most.to_string())
+                .example(format!("POST /ids/{format}?count={most}")),
+            Refusal::HorizonReached { retry_after } => {
+                Problem::new(Slug::HorizonReached, detail).retry_after(retry_after)
+            }
+            Refusal::StorageFailed => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
+            Refusal::Draining => Problem::new(Slug::Draining, detail).retry_after(SOON),
+            Refusal::ClockBehind { behind } => Problem::new(Slug::ClockBehind, detail).retry_after(behind),
+            Refusal::ClockJumped { .. } => Problem::new(Slug::ClockJumped, detail).retry_after(SOON),
+            Refusal::EpochEnded { .. } => Problem::new(Slug::EpochEnded, detail),
+            Refusal::BeforeEpoch { .. } => Problem::new(Slug::EpochEnded, detail).reason("before_epoch"),
+        }
+    }
+}
+
+impl From<OrderError> for Problem {
+    fn from(error: OrderError) -> Problem {
+        let problem = Problem::new(Slug::InvalidParameter, error.to_string());
+        match error {
+            OrderError::TypeMissing { types } | OrderError::TypeUnknown { types, .. } => {
+                problem.reason("type").limit(types.join(", ")).example("POST /ids/siq?type=message")
+            }
+            OrderError::NoTypes { format, .. } => problem.reason("type").example(format!("POST /ids/{format}")),
+            OrderError::NotMinted { .. } => problem.reason("format").example("POST /ids/snowflake"),
+        }
+    }
+}
+
+/// The slug that callers get for a refusal, for those who only ask whether this node is ready.
+pub(super) fn slug_of(refusal: &Refusal) -> &'static str {
+    Problem::from(refusal.clone()).slug().page().name
+}

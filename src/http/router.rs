@@ -1,0 +1,39 @@
+//! Every route of the API, in one table.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::Method;
+use axum::routing::{MethodRouter, get, post};
+
+use super::metrics::HttpMetrics;
+use super::service::Service;
+use super::{decode, documents, edge, formats, health, metrics_page, mint, problem_page};
+
+/// Path, method and handler of every route.
+fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
+    vec![
+        ("/ids/{format}", Method::POST, post(mint::mint)),
+        ("/decode/{*id}", Method::GET, get(decode::decode)),
+        ("/decode/", Method::GET, get(decode::decode)),
+        ("/formats", Method::GET, get(formats::list)),
+        ("/formats/{format}", Method::GET, get(formats::one)),
+        ("/health/live", Method::GET, get(health::live)),
+        ("/health/ready", Method::GET, get(health::ready)),
+        ("/metrics", Method::GET, get(metrics_page::metrics)),
+        ("/openapi.yaml", Method::GET, get(documents::openapi)),
+        ("/problems/{slug}", Method::GET, get(problem_page::problem_page)),
+        ("/", Method::GET, get(documents::cheat_sheet)),
+    ]
+}
+
+/// Path and method of every route.
+pub fn paths() -> Vec<(Method, &'static str)> {
+    routes().into_iter().map(|(path, method, _)| (method, path)).collect()
+}
+
+/// The service as a router.
+pub fn router(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Router {
+    let routes = routes().into_iter().fold(Router::new(), |router, (path, _, handler)| router.route(path, handler));
+    edge::complete(routes.with_state(service), metrics)
+}

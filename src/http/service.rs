@@ -1,0 +1,130 @@
+//! What every handler works with: the mint, the decoder, the keeper of the horizon, and the limits of a request.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::service_metrics::ServiceMetrics;
+use crate::id::{Decoder, DomainHash};
+use crate::minting::{Denied, Granted, Mint, Order, Refusal};
+use crate::storage::HorizonKeeper;
+use crate::time::UnixNanos;
+use crate::wire::KnownDomains;
+
+/// The service behind the routes.
+pub struct Service {
+    /// Mints.
+    pub mint: Mint,
+    /// Reads ids.
+    pub decoder: Decoder,
+    /// Serves the horizon, once the tenure has begun.
+    pub keeper: OnceLock<HorizonKeeper>,
+    /// What one request may ask for.
+    pub limits: RequestLimits,
+    /// The domains that ids can belong to, and the type they have by default.
+    pub siq: SiqDefaults,
+    /// The slot this node holds.
+    pub slot: u32,
+    /// Whether the process is about to end: what has arrived is answered, but no more should come.
+    pub draining: AtomicBool,
+    /// What is counted where it happens.
+    pub metrics: ServiceMetrics,
+}
+
+/// What one request may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestLimits {
+    /// How many ids at once, 1 to 10 000 000.
+    pub batch_max: u32,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long an answer may wait for the horizon.
+    pub horizon_wait_max: Duration,
+}
+
+/// What the configuration says of SIQs.
+#[derive(Debug, Clone, Default)]
+pub struct SiqDefaults {
+    /// The type of a request that names none.
+    pub default_type: Option<String>,
+    /// The domain of a request that names none; `None` where no domain is configured, which is for development.
+    pub default_domain: Option<DomainHash>,
+    /// Every domain that a request may name.
+    pub domains: HashMap<String, DomainHash>,
+    /// The same by their hashes, for decoding.
+    pub known: KnownDomains,
+}
+
+impl Service {
+    /// Reserves the ids of an order and holds them until they are due.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was minted.
+    pub async fn mint(self: &Arc<Self>, format: usize, order: &Order) -> Result<Outgoing, Refusal> {
+        let granted = match self.mint.reserve(format, order) {
+            Ok(granted) => granted,
+            Err(Denied::Refused(refusal)) => return Err(refusal),
+            Err(Denied::Horizon { needed }) => self.reserve_above_horizon(format, order, needed).await?,
+        };
+        let Granted { batch, due, refill } = granted;
+        let outgoing = Outgoing { batch, format, service: Arc::clone(self) };
+        if let Some(keeper) = self.keeper.get().filter(|_| refill) {
+            keeper.refill();
+        }
+        if let Some(due) = due {
+            let held = self.metrics.mint_wait_seconds.start_timer();
+            self.wait_until(due).await;
+            held.observe_duration();
+        }
+        Ok(outgoing)
+    }
+
+    /// Has the horizon raised until the order fits below it. Another caller may take the room meanwhile, so more than
+    /// one extension may be needed; all of them share one wait.
+    async fn reserve_above_horizon(&self, format: usize, order: &Order, needed: UnixNanos) -> Result<Granted, Refusal> {
+        let keeper = self.keeper.get().expect("only a tenure that has begun has a horizon");
+        let extended = async {
+            let mut needed = needed;
+            loop {
+                if !keeper.raise_to(needed).await {
+                    return Err(Refusal::StorageFailed);
+                }
+                match self.mint.reserve(format, order) {
+                    Ok(granted) => return Ok(granted),
+                    Err(Denied::Refused(refusal)) => return Err(refusal),
+                    Err(Denied::Horizon { needed: more }) => needed = more,
+                }
+            }
+        };
+        let wait_max = self.limits.horizon_wait_max;
+        tokio::time::timeout(wait_max, extended).await.unwrap_or(Err(Refusal::HorizonReached { retry_after: wait_max }))
+    }
+
+    /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it.
+    async fn wait_until(&self, due: UnixNanos) {
+        loop {
+            let left = due.since(self.mint.clock().now());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}
+
+/// Ids on their way to a caller. Those that are not taken before it is dropped stay gaps, and are counted.
+pub struct Outgoing {
+    /// What is left of them.
+    pub batch: crate::minting::Batch,
+    format: usize,
+    service: Arc<Service>,
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if self.batch.count() > 0 {
+            self.service.mint.stats(self.format).count_unsent(self.batch.count());
+        }
+    }
+}

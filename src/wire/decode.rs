@@ -1,0 +1,136 @@
+//! `GET /decode/{id}`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::formats::FieldWidth;
+use crate::id::{Decoded, DomainHash, FieldKind, Format, Match, Rule};
+use crate::time::UnixNanos;
+
+/// What a text can be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodeAnswer {
+    /// The text as it was given.
+    pub id: String,
+    /// Every reading of it, the formats in the order in which they are tried.
+    pub matches: Vec<MatchReading>,
+    /// The formats that have none.
+    pub rejected: Vec<RejectedFormat>,
+}
+
+/// One reading: a format and a spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MatchReading {
+    /// The format.
+    pub format: String,
+    /// The spelling that was given.
+    pub encoding: String,
+    /// The same id in the format's canonical spelling.
+    pub canonical: String,
+    /// The id as a number.
+    pub value: String,
+    /// The instant it carries, in RFC 3339; null if it carries none, or one after the year 9999.
+    pub time: Option<String>,
+    /// The same in whole seconds since 1970.
+    pub time_unix_seconds: Option<String>,
+    /// Its fields, most significant first.
+    pub fields: Vec<FieldReading>,
+    /// The same id in every spelling of the format.
+    pub encodings: BTreeMap<String, String>,
+    /// Whether the instant lies between the format's epoch and a little after now.
+    pub plausible: bool,
+}
+
+/// One field of an id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldReading {
+    /// The field's name.
+    pub name: String,
+    /// What it is for.
+    pub kind: FieldKind,
+    /// Its value; time in ticks since the epoch.
+    pub value: String,
+    /// How many values it has.
+    pub width: FieldWidth,
+    /// What the value stands for, where that is known.
+    pub label: Option<String>,
+}
+
+/// A format that the text is not an id of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedFormat {
+    /// The format.
+    pub format: String,
+    /// Why not, as one word: `wrong_length`, `bad_alphabet`, ….
+    pub reason: String,
+}
+
+/// The domains that a deployment knows, by their hashes.
+pub type KnownDomains = BTreeMap<u32, String>;
+
+impl DecodeAnswer {
+    /// The answer to `id`, at the moment `now`.
+    pub fn new(id: &str, decoded: &Decoded, domains: &KnownDomains, now: UnixNanos) -> DecodeAnswer {
+        DecodeAnswer {
+            id: id.to_owned(),
+            matches: decoded.matches.iter().map(|found| MatchReading::new(found, domains, now)).collect(),
+            rejected: RejectedFormat::all(decoded),
+        }
+    }
+}
+
+impl RejectedFormat {
+    /// Every format that has no reading, with its reason.
+    pub fn all(decoded: &Decoded) -> Vec<RejectedFormat> {
+        let rejected = decoded.rejected.iter();
+        rejected
+            .map(|(format, why)| RejectedFormat { format: format.name.clone(), reason: why.code().to_owned() })
+            .collect()
+    }
+}
+
+impl MatchReading {
+    fn new(found: &Match, domains: &KnownDomains, now: UnixNanos) -> MatchReading {
+        let format = found.format();
+        let id = found.id();
+        let parts = found.parts();
+        let variant = format.variant_of(id);
+        let fields = parts.layout.fields().iter().zip(&parts.values).map(|(field, value)| {
+            let label = match field.kind {
+                FieldKind::Qualifier => Some(variant.name.clone().unwrap_or_else(|| "unassigned".to_owned())),
+                FieldKind::Worker => format.labels.get(value).cloned(),
+                FieldKind::Object => domain_label(format, *value, domains),
+                _ => None,
+            };
+            let (name, value) = (field.name.clone(), value.to_string());
+            FieldReading { name, kind: field.kind, value, width: field.width.into(), label }
+        });
+        let digits = format.tick.map_or(0, |tick| tick.second_digits());
+        MatchReading {
+            format: format.name.clone(),
+            encoding: found.encoding().name().to_owned(),
+            canonical: format.canonical().to_text(id),
+            value: id.to_string(),
+            time: parts.time.and_then(|time| time.to_text(digits)),
+            time_unix_seconds: parts.time.map(|time| time.seconds().to_string()),
+            fields: fields.collect(),
+            encodings: format
+                .encodings
+                .iter()
+                .map(|spelling| (spelling.name().to_owned(), spelling.to_text(id)))
+                .collect(),
+            plausible: found.is_plausible(now),
+        }
+    }
+}
+
+/// The domain whose hash this is. Only a sequenced format hashes domains: other objects are catalogue numbers.
+fn domain_label(format: &Format, value: u128, domains: &KnownDomains) -> Option<String> {
+    if format.rule != Rule::Sequenced {
+        return None;
+    }
+    let hash = u32::try_from(value).ok()?;
+    let development = || (hash == DomainHash::DEVELOPMENT.get()).then(|| "development".to_owned());
+    domains.get(&hash).cloned().or_else(development)
+}

@@ -1,0 +1,165 @@
+//! `GET /formats` and `GET /formats/{format}`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Encoding, FieldKind, Format, Width};
+
+/// All formats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatList {
+    /// The formats, in the order in which decoding tries them.
+    pub formats: Vec<FormatInfo>,
+}
+
+/// Everything there is to know about a format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormatInfo {
+    /// Its name.
+    pub name: String,
+    /// One line for people.
+    pub summary: String,
+    /// How its ids come to be.
+    pub rule: String,
+    /// Whether `POST /ids/{name}` mints it here.
+    pub minted: bool,
+    /// How many bits the greatest id needs.
+    pub bits: u32,
+    /// How many bytes an id takes in `application/octet-stream`.
+    pub bytes: usize,
+    /// The unit of its time.
+    pub tick: Option<String>,
+    /// The instant at which its time is zero.
+    pub epoch: Option<String>,
+    /// The first instant that it cannot mint any more.
+    pub end: Option<String>,
+    /// Its fields, most significant first. Where the last bits tell the type, those of the first type.
+    pub fields: Vec<FieldInfo>,
+    /// What `?type=` can be, and how many ids of it a worker has in one tick.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub types: BTreeMap<String, String>,
+    /// Its spellings, the canonical one first.
+    pub encodings: Vec<EncodingInfo>,
+    /// How many ids one worker number has in one tick.
+    pub per_tick: Option<String>,
+    /// The worker numbers that this node mints with.
+    pub workers: Vec<u32>,
+    /// How many ids one request can have here.
+    pub batch_max: Option<String>,
+    /// What worker numbers stand for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub labels: BTreeMap<String, String>,
+    /// What an outsider learns from an id.
+    pub reveals: String,
+}
+
+/// One field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FieldInfo {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub kind: FieldKind,
+    /// How many values it has.
+    pub width: FieldWidth,
+    /// The greatest value.
+    pub max: String,
+    /// What one unit adds to the id.
+    pub stride: String,
+}
+
+/// How many values a field has: one of `bits`, `digits` of `radix`, or `cardinality`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FieldWidth {
+    /// 2^bits.
+    Bits {
+        /// How many bits.
+        bits: u32,
+    },
+    /// radix^digits.
+    Digits {
+        /// How many digits.
+        digits: u32,
+        /// Of which base.
+        radix: u32,
+    },
+    /// So many.
+    Cardinality {
+        /// How many values.
+        cardinality: String,
+    },
+}
+
+/// One spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EncodingInfo {
+    /// What `?encoding=` asks for it by.
+    pub name: String,
+    /// The number of characters, where all ids have the same.
+    pub length: Option<usize>,
+    /// A regular expression that every id of this spelling matches.
+    pub pattern: String,
+    /// Whether the order of the texts is the order of the ids.
+    pub sortable: bool,
+}
+
+impl From<Width> for FieldWidth {
+    fn from(width: Width) -> FieldWidth {
+        match width {
+            Width::Bits(bits) => FieldWidth::Bits { bits },
+            Width::Digits { digits, radix } => FieldWidth::Digits { digits, radix },
+            Width::Cardinality(cardinality) => FieldWidth::Cardinality { cardinality: cardinality.to_string() },
+        }
+    }
+}
+
+impl From<&Encoding> for EncodingInfo {
+    fn from(encoding: &Encoding) -> EncodingInfo {
+        EncodingInfo {
+            name: encoding.name().to_owned(),
+            length: encoding.fixed_len(),
+            pattern: encoding.pattern(),
+            sortable: encoding.is_sortable(),
+        }
+    }
+}
+
+impl FormatInfo {
+    /// What is known of a format, minted here with these worker numbers, at most `batch_max` ids a request.
+    pub fn new(format: &Format, workers: &[u32], batch_max: Option<u64>) -> FormatInfo {
+        let layout = &format.variants[0].layout;
+        let per_tick =
+            |layout: &crate::id::Layout| layout.field_of(FieldKind::Sequence).map(|field| (field.max + 1).to_string());
+        let digits = format.tick.map_or(0, |tick| tick.second_digits());
+        let types =
+            format.variants.iter().filter_map(|variant| Some((variant.name.clone()?, per_tick(&variant.layout)?)));
+        let field = |field: &crate::id::Field| FieldInfo {
+            name: field.name.clone(),
+            kind: field.kind,
+            width: field.width.into(),
+            max: field.max.to_string(),
+            stride: field.stride.to_string(),
+        };
+        FormatInfo {
+            name: format.name.clone(),
+            summary: format.summary.clone(),
+            rule: format.rule.name().to_owned(),
+            minted: batch_max.is_some(),
+            bits: u128::BITS - format.greatest().leading_zeros(),
+            bytes: format.byte_width(),
+            tick: format.tick.map(|tick| tick.to_string()),
+            epoch: format.tick.and_then(|_| format.epoch.to_text(digits)),
+            end: format.end().and_then(|end| end.to_text(digits)),
+            fields: layout.fields().iter().map(field).collect(),
+            types: types.collect(),
+            encodings: format.encodings.iter().map(EncodingInfo::from).collect(),
+            per_tick: per_tick(layout),
+            workers: workers.to_vec(),
+            batch_max: batch_max.map(|most| most.to_string()),
+            labels: format.labels.iter().map(|(value, label)| (value.to_string(), label.clone())).collect(),
+            reveals: format.reveals.clone(),
+        }
+    }
+}

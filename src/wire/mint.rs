@@ -1,0 +1,26 @@
+//! `POST /ids/{format}`.
+
+use serde::{Deserialize, Serialize};
+
+/// The body of a mint request, if it has one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MintRequest {
+    /// How many ids; 1 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// The ids of one request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MintAnswer {
+    /// The format they have.
+    pub format: String,
+    /// How many.
+    pub count: u64,
+    /// `development` for ids that belong to no domain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The ids, always as strings.
+    pub ids: Vec<String>,
+}
