@@ -5,7 +5,11 @@ pub mod minting;
 pub mod time;
 pub mod wire;
 
+#[cfg(all(feature = "server", feature = "client"))]
+pub mod cli;
 #[cfg(feature = "server")]
 pub mod http;
+#[cfg(feature = "server")]
+pub mod server;
 #[cfg(feature = "server")]
 pub mod storage;

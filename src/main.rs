@@ -1,2 +1,7 @@
 //! The `idmint` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    idmint::cli::run()
+}

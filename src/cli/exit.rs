@@ -1,0 +1,87 @@
+//! Exit codes, as `sysexits.h` has them.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use crate::server::RunError;
+use crate::server::config::ConfigError;
+use crate::storage::Trouble;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It did what it should.
+    Ok,
+    /// The answer is no: an id that is none, a service that is not ready.
+    No,
+    /// The command line is wrong (`EX_USAGE`).
+    Usage,
+    /// Stored data is damaged (`EX_DATAERR`).
+    Damaged,
+    /// The service cannot be reached (`EX_UNAVAILABLE`).
+    Unavailable,
+    /// A file, a disk or a socket failed (`EX_IOERR`).
+    Io,
+    /// Somebody else holds it; later it may work (`EX_TEMPFAIL`).
+    Busy,
+    /// The configuration is wrong (`EX_CONFIG`).
+    Config,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Ok => 0,
+            Exit::No => 1,
+            Exit::Usage => 64,
+            Exit::Damaged => 65,
+            Exit::Unavailable => 69,
+            Exit::Io => 74,
+            Exit::Busy => 75,
+            Exit::Config => 78,
+        })
+    }
+}
+
+/// Why a command failed, and the code that says so.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    message: String,
+}
+
+impl Failure {
+    /// A failure with a message for people.
+    pub fn new(exit: Exit, message: impl fmt::Display) -> Failure {
+        Failure { exit, message: message.to_string() }
+    }
+
+    /// The code.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        Failure::new(Exit::Config, error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        let exit = match error.trouble() {
+            Trouble::Locked => Exit::Busy,
+            Trouble::NotUsable => Exit::Io,
+            Trouble::Damaged => Exit::Damaged,
+            Trouble::Disagrees => Exit::Config,
+        };
+        Failure::new(exit, error)
+    }
+}

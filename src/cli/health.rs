@@ -1,0 +1,94 @@
+//! `idmint health`, and how commands ask a running service.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+use crate::wire::Readiness;
+
+/// How long a service may take to answer a command.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Say whether a running service mints: exit code 0 or 1.
+#[derive(Debug, Args)]
+pub(super) struct Health {
+    /// Where the service listens.
+    #[arg(long, default_value_t = service_url())]
+    server: String,
+}
+
+impl Health {
+    /// Prints why, if it does not.
+    ///
+    /// # Errors
+    /// 1 when it does not mint, 69 when it cannot be reached.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let readiness: Readiness = ask(async |client| {
+            let answer = client.get(format!("{}/health/ready", self.server)).send().await?;
+            Ok(answer.json().await?)
+        })?;
+        match readiness.reason {
+            None => {
+                println!("ready, slot {}", readiness.slot);
+                Ok(())
+            }
+            Some(reason) => {
+                Err(Failure::new(Exit::No, format!("not ready: {reason}: {}", readiness.detail.unwrap_or_default())))
+            }
+        }
+    }
+}
+
+/// The address that a service on this machine listens on.
+pub(super) fn service_url() -> String {
+    let listen = crate::server::config::Config::default().http.listen;
+    format!("http://{listen}")
+}
+
+/// Why a service gave no answer that can be used.
+pub(super) enum Unanswered {
+    /// It could not be reached, or what came back is no answer of this service.
+    Unreachable(reqwest::Error),
+    /// It refused; this is what it said.
+    Refused(String),
+}
+
+impl From<reqwest::Error> for Unanswered {
+    fn from(error: reqwest::Error) -> Unanswered {
+        Unanswered::Unreachable(error)
+    }
+}
+
+/// Lets `request` ask a service, and turns what goes wrong into an exit code.
+pub(super) fn ask<T>(request: impl AsyncFnOnce(reqwest::Client) -> Result<T, Unanswered>) -> Result<T, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let client = reqwest::Client::builder().timeout(ANSWER_MAX).no_proxy().build();
+    let client = client.map_err(|error| Failure::new(Exit::Io, error))?;
+    runtime.block_on(request(client)).map_err(|unanswered| match unanswered {
+        Unanswered::Refused(detail) => Failure::new(Exit::No, detail),
+        Unanswered::Unreachable(error) => Failure::new(Exit::Unavailable, chain(&error)),
+    })
+}
+
+/// The text of an answer, or what the problem document says.
+pub(super) async fn text_of_success(answer: reqwest::Response) -> Result<String, Unanswered> {
+    if answer.status().is_success() {
+        return Ok(answer.text().await?);
+    }
+    let status = answer.status();
+    let problem: serde_json::Value = answer.json().await?;
+    let detail = problem["detail"].as_str().unwrap_or("no detail");
+    Err(Unanswered::Refused(format!("{status}: {detail}")))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

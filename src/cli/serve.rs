@@ -1,0 +1,75 @@
+//! `idmint serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use toml::Value;
+
+use super::exit::{Exit, Failure};
+use super::settings::Settings;
+use crate::server::{RunOptions, run, start_logging};
+use crate::time::{UnixNanos, UnixTime};
+
+/// Run the service.
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    #[command(flatten)]
+    settings: Settings,
+    /// Where to listen, for http.listen.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Where state is kept, for storage.data_dir.
+    #[arg(long, value_name = "FOLDER")]
+    data_dir: Option<PathBuf>,
+    /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only where the horizon is
+    /// damaged, missing, or another slot's: stated too low, it lets ids be issued twice.
+    #[arg(long, value_name = "INSTANT")]
+    floor: Option<UnixTime>,
+    /// Begin at the horizon, however far it is ahead of the clock: ids then carry times in the future.
+    #[arg(long)]
+    run_ahead: bool,
+    /// Listen to other machines although there is no TLS and no token.
+    #[arg(long)]
+    insecure_public: bool,
+}
+
+impl Serve {
+    /// Runs the service until it is told to end.
+    ///
+    /// # Errors
+    /// 65, 74, 75 or 78.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.settings.load(self.flags()?)?;
+        let floor = self.floor.map(floor).transpose()?;
+        let options = RunOptions { floor, run_ahead: self.run_ahead, insecure_public: self.insecure_public };
+        start_logging(&config.log);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
+        Ok(runtime.block_on(run(&config, options))?)
+    }
+
+    fn flags(&self) -> Result<toml::Table, Failure> {
+        let mut flags = toml::Table::new();
+        let mut set = |section: &str, key: &str, value: String| {
+            flags.insert(
+                section.to_owned(),
+                Value::Table(toml::Table::from_iter([(key.to_owned(), Value::String(value))])),
+            );
+        };
+        if let Some(listen) = self.listen {
+            set("http", "listen", listen.to_string());
+        }
+        if let Some(data_dir) = &self.data_dir {
+            let refuse =
+                || Failure::new(Exit::Usage, format!("--data-dir {}: the path is not UTF-8", data_dir.display()));
+            set("storage", "data_dir", data_dir.to_str().ok_or_else(refuse)?.to_owned());
+        }
+        Ok(flags)
+    }
+}
+
+fn floor(instant: UnixTime) -> Result<UnixNanos, Failure> {
+    let refuse = |_| Failure::new(Exit::Usage, format!("--floor {instant}: an instant from 1970 to 2554 is needed"));
+    u64::try_from(instant.nanos()).map(UnixNanos::new).map_err(refuse)
+}

@@ -1,0 +1,128 @@
+//! From a configuration to a service that is ready to begin.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use prometheus::Registry;
+
+use super::catalog::{Catalog, CatalogError};
+use super::config::{AssignmentKind, Config, Lanes as ConfiguredLanes};
+use crate::http::{RequestLimits, Service, ServiceMetrics, SiqDefaults};
+use crate::id::{Decoder, DomainHash, Format, Rejection, Rule};
+use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
+use crate::storage::KeptFormat;
+use crate::time::Clock;
+
+/// Lanes that a node which is alone has in each format, where they fit.
+const LANES_MAX: u32 = 8;
+
+/// The configuration makes no service.
+#[derive(Debug, thiserror::Error)]
+pub enum AssemblyError {
+    /// The formats are wrong.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The worker numbers do not fit.
+    #[error(transparent)]
+    Lanes(#[from] LaneError),
+    /// A domain cannot be hashed.
+    #[error("siq.domains: `{domain}` is no domain ({cause}): write it in ASCII, in its xn-- form")]
+    Domain {
+        /// As written.
+        domain: String,
+        /// Why not.
+        cause: Rejection,
+    },
+    /// The default type is none of a SIQ.
+    #[error("siq.type = `{given}` is not a type of SIQ; there is {}", .known.join(", "))]
+    Type {
+        /// As written.
+        given: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// Two metrics of one name: a bug in this build.
+    #[error("the metrics cannot be registered: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// Puts the service together. Nothing sequenced is minted before [`begin`](super::start::begin).
+///
+/// # Errors
+/// [`AssemblyError`] names the setting, the value and the bound.
+pub fn assemble(
+    config: &Config,
+    clock: Arc<Clock>,
+    randomness: &Randomness,
+    registry: &Registry,
+) -> Result<Arc<Service>, AssemblyError> {
+    let catalog = Catalog::of(config)?;
+    let rule = lane_rule(config);
+    let lanes = |format: &Arc<Format>| match format.rule {
+        Rule::Sequenced => Lanes::of(format, &rule).map(Some),
+        Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly => Ok(None),
+    };
+    let formats = catalog.formats.iter().map(|format| Ok((Arc::clone(format), lanes(format)?)));
+    let formats: Vec<_> = formats.collect::<Result<_, LaneError>>()?;
+    let settings = MintSettings {
+        wait_max: config.mint.wait(),
+        lead_max: config.mint.lead_max,
+        window: config.storage.window,
+        shard: config.worker.shard,
+    };
+    Ok(Arc::new(Service {
+        mint: Mint::new(formats, clock, randomness, settings),
+        siq: siq_defaults(config, &catalog)?,
+        decoder: Decoder::new(catalog.formats),
+        keeper: OnceLock::new(),
+        limits: RequestLimits {
+            batch_max: config.mint.batch_max,
+            body_timeout: config.http.body_timeout,
+            horizon_wait_max: config.mint.wait_max,
+        },
+        slot: config.worker.assignment().slot,
+        draining: AtomicBool::new(false),
+        metrics: ServiceMetrics::register(registry)?,
+    }))
+}
+
+/// Which worker numbers this node has in each format.
+pub fn lane_rule(config: &Config) -> LaneRule {
+    let assignment = config.worker.assignment();
+    let lanes = match (config.worker.lanes, assignment.kind) {
+        (ConfiguredLanes::Count(lanes), _) => LaneCount::Exactly(lanes.get()),
+        (ConfiguredLanes::Auto, AssignmentKind::Alone) => LaneCount::UpTo(LANES_MAX),
+        // One lane: the worker is then first_worker + slot, whatever `slots` says.
+        (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
+    };
+    LaneRule { slot: assignment.slot, slots: assignment.slots, lanes, shard: config.worker.shard }
+}
+
+/// What the store keeps of each sequenced format: two programs that differ in it could mint one id twice.
+pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
+    let sequenced = service.mint.formats().filter(|(format, ..)| format.rule == Rule::Sequenced);
+    sequenced.map(|(format, ..)| KeptFormat { name: format.name.clone(), description: format.identity() }).collect()
+}
+
+fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {
+    if let Some(given) = &config.siq.default_type {
+        let siq = catalog.formats.iter().filter(|format| format.has_types());
+        let known: Vec<_> =
+            siq.flat_map(|format| &format.variants).filter_map(|variant| variant.name.clone()).collect();
+        if !known.is_empty() && !known.contains(given) {
+            return Err(AssemblyError::Type { given: given.clone(), known });
+        }
+    }
+    let hash = |domain: &String| match DomainHash::of(domain, config.siq.local_id) {
+        Ok(hash) => Ok((domain.clone(), hash)),
+        Err(cause) => Err(AssemblyError::Domain { domain: domain.clone(), cause }),
+    };
+    let hashes: Vec<_> = config.siq.domains.iter().map(hash).collect::<Result<_, _>>()?;
+    Ok(SiqDefaults {
+        default_type: config.siq.default_type.clone(),
+        default_domain: hashes.first().map(|(_, hash)| *hash),
+        known: hashes.iter().map(|(domain, hash)| (hash.get(), domain.clone())).collect(),
+        domains: hashes.into_iter().collect::<HashMap<_, _>>(),
+    })
+}

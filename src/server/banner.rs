@@ -1,0 +1,54 @@
+//! What a start prints: where it listens, what it mints, and one request to paste.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use super::config::{Config, Engine};
+use crate::http::Service;
+use crate::id::{FieldKind, Format};
+use crate::minting::Lanes;
+
+/// The lines that a start prints.
+pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {
+    let state = match config.storage.engine {
+        Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
+        Engine::Embedded | Engine::Etcd => config.storage.data_dir.display().to_string(),
+    };
+    let assignment = config.worker.assignment();
+    let mut text = format!(
+        "idmint {} listens on http://{listen}\nslot {} of {}, state in {state}\n\n{}",
+        env!("CARGO_PKG_VERSION"),
+        assignment.slot,
+        assignment.slots,
+        formats_table(service)
+    );
+    let _ = write!(text, "\ntry: curl -X POST http://{listen}/ids/snowflake\n");
+    text
+}
+
+/// One line for each format: its worker numbers, ids a second, and its last day.
+pub fn formats_table(service: &Service) -> String {
+    let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
+    for (format, lanes, _) in service.mint.formats() {
+        let workers = lanes.map_or("none needed".to_owned(), workers_text);
+        let rate = lanes.map_or("unlimited".to_owned(), |lanes| ids_per_second(format, lanes).to_string());
+        let end =
+            format.end().map_or("never".to_owned(), |end| end.to_text(0).unwrap_or_else(|| "after 9999".to_owned()));
+        let end = end.split('T').next().unwrap_or_default();
+        let _ = writeln!(text, "{:<16} {workers:<22} {rate:>14}  {end}", format.name);
+    }
+    text
+}
+
+fn workers_text(lanes: &Lanes) -> String {
+    let numbers: Vec<_> = lanes.workers().iter().map(u32::to_string).collect();
+    numbers.join(" ")
+}
+
+/// What all lanes can mint in a second, of the first type where a format has several.
+fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
+    let tick = format.tick.expect("a sequenced format has a tick");
+    let sequence = format.variants[0].layout.field_of(FieldKind::Sequence).expect("a sequenced format has a sequence");
+    let lanes = u128::try_from(lanes.workers().len()).expect("lanes are few");
+    (sequence.max + 1) * lanes * 1_000_000_000 * u128::from(tick.parts()) / u128::from(tick.nanos())
+}

@@ -1,0 +1,199 @@
+//! The formats of this program: the built-in ones, and those that the configuration adds or changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::config::{Config, FormatsConfig};
+use crate::id::{Format, FormatDefinition, FormatError, PRESETS};
+
+/// Longer chains of `like` are a circle.
+const LIKE_MAX: usize = 16;
+
+/// Every format that is on, in the order in which decoding tries them.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The formats.
+    pub formats: Vec<Arc<Format>>,
+}
+
+/// The configured formats make no catalog.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// A definition is wrong.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// A built-in definition is not TOML: a bug in this build.
+    #[error("the built-in format `{name}` is broken: {problem}")]
+    Preset {
+        /// The format.
+        name: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// `like` names no format.
+    #[error("format `{format}`: like = `{like}` is not a format; there is {}", .known.join(", "))]
+    LikeUnknown {
+        /// The format.
+        format: String,
+        /// As written.
+        like: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// `like` leads back to where it began.
+    #[error("format `{format}`: its `like` leads in a circle")]
+    LikeCircle {
+        /// The format.
+        format: String,
+    },
+    /// A setting names a format that there is not.
+    #[error("{key} names `{name}`, which is not a format that is on; there is {}", .known.join(", "))]
+    NameUnknown {
+        /// The setting.
+        key: &'static str,
+        /// As written.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+}
+
+impl Catalog {
+    /// The formats of a configuration, each checked.
+    ///
+    /// # Errors
+    /// [`CatalogError`] names the format or the setting, the value and what there is.
+    pub fn of(config: &Config) -> Result<Catalog, CatalogError> {
+        let tables = tables(&config.formats)?;
+        let mut formats = Vec::new();
+        for name in names_in_order(&tables) {
+            let table = resolved(&name, &tables)?;
+            let format = FormatDefinition::from_table(&name, table)?.compile(&name)?;
+            let is_on = config.formats.enabled.as_ref().map_or(format.enabled, |enabled| enabled.contains(&name));
+            if is_on {
+                formats.push(Arc::new(format));
+            }
+        }
+        let known = |formats: &[Arc<Format>]| formats.iter().map(|format| format.name.clone()).collect::<Vec<_>>();
+        for name in config.formats.enabled.iter().flatten() {
+            if !formats.iter().any(|format| format.name == *name) {
+                let known = tables.keys().cloned().collect();
+                return Err(CatalogError::NameUnknown { key: "formats.enabled", name: name.clone(), known });
+            }
+        }
+        for name in &config.decode.order {
+            if !formats.iter().any(|format| format.name == *name) {
+                let known = known(&formats);
+                return Err(CatalogError::NameUnknown { key: "decode.order", name: name.clone(), known });
+            }
+        }
+        let place = |format: &Arc<Format>| config.decode.order.iter().position(|name| *name == format.name);
+        formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
+        Ok(Catalog { formats })
+    }
+}
+
+/// The definition of every format as a table, those of the configuration laid over the built-in ones.
+fn tables(config: &FormatsConfig) -> Result<BTreeMap<String, toml::Table>, CatalogError> {
+    let mut tables = BTreeMap::new();
+    for preset in PRESETS {
+        let table: toml::Table = preset
+            .toml
+            .parse()
+            .map_err(|error: toml::de::Error| CatalogError::Preset { name: preset.name, problem: error.to_string() })?;
+        tables.insert(preset.name.to_owned(), table);
+    }
+    for (name, table) in &config.definitions {
+        let base = if table.contains_key("like") { None } else { tables.get(name) };
+        tables.insert(name.clone(), laid_over(base.cloned().unwrap_or_default(), table));
+    }
+    Ok(tables)
+}
+
+/// The built-in formats in their order, then the others by name.
+fn names_in_order(tables: &BTreeMap<String, toml::Table>) -> Vec<String> {
+    let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
+    let others = tables.keys().filter(|name| PRESETS.iter().all(|preset| preset.name != name.as_str())).cloned();
+    presets.chain(others).collect()
+}
+
+/// The table of a format with everything that its `like` stands for.
+fn resolved(name: &str, tables: &BTreeMap<String, toml::Table>) -> Result<toml::Table, CatalogError> {
+    let mut table = tables[name].clone();
+    for _ in 0..LIKE_MAX {
+        let Some(like) = table.remove("like") else { return Ok(table) };
+        let like = like.as_str().unwrap_or_default().to_owned();
+        let Some(base) = tables.get(&like) else {
+            let known = tables.keys().cloned().collect();
+            return Err(CatalogError::LikeUnknown { format: name.to_owned(), like, known });
+        };
+        let mut base = base.clone();
+        // A format that is written down is wanted, even if the one it is like is off.
+        base.remove("enabled");
+        table = laid_over(base, &table);
+    }
+    Err(CatalogError::LikeCircle { format: name.to_owned() })
+}
+
+fn laid_over(mut base: toml::Table, over: &toml::Table) -> toml::Table {
+    base.extend(over.iter().map(|(key, value)| (key.clone(), value.clone())));
+    base
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(toml: &str) -> Result<Catalog, CatalogError> {
+        let flags = toml.parse().expect("TOML");
+        Catalog::of(&Config::load(None, std::iter::empty(), flags).expect("a configuration"))
+    }
+
+    fn names(catalog: &Catalog) -> Vec<&str> {
+        catalog.formats.iter().map(|format| format.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_built_in_formats_are_on_in_their_order_but_for_payment_wide() {
+        let catalog = catalog("").expect("the defaults");
+        assert_eq!(names(&catalog), ["conjunction-v1", "payment", "flax", "siq", "snowflake", "twitter"]);
+    }
+
+    #[test]
+    fn a_format_like_another_differs_in_what_it_says() {
+        let catalog =
+            catalog("[formats.payment-2022]\nlike = 'payment'\nepoch = '2022-01-01T00:00:00Z'").expect("sound");
+        let format = catalog.formats.iter().find(|format| format.name == "payment-2022").expect("is on");
+        assert_eq!(format.epoch.to_text(0).as_deref(), Some("2022-01-01T00:00:00Z"));
+        assert_eq!(format.canonical().name(), "base36");
+    }
+
+    #[test]
+    fn a_built_in_format_can_be_changed_key_by_key() {
+        let catalog =
+            catalog("[formats.payment-wide]\nenabled = true\n[formats.snowflake]\nfirst_worker = 3").expect("sound");
+        assert!(names(&catalog).contains(&"payment-wide"));
+        let snowflake = catalog.formats.iter().find(|format| format.name == "snowflake").expect("is on");
+        assert_eq!(snowflake.first_worker, 3);
+    }
+
+    #[test]
+    fn the_decode_order_comes_first() {
+        let catalog = catalog("decode.order = ['twitter', 'siq']").expect("sound");
+        assert_eq!(names(&catalog)[..3], ["twitter", "siq", "conjunction-v1"]);
+    }
+
+    #[test]
+    fn what_names_no_format_is_refused_with_its_key() {
+        for (toml, named) in [
+            ("formats.enabled = ['snowflake', 'snowfluke']", "formats.enabled names `snowfluke`"),
+            ("decode.order = ['payment-wide']", "decode.order names `payment-wide`"),
+            ("[formats.mine]\nlike = 'yours'", "like = `yours`"),
+            ("[formats.mine]\nlike = 'mine'", "in a circle"),
+            ("[formats.snowflake]\nepok = 1", "unknown field `epok`"),
+        ] {
+            let error = catalog(toml).expect_err(toml).to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Which formats there are, how their texts are told apart, and what single formats need beyond their layout.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::duration::some_between;
+use super::value::{self, distinct, some_whole};
+
+/// The section `formats`: the list `enabled`, and one table a format.
+///
+/// Names and definitions are only carried here; whoever reads the definitions knows the formats and refuses unknown
+/// ones. No format can be called `enabled`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FormatsConfig {
+    /// The formats that are minted and tried by decode. Default: all that are on by themselves.
+    pub enabled: Option<Vec<String>>,
+    /// `formats.<name>.*`: changes to a built-in format, or a format of one's own.
+    pub definitions: BTreeMap<String, toml::Table>,
+}
+
+impl<'de> Deserialize<'de> for FormatsConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FormatsVisitor)
+    }
+}
+
+// By hand instead of `#[serde(flatten)]`, which forgets the path and the line of an error inside.
+struct FormatsVisitor;
+
+impl<'de> Visitor<'de> for FormatsVisitor {
+    type Value = FormatsConfig;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the list `enabled` and one table a format")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FormatsConfig, A::Error> {
+        let mut formats = FormatsConfig::default();
+        while let Some(name) = map.next_key::<String>()? {
+            if name == "enabled" {
+                formats.enabled = Some(map.next_value::<DistinctNames>()?.0);
+            } else {
+                formats.definitions.insert(name, map.next_value()?);
+            }
+        }
+        Ok(formats)
+    }
+}
+
+#[derive(Deserialize)]
+struct DistinctNames(#[serde(deserialize_with = "distinct")] Vec<String>);
+
+/// The section `decode`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DecodeConfig {
+    /// Formats in the order that decides between equal evidence; the others follow in their own. Default: empty.
+    #[serde(deserialize_with = "distinct")]
+    pub order: Vec<String>,
+}
+
+/// The section `siq`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SiqConfig {
+    /// The type of a request that names none. Default: a request must name one.
+    #[serde(rename = "type", deserialize_with = "some_type")]
+    pub default_type: Option<String>,
+    /// The domains that may be minted for; the first is the default. Default: none, development zeros.
+    ///
+    /// Shape: lower-case visible ASCII, because a domain is hashed as it is written and `Example.com` is another one.
+    #[serde(deserialize_with = "domains")]
+    pub domains: Vec<String>,
+    /// Replaces the top byte of the domain's hash: 1 to 256, where 256 stands for 0. Default: the hash stays.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 256>")]
+    pub local_id: Option<u16>,
+}
+
+fn some_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let expected = "the name of a SIQ type such as \"message\"";
+    value::text(deserializer, expected, |text| (!text.is_empty()).then(|| text.to_owned())).map(Some)
+}
+
+fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(distinct::<D, Domain>(deserializer)?.into_iter().map(|domain| domain.0).collect())
+}
+
+#[derive(PartialEq)]
+struct Domain(String);
+
+impl<'de> Deserialize<'de> for Domain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_domain = |text: &str| {
+            !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
+        };
+        let expected = "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
+        value::text(deserializer, expected, |text| is_domain(text).then(|| Self(text.to_owned())))
+    }
+}
+
+/// The section `conjunction`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConjunctionConfig {
+    /// Whether a report joins the conjunction reported before it. Default: grouped.
+    pub mode: ConjunctionMode,
+    /// Whether (a, b) and (b, a) are one pair. Default: reported, two pairs.
+    pub pair_order: PairOrder,
+    /// How long a conjunction can still be joined after its time of closest approach: 1 to 36 500 days. Default: for
+    /// ever, because a report that comes later than this gets a second id for the same conjunction.
+    #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
+    pub retention: Option<Duration>,
+}
+
+impl Default for ConjunctionConfig {
+    fn default() -> Self {
+        Self { mode: ConjunctionMode::Grouped, pair_order: PairOrder::Reported, retention: None }
+    }
+}
+
+/// How a report finds its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConjunctionMode {
+    /// It joins a stored conjunction of the same pair within a second, else it founds one.
+    Grouped,
+    /// It takes its own time of closest approach: independent systems agree, nothing is stored.
+    Pure,
+}
+
+/// What the order of the two objects means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairOrder {
+    /// As reported: (a, b) is not (b, a).
+    Reported,
+    /// Nothing: the smaller number is taken as the primary.
+    Unordered,
+}

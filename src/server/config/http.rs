@@ -1,0 +1,132 @@
+//! Where and how the service listens.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::duration::between;
+use super::value::{self, distinct, whole};
+
+/// The section `http`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpConfig {
+    /// Where the service answers; port 0 lets the system choose. Default 127.0.0.1:8080.
+    #[serde(deserialize_with = "address")]
+    pub listen: SocketAddr,
+    /// A second address, for metrics and health alone. Default none.
+    #[serde(deserialize_with = "some_address")]
+    pub admin_listen: Option<SocketAddr>,
+    /// How many connections are open at once: 1 to 1 000 000. Default 10 000.
+    #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
+    pub connections_max: usize,
+    /// How long a connection may take to send the head of a request: 1 ms to 1 h. Default 5 s.
+    #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
+    pub header_timeout: Duration,
+    /// How long a request may take to send its body: 1 ms to 1 h. Default 10 s.
+    #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
+    pub body_timeout: Duration,
+    /// How long a connection may stay open without a request: 1 ms to 1 h. Default 60 s.
+    #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
+    pub idle_timeout: Duration,
+    /// The web pages that may call the service from a browser. Default none.
+    #[serde(deserialize_with = "distinct")]
+    pub cors_origins: Vec<CorsOrigin>,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            admin_listen: None,
+            connections_max: 10_000,
+            header_timeout: Duration::from_secs(5),
+            body_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(60),
+            cors_origins: Vec::new(),
+        }
+    }
+}
+
+impl HttpConfig {
+    /// Other machines can reach the service: `listen` or `admin_listen` is not a loopback address.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        // Canonical, because ::ffff:127.0.0.1 is the loopback of IPv4 and does not say so itself.
+        let is_public = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+        is_public(self.listen) || self.admin_listen.is_some_and(is_public)
+    }
+}
+
+/// An origin as a browser sends it, `https://example.com` or `http://localhost:3000`; or `*`, every origin.
+///
+/// Shape: scheme `http` or `https`, a lower-case host, perhaps a port; no path, not even a final slash, because a
+/// browser never sends one and the origin would match nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CorsOrigin(String);
+
+impl CorsOrigin {
+    /// The origin as it stands in the header `Origin`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn of(text: &str) -> Option<Self> {
+        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let is_host_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
+        let is_origin = host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host_letter));
+        (text == "*" || is_origin).then(|| Self(text.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for CorsOrigin {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        value::text(deserializer, "an origin such as \"https://example.com\" (no path), or \"*\"", Self::of)
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let expected = "an IP address and a port such as \"127.0.0.1:8080\" or \"[::1]:8080\"";
+    value::text(deserializer, expected, |text| text.parse().ok())
+}
+
+fn some_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    address(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening_on(listen: &str) -> HttpConfig {
+        HttpConfig { listen: listen.parse().expect("an address"), ..HttpConfig::default() }
+    }
+
+    #[test]
+    fn only_loopback_addresses_are_not_public() {
+        for address in ["127.0.0.1:8080", "127.9.9.9:0", "[::1]:8080", "[::ffff:127.0.0.1]:8080"] {
+            assert!(!listening_on(address).is_public(), "{address}");
+        }
+        for address in ["0.0.0.0:8080", "[::]:8080", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
+            assert!(listening_on(address).is_public(), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_public_admin_address_makes_the_service_public() {
+        let admin_listen = "0.0.0.0:9090".parse().ok();
+        assert!(HttpConfig { admin_listen, ..HttpConfig::default() }.is_public());
+    }
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_perhaps_a_port() {
+        for text in ["*", "https://example.com", "http://localhost:3000", "http://[::1]:80"] {
+            assert_eq!(CorsOrigin::of(text).as_ref().map(CorsOrigin::as_str), Some(text));
+        }
+        for text in ["", "example.com", "https://", "https://example.com/", "https://Example.com", "ftp://a", "null"] {
+            assert_eq!(CorsOrigin::of(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What an operator sees: which layer wins, what is refused, and what the refusal says.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use toml::Table;
+
+use super::{Assignment, AssignmentKind, Config, ConfigError, Engine, Origin};
+
+/// A configuration file that lives as long as the value.
+struct File {
+    path: PathBuf,
+    _folder: TempDir,
+}
+
+fn file(text: &str) -> File {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("idmint.toml");
+    fs::write(&path, text).expect("a file");
+    File { path, _folder: folder }
+}
+
+fn toml(text: &str) -> Table {
+    text.parse().expect("TOML")
+}
+
+fn pairs(env: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>().into_iter()
+}
+
+fn of_file(text: &str) -> Result<Config, ConfigError> {
+    Config::load(Some(&file(text).path), pairs(&[]), Table::new())
+}
+
+fn of_env(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    Config::load(None, pairs(env), Table::new())
+}
+
+/// The key, the layer and the text of a refused setting.
+fn refused(result: Result<Config, ConfigError>) -> (String, Origin, String) {
+    match result {
+        Err(ConfigError::Setting { key, origin, problem }) => (key, origin, problem),
+        other => panic!("expected a refused setting: {other:?}"),
+    }
+}
+
+#[test]
+fn nothing_set_is_the_defaults() {
+    assert_eq!(of_env(&[("PATH", "/bin"), ("HOSTNAME", "idmint-3")]).expect("valid"), Config::default());
+}
+
+#[test]
+fn a_flag_goes_over_a_variable_over_the_file_over_the_default() {
+    let file = file("mint = { batch_max = 2, wait_max = \"2s\", lead_max = \"2ms\" }");
+    let env = [("IDMINT_MINT__WAIT_MAX", "3s"), ("IDMINT_MINT__LEAD_MAX", "3ms")];
+    let flags = toml("mint.lead_max = \"4ms\"");
+    let mint = Config::load(Some(&file.path), pairs(&env), flags).expect("valid").mint;
+
+    assert_eq!(mint.on_exhausted, Config::default().mint.on_exhausted);
+    assert_eq!(mint.batch_max, 2);
+    assert_eq!(mint.wait_max, Duration::from_secs(3));
+    assert_eq!(mint.lead_max, Duration::from_millis(4));
+}
+
+#[test]
+fn tables_are_merged_and_lists_are_replaced() {
+    let file = file("siq.domains = [\"a.example\", \"b.example\"]\n[formats.invoice]\ntick = \"1s\"\nepoch = \"x\"");
+    let env = [("IDMINT_SIQ__DOMAINS", "[\"c.example\"]"), ("IDMINT_FORMATS__INVOICE__EPOCH", "2025-01-01T00:00:00Z")];
+    let config = Config::load(Some(&file.path), pairs(&env), Table::new()).expect("valid");
+
+    assert_eq!(config.siq.domains, ["c.example"]);
+    assert_eq!(config.formats.definitions["invoice"], toml("tick = \"1s\"\nepoch = \"2025-01-01T00:00:00Z\""));
+}
+
+#[test]
+fn a_variable_is_toml_where_it_is_toml_and_text_elsewhere() {
+    let config = of_env(&[
+        ("IDMINT_HTTP__LISTEN", "[::1]:80"),
+        ("IDMINT_HTTP__ADMIN_LISTEN", "\"127.0.0.1:9090\""),
+        ("IDMINT_HTTP__CORS_ORIGINS", "['https://a.example', 'https://b.example']"),
+        ("IDMINT_MINT__BATCH_MAX", "1_000"),
+        ("IDMINT_WORKER", "{ slots = 4, exclusive = true }"),
+        ("IDMINT_WORKER__SLOT", "ordinal"),
+        ("HOSTNAME", "idmint-3"),
+    ])
+    .expect("valid");
+
+    assert_eq!(config.http.listen.to_string(), "[::1]:80");
+    assert_eq!(config.http.admin_listen.map(|address| address.port()), Some(9090));
+    assert_eq!(config.http.cors_origins.len(), 2);
+    assert_eq!(config.mint.batch_max, 1_000);
+    assert_eq!(config.worker.assignment(), Assignment { slot: 3, slots: 4, kind: AssignmentKind::Ordinal });
+}
+
+#[test]
+fn an_unknown_key_is_refused_in_every_section_and_layer() {
+    let sections = ["http", "mint", "worker", "clock", "storage", "decode", "siq", "conjunction", "log"];
+    for section in sections {
+        let key = format!("{section}.nonesuch");
+        let (found, _, problem) = refused(of_file(&format!("{key} = 1")));
+        assert_eq!(found, key);
+        assert!(problem.contains("unknown field `nonesuch`, expected"), "{problem}");
+
+        let variable = format!("IDMINT_{}__NONESUCH", section.to_uppercase());
+        let (found, origin, _) = refused(of_env(&[(&variable, "1")]));
+        assert_eq!((found, origin), (key.clone(), Origin::Variable(variable)));
+
+        let (found, origin, _) = refused(Config::load(None, pairs(&[]), toml(&format!("{key} = 1"))));
+        assert_eq!((found, origin), (key, Origin::Flags));
+    }
+    assert_eq!(refused(of_file("nonesuch = 1")).0, "nonesuch");
+    for variable in ["IDMINT_NONESUCH", "IDMINT_", "IDMINT_HTTP__", "IDMINT_HTTP_LISTEN", "IDMINT_PORT"] {
+        assert_eq!(refused(of_env(&[(variable, "1")])).1, Origin::Variable(variable.into()));
+    }
+}
+
+#[test]
+fn a_refusal_in_the_file_names_line_key_value_and_what_is_accepted() {
+    let file = file("# Ours.\n[mint]\nbatch_max = 5\nwait_max = \"61s\"\n");
+    let error = Config::load(Some(&file.path), pairs(&[]), Table::new()).expect_err("out of bounds");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}, line 4: mint.wait_max: invalid value: string \"61s\", expected a duration from \"0s\" to \"1m\", \
+             a whole number and one of us, ms, s, m, h, d",
+            file.path.display()
+        )
+    );
+}
+
+#[test]
+fn a_refused_variable_is_named_even_where_a_flag_replaces_it() {
+    let flags = toml("http.listen = \"127.0.0.1:1\"");
+    let error = Config::load(None, pairs(&[("IDMINT_HTTP__LISTEN", "localhost:80")]), flags).expect_err("no address");
+    assert_eq!(
+        error.to_string(),
+        "environment variable IDMINT_HTTP__LISTEN: http.listen: invalid value: string \"localhost:80\", \
+         expected an IP address and a port such as \"127.0.0.1:8080\" or \"[::1]:8080\""
+    );
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_refused_with_its_line() {
+    for (text, expected) in [("\n\nhttp = ", 3), ("a = 1\n[http\n", 2), ("log.level = 'info'\nlog.level = 'warn'", 2)] {
+        match of_file(text) {
+            Err(ConfigError::NotToml { line, .. }) => assert_eq!(line, expected, "{text:?}"),
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused() {
+    let file = file("");
+    let missing = file.path.with_file_name("other.toml");
+    let error = Config::load(Some(&missing), pairs(&[]), Table::new()).expect_err("no such file");
+    assert!(matches!(error, ConfigError::Unreadable { .. }), "{error}");
+}
+
+#[test]
+fn every_number_and_duration_is_accepted_at_its_bounds_and_refused_one_past_them() {
+    let bounds = [
+        ("http.connections_max", "1", "1_000_000", "0", "1_000_001"),
+        ("http.header_timeout", "'1ms'", "'1h'", "'999us'", "'3601s'"),
+        ("http.body_timeout", "'1ms'", "'1h'", "'0s'", "'3600001ms'"),
+        ("http.idle_timeout", "'1ms'", "'60m'", "'0ms'", "'61m'"),
+        ("mint.batch_max", "1", "10_000_000", "0", "10_000_001"),
+        ("mint.wait_max", "'0s'", "'60s'", "'-1s'", "'60001ms'"),
+        ("mint.lead_max", "'0ms'", "'1s'", "5", "'1001ms'"),
+        ("worker.slots", "1", "4_294_967_295", "0", "4_294_967_296"),
+        ("worker.lanes", "1", "4_294_967_295", "0", "'many'"),
+        ("worker.shard", "0", "9_223_372_036_854_775_807", "-1", "'0'"),
+        ("clock.max_ahead", "'0s'", "'1h'", "''", "'3601s'"),
+        ("clock.skew_max", "'1ms'", "'1h'", "'0s'", "'1d'"),
+        ("storage.window", "'100ms'", "'1h'", "'99ms'", "'3601s'"),
+        ("siq.local_id", "1", "256", "0", "257"),
+        ("conjunction.retention", "'1d'", "'36500d'", "'23h'", "'36501d'"),
+    ];
+    for (key, min, max, below, above) in bounds {
+        for value in [min, max] {
+            assert!(of_file(&format!("{key} = {value}")).is_ok(), "{key} = {value}");
+        }
+        for value in [below, above] {
+            assert_eq!(refused(of_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
+        }
+    }
+}
+
+#[test]
+fn every_choice_is_accepted_and_anything_else_refused() {
+    let choices = [
+        ("mint.on_exhausted", ["wait", "refuse"].as_slice()),
+        ("worker.lanes", &["auto"]),
+        ("storage.engine", &["memory", "embedded"]),
+        ("conjunction.mode", &["grouped", "pure"]),
+        ("conjunction.pair_order", &["reported", "unordered"]),
+        ("log.format", &["text", "json"]),
+        ("log.level", &["error", "warn", "info", "debug", "trace"]),
+    ];
+    for (key, words) in choices {
+        for word in words {
+            assert!(of_file(&format!("{key} = {word:?}")).is_ok(), "{key} = {word}");
+        }
+        for value in ["\"nonesuch\"", "\"\"", "\"Auto\"", "1.5", "true"] {
+            assert_eq!(refused(of_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
+        }
+    }
+}
+
+#[test]
+fn texts_and_lists_are_checked_where_they_are_read() {
+    for (setting, key) in [
+        ("http.listen = \"127.0.0.1\"", "http.listen"),
+        ("http.admin_listen = 9090", "http.admin_listen"),
+        ("http.cors_origins = [\"*\", \"https://a.example/\"]", "http.cors_origins[1]"),
+        ("storage.data_dir = \"\"", "storage.data_dir"),
+        ("siq.type = \"\"", "siq.type"),
+        ("siq.domains = [\"Example.com\"]", "siq.domains[0]"),
+        ("siq.domains = [\"münchen.example\"]", "siq.domains[0]"),
+        ("siq.domains = \"example.com\"", "siq.domains"),
+        ("siq.domains = [\"a.example\", \"a.example\"]", "siq.domains"),
+        ("decode.order = [\"flax\", \"ulid\", \"flax\"]", "decode.order"),
+        ("formats.enabled = [\"flax\", \"flax\"]", "formats.enabled"),
+        ("formats.flax = true", "formats.flax"),
+        ("worker.exclusive = \"yes\"", "worker.exclusive"),
+        ("worker.slot = \"first\"", "worker.slot"),
+        ("worker.slot = -1", "worker.slot"),
+    ] {
+        assert_eq!(refused(of_file(setting)).0, key, "{setting}");
+    }
+}
+
+#[test]
+fn etcd_is_refused_because_this_build_has_none() {
+    let (key, _, problem) = refused(of_file("storage.engine = \"etcd\""));
+    assert_eq!(key, "storage.engine");
+    assert!(problem.contains("not built in: this build has no etcd"), "{problem}");
+    assert_eq!(Config::default().storage.engine, Engine::Embedded);
+}
+
+#[test]
+fn a_slot_that_does_not_go_with_the_rest_names_the_layer_that_set_it() {
+    let file = file("worker = { slots = 4, exclusive = true, slot = 3 }");
+    let loaded = |env: &[(&str, &str)]| Config::load(Some(&file.path), pairs(env), Table::new());
+    assert_eq!(
+        loaded(&[]).expect("valid").worker.assignment(),
+        Assignment { slot: 3, slots: 4, kind: AssignmentKind::Configured }
+    );
+
+    let of_variable = refused(loaded(&[("IDMINT_WORKER__SLOT", "4")]));
+    assert_eq!(
+        (of_variable.0.as_str(), of_variable.1),
+        ("worker.slot", Origin::Variable("IDMINT_WORKER__SLOT".into()))
+    );
+    assert!(of_variable.2.contains("slot 4 is not below worker.slots = 4"), "{}", of_variable.2);
+
+    let of_file = refused(loaded(&[("IDMINT_WORKER__SLOTS", "3")]));
+    assert_eq!(of_file.1, Origin::File { path: file.path.clone(), line: None });
+    let unvouched = refused(loaded(&[("IDMINT_WORKER__EXCLUSIVE", "false")]));
+    assert!(unvouched.2.contains("worker.exclusive = true"), "{}", unvouched.2);
+}
+
+#[test]
+fn under_kubernetes_the_operator_must_vouch_for_the_slot() {
+    let kubernetes = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    let (key, origin, problem) = refused(of_env(&[kubernetes]));
+    assert_eq!((key.as_str(), origin), ("worker.exclusive", Origin::Default));
+    assert!(problem.contains("Kubernetes"), "{problem}");
+    assert!(of_env(&[kubernetes, ("IDMINT_WORKER__EXCLUSIVE", "true")]).is_ok());
+}
+
+#[test]
+fn what_kubernetes_says_about_a_service_of_our_name_is_no_setting() {
+    let links = [
+        ("KUBERNETES_SERVICE_HOST", "10.0.0.1"),
+        ("IDMINT_WORKER__EXCLUSIVE", "true"),
+        ("IDMINT_SERVICE_HOST", "10.0.0.2"),
+        ("IDMINT_SERVICE_PORT", "8080"),
+        ("IDMINT_SERVICE_PORT_HTTP", "8080"),
+        ("IDMINT_PORT", "tcp://10.0.0.2:8080"),
+        ("IDMINT_PORT_8080_TCP", "tcp://10.0.0.2:8080"),
+        ("IDMINT_PORT_8080_TCP_ADDR", "10.0.0.2"),
+        ("IDMINT_ADMIN_SERVICE_HOST", "10.0.0.3"),
+        ("IDMINT_ADMIN_PORT_9090_TCP_PROTO", "tcp"),
+    ];
+    assert!(of_env(&links).is_ok());
+    assert_eq!(refused(of_env(&[links[0], links[1], ("IDMINT_NONESUCH", "1")])).0, "nonesuch");
+    assert_eq!(refused(of_env(&[links[0], links[1], ("IDMINT_HTTP__PORT", "1")])).0, "http.port");
+}

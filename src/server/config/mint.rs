@@ -1,0 +1,87 @@
+//! How much a request may ask for, how long it may wait, and how far clocks may be apart.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::duration::between;
+use super::value::whole;
+
+/// The section `mint`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MintConfig {
+    /// The most ids of one request: 1 to 10 000 000. Default 100 000.
+    #[serde(deserialize_with = "whole::<_, _, 1, 10_000_000>")]
+    pub batch_max: u32,
+    /// How long an answer may be held until its ids' time has come: 0 to 60 s. Default 250 ms.
+    #[serde(deserialize_with = "between::<_, 0, 60_000>")]
+    pub wait_max: Duration,
+    /// How far the time in an id may be ahead of the clock: 0 to 1 s. Default 5 ms.
+    #[serde(deserialize_with = "between::<_, 0, 1_000>")]
+    pub lead_max: Duration,
+    /// What to do when more ids are wanted than the present holds. Default: wait.
+    pub on_exhausted: OnExhausted,
+}
+
+impl Default for MintConfig {
+    fn default() -> Self {
+        Self {
+            batch_max: 100_000,
+            wait_max: Duration::from_millis(250),
+            lead_max: Duration::from_millis(5),
+            on_exhausted: OnExhausted::Wait,
+        }
+    }
+}
+
+impl MintConfig {
+    /// How long an answer may really be held: `wait_max`, or nothing where exhaustion is refused.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        match self.on_exhausted {
+            OnExhausted::Wait => self.wait_max,
+            OnExhausted::Refuse => Duration::ZERO,
+        }
+    }
+}
+
+/// What to do when more ids are wanted than the present holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnExhausted {
+    /// Hold the answer until the ids' time has come, at most `wait_max`.
+    Wait,
+    /// Refuse at once, with the time at which it would work.
+    Refuse,
+}
+
+/// The section `clock`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClockConfig {
+    /// How far the horizon may be ahead of the clock for a start to mint at once: 0 to 1 h. Default 5 s.
+    #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
+    pub max_ahead: Duration,
+    /// How far the clocks of a fleet may be apart before a node stops: 1 ms to 1 h. Default 5 s.
+    #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
+    pub skew_max: Duration,
+}
+
+impl Default for ClockConfig {
+    fn default() -> Self {
+        Self { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusing_on_exhaustion_waits_for_nothing() {
+        let waiting = MintConfig::default();
+        assert_eq!(waiting.wait(), Duration::from_millis(250));
+        assert_eq!(MintConfig { on_exhausted: OnExhausted::Refuse, ..waiting }.wait(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,102 @@
+//! How one value is read: what is accepted is said once, and every error repeats it beside the value.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
+
+/// Reads a whole number or a text; `expected` names what both closures accept.
+pub(super) fn number_or_text<'de, D: Deserializer<'de>, V>(
+    deserializer: D,
+    expected: impl fmt::Display,
+    number: impl Fn(i64) -> Option<V>,
+    text: impl Fn(&str) -> Option<V>,
+) -> Result<V, D::Error> {
+    deserializer.deserialize_any(NumberOrText { expected, number, text })
+}
+
+/// Reads a text that `read` understands.
+pub(super) fn text<'de, D: Deserializer<'de>, V>(
+    deserializer: D,
+    expected: impl fmt::Display,
+    read: impl Fn(&str) -> Option<V>,
+) -> Result<V, D::Error> {
+    number_or_text(deserializer, expected, |_| None, read)
+}
+
+/// Reads a whole number from `MIN` to `MAX`, both included.
+pub(super) fn whole<'de, D, N, const MIN: i64, const MAX: i64>(deserializer: D) -> Result<N, D::Error>
+where
+    D: Deserializer<'de>,
+    N: TryFrom<i64>,
+{
+    let within = |number: i64| (MIN..=MAX).contains(&number).then(|| N::try_from(number).ok()).flatten();
+    number_or_text(deserializer, format_args!("a whole number from {MIN} to {MAX}"), within, |_| None)
+}
+
+/// [`whole`] for a setting that may be left out.
+pub(super) fn some_whole<'de, D, N, const MIN: i64, const MAX: i64>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    D: Deserializer<'de>,
+    N: TryFrom<i64>,
+{
+    whole::<D, N, MIN, MAX>(deserializer).map(Some)
+}
+
+/// Reads a list in which nothing stands twice: a repeated name is a slip of the pen, never a wish.
+pub(super) fn distinct<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + PartialEq,
+{
+    deserializer.deserialize_seq(Distinct(PhantomData))
+}
+
+struct NumberOrText<E, N, T> {
+    expected: E,
+    number: N,
+    text: T,
+}
+
+impl<V, E, N, T> Visitor<'_> for NumberOrText<E, N, T>
+where
+    E: fmt::Display,
+    N: Fn(i64) -> Option<V>,
+    T: Fn(&str) -> Option<V>,
+{
+    type Value = V;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.expected)
+    }
+
+    fn visit_i64<X: Error>(self, number: i64) -> Result<V, X> {
+        (self.number)(number).ok_or_else(|| X::invalid_value(Unexpected::Signed(number), &self))
+    }
+
+    fn visit_str<X: Error>(self, text: &str) -> Result<V, X> {
+        (self.text)(text).ok_or_else(|| X::invalid_value(Unexpected::Str(text), &self))
+    }
+}
+
+struct Distinct<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + PartialEq> Visitor<'de> for Distinct<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list such as [\"one\", \"another\"]")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+        let mut list: Vec<T> = Vec::new();
+        while let Some(next) = seq.next_element()? {
+            if let Some(first) = list.iter().position(|known| *known == next) {
+                let (first, again) = (first + 1, list.len() + 1);
+                return Err(A::Error::custom(format_args!("entry {again} of the list repeats entry {first}")));
+            }
+            list.push(next);
+        }
+        Ok(list)
+    }
+}

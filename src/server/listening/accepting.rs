@@ -1,0 +1,113 @@
+//! Taking connections from the kernel, also when file descriptors run out.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::task::Poll;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::net::{TcpListener, TcpStream};
+use tracing::{info, warn};
+
+use super::stream::REFUSAL;
+
+/// How long to leave the kernel alone after it could not give a connection.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// More than any backlog holds: taking it over ends even if connections keep coming.
+const BACKLOG_MAX: usize = 8_192;
+
+/// A listener that survives whatever `accept` answers.
+pub(super) struct Accepting {
+    listener: TcpListener,
+    /// Given up for a moment when no descriptor is left: without one a connection cannot even be refused, and its
+    /// caller would wait in the backlog until it gives up.
+    spare: Option<File>,
+    /// So that a shortage is logged when it begins and ends, not for each connection.
+    is_short: bool,
+}
+
+/// What came in.
+pub(super) enum Arrival {
+    /// A connection to serve.
+    Connection(TcpStream),
+    /// A connection on the spare descriptor; it has been refused, and must be closed at once.
+    Surplus(std::net::TcpStream),
+}
+
+impl Accepting {
+    pub(super) fn new(listener: TcpListener) -> Self {
+        Self { listener, spare: spare(), is_short: false }
+    }
+
+    /// The next connection. Errors are waited out; dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Arrival {
+        loop {
+            if self.spare.is_none() {
+                self.spare = spare();
+            }
+            let error = match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    if std::mem::take(&mut self.is_short) {
+                        info!("accepting connections again");
+                    }
+                    return Arrival::Connection(stream);
+                }
+                Err(error) => error,
+            };
+            if concerns_one_connection(&error) {
+                continue;
+            }
+            if !std::mem::replace(&mut self.is_short, true) {
+                warn!("cannot accept connections: {error}");
+            }
+            if is_out_of_descriptors(&error)
+                && let Some(surplus) = self.refuse_with_spare().await
+            {
+                return Arrival::Surplus(surplus);
+            }
+            tokio::time::sleep(BACK_OFF).await;
+        }
+    }
+
+    /// What waits to be accepted now.
+    pub(super) async fn backlog(&mut self) -> Vec<TcpStream> {
+        let mut waiting = Vec::new();
+        while waiting.len() < BACKLOG_MAX
+            && let Some(stream) = self.accept_now().await
+        {
+            waiting.push(stream);
+        }
+        waiting
+    }
+
+    async fn refuse_with_spare(&mut self) -> Option<std::net::TcpStream> {
+        drop(self.spare.take()?);
+        let mut surplus = self.accept_now().await?.into_std().ok()?;
+        // It does not block, and fits into the send buffer of any new connection.
+        let _ = surplus.write(REFUSAL);
+        Some(surplus)
+    }
+
+    async fn accept_now(&self) -> Option<TcpStream> {
+        poll_fn(|context| match self.listener.poll_accept(context) {
+            Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
+            Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+}
+
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
+
+fn concerns_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}

@@ -1,0 +1,10 @@
+//! How connections are accepted, kept in bounds and closed.
+
+mod accepting;
+mod activity;
+mod connection;
+mod listener;
+mod patience;
+mod stream;
+
+pub use listener::{Drained, Limits, OpenConnections, serve};

@@ -1,0 +1,110 @@
+//! A connection's byte stream: tells what moves, and closes so that the last answer arrives.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
+
+use super::activity::Activity;
+
+/// How long a closed connection is still read from, so that the caller can read the answer.
+pub(super) const LINGER_MAX: Duration = Duration::from_secs(2);
+
+/// The whole answer to a connection for which there is no room: too early for a problem document.
+pub(super) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
+    connection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// A stream that tells what moves.
+///
+/// Shutting it down also reads, and throws away, what the caller still sends: closing a socket with unread bytes makes
+/// the kernel reset the connection, and the reset destroys an answer such as 413 before the caller has read it.
+pub(super) struct WatchedStream<S> {
+    stream: S,
+    /// None where bytes say nothing: in HTTP/2 they may be pings.
+    activity: Option<Arc<Activity>>,
+    lingering: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> WatchedStream<S> {
+    pub(super) fn new(stream: S, activity: Option<Arc<Activity>>) -> Self {
+        Self { stream, activity, lingering: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let filled_before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buf))?;
+        if buf.filled().len() > filled_before
+            && let Some(activity) = &self.activity
+        {
+            activity.bytes_came();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, buf));
+        self.wrote(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, bufs));
+        self.wrote(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.lingering.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+        }
+        let end = this.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER_MAX)));
+        if end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let mut thrown_away = [0; 4096];
+        loop {
+            let mut buf = ReadBuf::new(&mut thrown_away);
+            match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buf)) {
+                Ok(()) if !buf.filled().is_empty() => {}
+                // The caller has closed as well, or has gone.
+                Ok(()) | Err(_) => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+impl<S> WatchedStream<S> {
+    fn wrote(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        if let (Ok(1..), Some(activity)) = (&written, &self.activity) {
+            activity.moved();
+        }
+        Poll::Ready(written)
+    }
+}
+
+/// Answers 503 and closes.
+pub(super) async fn refuse(stream: TcpStream) -> io::Result<()> {
+    let mut stream = WatchedStream::new(stream, None);
+    stream.write_all(REFUSAL).await?;
+    stream.shutdown().await
+}

@@ -1,0 +1,20 @@
+//! Assembly: a configuration becomes a running service.
+
+pub mod config;
+
+mod assembly;
+mod banner;
+mod catalog;
+mod clock_watch;
+mod listening;
+mod run;
+mod start;
+mod telemetry;
+
+pub use assembly::{AssemblyError, assemble, kept_formats, lane_rule};
+pub use banner::{banner, formats_table};
+pub use catalog::{Catalog, CatalogError};
+pub use listening::{Drained, Limits, OpenConnections, serve};
+pub use run::{RunError, RunOptions, Running, open, run};
+pub use start::{StartError, StartRule, begin};
+pub use telemetry::start_logging;

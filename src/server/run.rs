@@ -1,0 +1,192 @@
+//! A process from its start to its end: open, bind, serve, drain.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use prometheus::Registry;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+
+use super::assembly::{AssemblyError, assemble};
+use super::banner::banner;
+use super::clock_watch;
+use super::config::{Config, Engine};
+use super::listening::{Limits, OpenConnections, serve};
+use super::start::{StartError, StartRule, begin};
+use crate::http::{self, Service, metrics::HttpMetrics};
+use crate::minting::Randomness;
+use crate::storage::{DatabaseError, EmbeddedStore, FoundHorizon, MemoryStore, OpenError, Store, Trouble};
+use crate::time::{Clock, UnixNanos};
+
+/// How long requests that have arrived may take once the process is told to end.
+const DRAIN_MAX: Duration = Duration::from_secs(25);
+
+/// What an operator decides for one start, and not for good.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunOptions {
+    /// No id was ever issued at or above this instant; used only where the horizon is damaged, missing or another slot's.
+    pub floor: Option<UnixNanos>,
+    /// Begin at the horizon, however far it is ahead of the clock.
+    pub run_ahead: bool,
+    /// Listen to other machines without TLS and without tokens.
+    pub insecure_public: bool,
+}
+
+/// Why a process ended, or did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration makes no service.
+    #[error(transparent)]
+    Assembly(#[from] AssemblyError),
+    /// Other machines could mint and nobody said that they may.
+    #[error(
+        "http.listen = {listen} is reachable from other machines, and there is no TLS and no token yet: \
+             listen on 127.0.0.1, or say --insecure-public if the network itself keeps strangers out"
+    )]
+    Public {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The engine in memory cannot be made.
+    #[error(transparent)]
+    Memory(#[from] DatabaseError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {listen}: {cause}; another process may have it, or it is not an address of this machine")]
+    Bind {
+        /// The address.
+        listen: SocketAddr,
+        /// Why not.
+        cause: std::io::Error,
+    },
+    /// The process cannot be told to end.
+    #[error("cannot wait for signals: {0}")]
+    Signals(std::io::Error),
+    /// Minting did not begin.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The horizon could not be made durable any more.
+    #[error("the store failed while running, the log says how: look at the disk, then start again")]
+    StorageFailed,
+}
+
+impl RunError {
+    /// What kind of trouble this is.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            RunError::Assembly(_) | RunError::Public { .. } => Trouble::Disagrees,
+            RunError::Open(error) => error.trouble(),
+            RunError::Memory(error) => error.trouble(),
+            RunError::Start(StartError::Formats(error)) => error.trouble(),
+            RunError::Start(StartError::Horizon(error)) => error.trouble(),
+            RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => Trouble::NotUsable,
+        }
+    }
+}
+
+/// A service that is listening.
+pub struct Running {
+    /// The service behind the routes.
+    pub service: Arc<Service>,
+    listener: TcpListener,
+    store: Store,
+    rule: StartRule,
+    registry: Registry,
+}
+
+/// Runs the service until it is told to end.
+///
+/// # Errors
+/// [`RunError`]; [`RunError::trouble`] says whose it is.
+pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
+    let running = open(config, options, Arc::new(Clock::system())).await?;
+    let listen = running.address();
+    println!("{}", banner(config, &running.service, listen));
+    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
+    let told = async {
+        tokio::select! {
+            _ = terminate.recv() => info!("SIGTERM: draining"),
+            _ = interrupt.recv() => info!("SIGINT: draining"),
+        }
+    };
+    running.serve(config, told).await
+}
+
+/// Everything up to the first connection: the service is assembled, its store is open and its address bound.
+///
+/// # Errors
+/// [`RunError`]: nothing is left behind but the data directory.
+pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Result<Running, RunError> {
+    let listen = config.http.listen;
+    if config.http.is_public() && !options.insecure_public {
+        return Err(RunError::Public { listen });
+    }
+    let registry = Registry::new();
+    let service = assemble(config, clock, &Randomness::Thread, &registry)?;
+    let assignment = config.worker.assignment();
+    let (store, found) = match config.storage.engine {
+        Engine::Memory => (Store::Memory(MemoryStore::open()?), FoundHorizon::None),
+        Engine::Embedded | Engine::Etcd => {
+            let floor = options.floor.map(UnixNanos::get);
+            let (store, found) = EmbeddedStore::open(&config.storage.data_dir, assignment.slot, floor)?;
+            (Store::Embedded(store), found)
+        }
+    };
+    let listener = TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?;
+    let rule =
+        StartRule { found, slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
+    Ok(Running { service, listener, store, rule, registry })
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.local_addr().expect("a bound socket has an address")
+    }
+
+    /// Serves until `told` to end or until nothing can be minted any more; every request that has arrived is answered.
+    ///
+    /// # Errors
+    /// [`RunError`] when it was not told.
+    pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
+        let Running { service, listener, store, rule, registry } = self;
+        let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
+        let router = http::router(Arc::clone(&service), Arc::new(metrics));
+        let limits = Limits {
+            connections_max: config.http.connections_max,
+            header_timeout: config.http.header_timeout,
+            idle_timeout: config.http.idle_timeout,
+        };
+        let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
+        let mut outcome = Ok(());
+        let ending = async {
+            tokio::select! {
+                () = told => {}
+                error = broken(&service, store, rule) => outcome = Err(error),
+            }
+            service.draining.store(true, Ordering::Relaxed);
+        };
+        let drained = serve(listener, router, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
+        watching.abort();
+        match drained.connections_closed_by_force {
+            0 => info!("every request was answered"),
+            cut => warn!(cut, "{cut} connections had to be cut after {DRAIN_MAX:?}"),
+        }
+        outcome
+    }
+}
+
+/// Begins to mint, and returns only if that fails, at once or later.
+async fn broken(service: &Arc<Service>, store: Store, rule: StartRule) -> RunError {
+    if let Err(error) = begin(service, store, rule).await {
+        return error.into();
+    }
+    service.keeper.get().expect("set when minting began").failed().await;
+    RunError::StorageFailed
+}
