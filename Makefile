@@ -1,0 +1,60 @@
+# Every way to build, try and check idmint. `make` alone lists them.
+# Needs a Rust toolchain and a C compiler; a target that needs more says so in its line below.
+
+CARGO ?= cargo
+# Extra arguments for `make run`, such as ARGS="--listen 127.0.0.1:9000".
+ARGS ?=
+# No target may quietly change Cargo.lock: what is tested is what is written down.
+LOCKED := --locked
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all bench lint fmt-check clippy docs deny loom mutants
+
+help: ## List these targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
+	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+
+test: ## Every test that needs nothing but the toolchain.
+	$(CARGO) test $(LOCKED)
+
+# Only the `system` test program: `make test` has run the others, and running both runs everything once.
+test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root).
+	.ci/install-packages
+	$(CARGO) test $(LOCKED) --features system-tests --test system
+
+bench: ## Run the benchmarks.
+	$(CARGO) bench $(LOCKED) --bench '*'
+
+lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warning an error.
+
+fmt-check:
+	$(CARGO) fmt --check
+
+# Twice: without the features the library must still stand alone, and the first run cannot see that.
+clippy:
+	$(CARGO) clippy $(LOCKED) --all-targets --features system-tests -- -D warnings
+	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(LOCKED) --lib --no-deps
+
+deny: target/tools/bin/cargo-deny ## Licences, bans and sources of all dependencies (fetches cargo-deny once).
+	target/tools/bin/cargo-deny $(LOCKED) --all-features check --hide-inclusion-graph bans licenses sources
+
+target/tools/bin/cargo-deny: .ci/install-cargo-deny .ci/cargo-deny.txt
+	.ci/install-cargo-deny
+
+# The models need the optimiser, not the link-time optimisation of the shipped binary, which would only cost minutes.
+# A filter that matches nothing passes in cargo; here it would mean that the models are gone, so it fails.
+loom: export CARGO_TARGET_DIR := target/loom
+loom: export CARGO_PROFILE_RELEASE_LTO := off
+loom: export RUSTFLAGS := --cfg idmint_loom
+loom: LOOM := $(CARGO) test $(LOCKED) --release --lib --no-default-features loom_
+loom: ## Model-check the atomics: every interleaving of the loom_ tests.
+	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
+	$(LOOM)
+
+mutants: ## Break the code on purpose; every break must be caught by a test.
+	tests/mutants/run

@@ -1,0 +1,95 @@
+//! HTTP/2 with prior knowledge, on the same port.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::{SendRequest, handshake};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use idmint::server::Limits;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::support::{LONG, Running, WIDE, until, within};
+
+async fn connect(server: &Running) -> (SendRequest<Body>, JoinHandle<hyper::Result<()>>) {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    (sender, tokio::spawn(connection))
+}
+
+async fn ask(mut sender: SendRequest<Body>, method: &str, path: &str, body: &'static str) -> (u16, String) {
+    let uri = format!("http://test{path}");
+    let request = Request::builder().method(method).uri(uri).body(Body::from(body)).unwrap();
+    let answer = within(LONG, sender.send_request(request)).await.unwrap();
+    let status = answer.status().as_u16();
+    assert!(answer.headers().contains_key("x-request-id"));
+    let body = within(LONG, answer.into_body().collect()).await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn many_requests_share_one_connection() {
+    let server = Running::start(WIDE).await;
+    let (sender, _connection) = connect(&server).await;
+    let mut asked = JoinSet::new();
+    for _ in 0..300 {
+        asked.spawn(ask(sender.clone(), "POST", "/echo", "abc"));
+    }
+    while let Some(answer) = asked.join_next().await {
+        assert_eq!(answer.unwrap(), (200, "abc".to_owned()));
+    }
+    assert_eq!(ask(sender.clone(), "POST", "/echo", "longer than sixteen").await.0, 413);
+    assert_eq!(ask(sender, "GET", "/panic", "").await.0, 500);
+    assert_eq!(server.open.count(), 1);
+}
+
+#[tokio::test]
+async fn the_preface_may_come_in_pieces() {
+    let server = Running::start(WIDE).await;
+    let mut caller = server.connect().await;
+    const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    for piece in [&b"P"[..], b"RI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\n", EMPTY_SETTINGS] {
+        caller.send(piece).await;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    let mut frame_head = [0; 9];
+    within(LONG, caller.stream.read_exact(&mut frame_head)).await.unwrap();
+    assert_eq!(frame_head[3], 4, "the server answers with its settings");
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_with_a_goodbye() {
+    let server = Running::start(Limits { idle_timeout: Duration::from_millis(300), ..WIDE }).await;
+    let (sender, connection) = connect(&server).await;
+    assert_eq!(ask(sender.clone(), "GET", "/hello", "").await.0, 200);
+    assert!(within(LONG, connection).await.unwrap().is_ok(), "an orderly end");
+    until(|| server.open.count() == 0).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_given_up() {
+    let server = Running::start(Limits { idle_timeout: Duration::from_millis(300), ..WIDE }).await;
+    let (mut sender, connection) = connect(&server).await;
+    let request = Request::builder().uri("http://test/big").body(Body::empty()).unwrap();
+    let unread = within(LONG, sender.send_request(request)).await.unwrap();
+    until(|| server.open.count() == 0).await;
+    drop(unread);
+    let _ = within(LONG, connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_in_flight_gets_its_answer_while_draining() {
+    let server = Running::start(WIDE).await;
+    let release = server.release.clone();
+    let (sender, connection) = connect(&server).await;
+    let asked = tokio::spawn(ask(sender, "GET", "/slow", ""));
+    until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
+    let drained = server.begin_draining();
+    release.notify_one();
+    assert_eq!(asked.await.unwrap(), (200, "at last".to_owned()));
+    assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
+    assert!(within(LONG, connection).await.unwrap().is_ok());
+}

@@ -1,0 +1,50 @@
+//! The alert rules in `deploy/`: well formed, each one fires, and each one has its page in the runbook.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tools::promtool;
+
+const RULES: &str = "deploy/prometheus/alerts.yml";
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).expect("a file of this repository")
+}
+
+/// What follows `key` on each line that begins with it.
+fn values<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.trim_start().strip_prefix(key)).map(str::trim)
+}
+
+#[test]
+fn prometheus_accepts_the_configuration_and_the_rules() {
+    promtool(&["check", "config", "deploy/prometheus.yml"]);
+    promtool(&["check", "rules", RULES]);
+}
+
+#[test]
+fn every_alert_is_seen_firing() {
+    promtool(&["test", "rules", "deploy/prometheus/alerts_test.yml"]);
+
+    let (rules, cases) = (read(RULES), read("deploy/prometheus/alerts_test.yml"));
+    for alert in values(&rules, "- alert:") {
+        let firing = format!(r#"ALERTS{{alertname="{alert}", alertstate="firing""#);
+        assert!(cases.contains(&firing), "alerts_test.yml does not show {alert} firing");
+    }
+}
+
+#[test]
+fn every_alert_has_its_page_in_the_runbook() {
+    let (rules, runbook) = (read(RULES), read("docs/OPERATIONS.md"));
+    let headings: Vec<String> = runbook
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
+        .collect();
+
+    let links: Vec<&str> = values(&rules, "runbook: docs/OPERATIONS.md#").collect();
+    assert_eq!(links.len(), values(&rules, "- alert:").count(), "one link for each alert");
+    for link in links {
+        assert!(headings.iter().any(|heading| heading == link), "docs/OPERATIONS.md has no heading for #{link}");
+    }
+}

@@ -1,0 +1,47 @@
+//! The programs and libraries from outside that these tests use.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Runs promtool on files of this repository and returns what it printed.
+///
+/// # Panics
+/// When promtool is missing, or refuses; the message holds what it printed.
+pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
+    let output = Command::new("promtool")
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("promtool runs: Debian package prometheus, installed by .ci/install-packages");
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "promtool refused:\n{printed}");
+    printed
+}
+
+/// The library that, preloaded, gives one process its own wall clock.
+///
+/// # Panics
+/// When it is missing. It lies in a folder named after the machine's architecture.
+pub(crate) fn libfaketime() -> PathBuf {
+    std::fs::read_dir("/usr/lib")
+        .expect("/usr/lib can be listed")
+        .flatten()
+        .map(|folder| folder.path().join("faketime/libfaketime.so.1"))
+        .find(|library| library.is_file())
+        .expect("libfaketime.so.1 is there: Debian package faketime, installed by .ci/install-packages")
+}
+
+#[test]
+fn promtool_and_libfaketime_are_present() {
+    assert!(promtool(&["--version"]).contains("promtool, version"));
+
+    // Naming the file is not enough: it must be one that this machine's programs can load.
+    let told = Command::new("date")
+        .args(["--utc", "+%Y"])
+        .env("LD_PRELOAD", libfaketime())
+        .env("FAKETIME", "@2001-02-03 04:05:06")
+        .output()
+        .expect("date runs");
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "2001\n");
+}
