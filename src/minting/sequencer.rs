@@ -153,11 +153,16 @@ impl Sequencer {
     }
 
     /// The first stamp that may not leave at this moment. By the clock a whole tick is free as soon as it has begun, and
-    /// the lead after it; by the pace of a start ahead of the clock only what the pace has come past.
+    /// the lead after it, but nothing before the clock has come to the start; by the pace of a start ahead of the clock
+    /// only what the pace has come past.
     #[inline]
     fn free_until(&self, moment: &Moment) -> u64 {
-        let ticks = self.line.tick_at(moment.now).saturating_add(self.lead_ticks).saturating_add(1);
-        let by_clock = ticks.saturating_mul(self.line.per_tick());
+        let by_clock = if moment.now < self.line.base() {
+            0
+        } else {
+            let ticks = self.line.tick_at(moment.now).saturating_add(self.lead_ticks).saturating_add(1);
+            ticks.saturating_mul(self.line.per_tick())
+        };
         match moment.paced {
             None => by_clock,
             Some(paced) => by_clock.max(self.line.first_stamp_at(paced.after(self.lead()))),
@@ -176,5 +181,193 @@ impl Sequencer {
 
     fn lead(&self) -> Duration {
         self.line.ticks_last(self.lead_ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::minting::Pace;
+    use crate::time::UnixTime;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+    const FAR: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const NO_WAIT: Duration = Duration::ZERO;
+
+    /// Sequences of 1 296 values a second, as a payment id has.
+    fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, Pace) {
+        let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
+        let sequencer = Sequencer::new(line, start, u128::MAX, 0);
+        sequencer.raise(FAR, FAR);
+        (sequencer, Pace::new(start, now))
+    }
+
+    #[test]
+    fn a_whole_tick_is_free_as_soon_as_it_has_begun_and_no_more() {
+        let (sequencer, pace) = payment(START, START);
+        let granted = sequencer.reserve(1296, &pace.at(START), NO_WAIT).expect("a fresh second");
+        assert_eq!((granted.first, granted.due), (0, START));
+        let next_second = START.after(Duration::from_secs(1));
+        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::Sequence { due: next_second }));
+        let waited = sequencer.reserve(1, &pace.at(START), Duration::from_secs(1)).expect("within the wait");
+        assert_eq!((waited.first, waited.due), (1296, next_second));
+    }
+
+    #[test]
+    fn a_start_ahead_of_the_clock_goes_on_at_half_speed() {
+        let now = START.before(Duration::from_secs(2));
+        let (sequencer, pace) = payment(START, now);
+        let half_a_second_later = pace.at(now.after(Duration::from_millis(500)));
+        // A quarter of a second of the pace, rounded up: 324 stamps.
+        assert_eq!(sequencer.available(&half_a_second_later, NO_WAIT), 324);
+        assert!(sequencer.reserve(324, &half_a_second_later, NO_WAIT).is_ok());
+        let caught_up = now.after(Duration::from_nanos(500_000_000 + 2 * 771_605));
+        let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT) else {
+            panic!("the pace has not come past the next stamp")
+        };
+        assert_eq!(due.since(caught_up), Duration::ZERO);
+        assert!(sequencer.reserve(1, &pace.at(due), NO_WAIT).is_ok(), "it is to be had when it was said to be");
+    }
+
+    #[test]
+    fn nothing_is_handed_out_above_the_horizon_and_the_need_is_exact() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let sequencer = Sequencer::new(line, START, u128::MAX, 5);
+        let moment = Pace::new(START, START).at(START);
+        let Err(Shortage::Horizon { needed }) = sequencer.reserve(4096, &moment, NO_WAIT) else {
+            panic!("no horizon was raised yet")
+        };
+        sequencer.raise(needed, needed);
+        assert_eq!(sequencer.reserve(4096, &moment, NO_WAIT).expect("covered").first, 0);
+        assert!(matches!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Horizon { .. })));
+    }
+
+    #[test]
+    fn a_format_ends_at_its_last_tick_and_never_wraps() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let last_tick = 1_800_000_000_000;
+        let sequencer = Sequencer::new(line, START, last_tick + 1, 5);
+        sequencer.raise(FAR, FAR);
+        let moment = Pace::new(START, START).at(START);
+        assert_eq!(sequencer.reserve(4097, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert!(sequencer.reserve(4096, &moment, NO_WAIT).is_ok());
+        assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert_eq!(sequencer.reserve(u64::MAX, &moment, NO_WAIT), Err(Shortage::Ended));
+    }
+
+    #[test]
+    fn nothing_is_minted_before_the_epoch() {
+        let epoch = UnixTime::from(FAR);
+        let sequencer = Sequencer::new(StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START), START, 9, 0);
+        sequencer.raise(UnixNanos::new(u64::MAX), FAR);
+        let pace = Pace::new(START, START);
+        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::NotBegun));
+        assert!(sequencer.reserve(1, &pace.at(FAR), NO_WAIT).is_ok());
+    }
+
+    #[test]
+    #[should_panic(expected = "a horizon is never lowered")]
+    fn a_horizon_is_never_lowered() {
+        let (sequencer, _) = payment(START, START);
+        sequencer.raise(START, START);
+    }
+}
+
+#[cfg(all(test, idmint_loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+    use crate::minting::Pace;
+    use crate::time::UnixTime;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+    const TICK: Duration = Duration::from_millis(1);
+
+    /// Two stamps a tick, so that every run meets a tick's end.
+    fn sequencer() -> Sequencer {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
+        Sequencer::new(line, START, u128::MAX, 1)
+    }
+
+    fn stamps(grant: Result<Grant, Shortage>, count: u64) -> std::ops::Range<u64> {
+        grant.map_or(0..0, |grant| grant.first..grant.first + count)
+    }
+
+    fn assert_disjoint(a: &std::ops::Range<u64>, b: &std::ops::Range<u64>) {
+        assert!(a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start, "{a:?} and {b:?} overlap");
+    }
+
+    #[test]
+    fn loom_two_reservations_never_overlap() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            sequencer.raise(START.after(TICK * 10), START);
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || {
+                    // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
+                    let moment = Pace::new(START, START).at(START.after(TICK));
+                    [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
+                })
+            };
+            let moment = Pace::new(START, START).at(START);
+            let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+            let theirs = other.join().expect("the model does not panic");
+            assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
+            for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
+                assert_disjoint(a, b);
+            }
+        });
+    }
+
+    #[test]
+    fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
+            let durable = Arc::new(AtomicU64::new(START.get()));
+            let keeper = {
+                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+                thread::spawn(move || {
+                    for ticks in [1, 3] {
+                        let horizon = START.after(TICK * ticks);
+                        durable.store(horizon.get(), Ordering::Relaxed);
+                        sequencer.raise(horizon, horizon);
+                    }
+                })
+            };
+            let moment = Pace::new(START, START).at(START);
+            for _ in 0..2 {
+                if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
+                    let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                    assert!(
+                        grant.first + 2 <= sequencer.line().first_stamp_at(horizon),
+                        "minted above what is durable"
+                    );
+                }
+            }
+            keeper.join().expect("the model does not panic");
+        });
+    }
+
+    #[test]
+    fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            sequencer.raise(START.after(TICK), START);
+            let moment = Pace::new(START, START).at(START);
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))
+            };
+            let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+            let theirs = other.join().expect("the model does not panic");
+            let all: Vec<_> = mine.iter().chain([&theirs]).filter(|run| !run.is_empty()).collect();
+            assert_eq!(all.len(), 2, "a tick of two stamps serves two of three");
+            assert_disjoint(all[0], all[1]);
+            assert!(all.iter().all(|run| run.end <= 2));
+        });
     }
 }

@@ -120,3 +120,110 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     tokio::time::sleep(rule.max_ahead).await;
     clock.now()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::path::Path;
+
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::minting::{Denied, Order, Randomness};
+    use crate::server::assemble;
+    use crate::server::config::Config;
+    use crate::storage::EmbeddedStore;
+    use crate::time::ManualClock;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const RULE: StartRule =
+        StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+
+    /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
+    async fn begun(dir: &Path, hand: &ManualClock, rule: StartRule) -> Arc<Service> {
+        let (store, found) = EmbeddedStore::open(dir, 0, None).expect("the folder is usable");
+        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = service.expect("the defaults are sound");
+        begin(&service, Store::Embedded(store), StartRule { found, ..rule }).await.expect("a start");
+        service
+    }
+
+    async fn mint(service: &Arc<Service>, name: &str, count: u32) -> Vec<u128> {
+        let (position, format) = service.mint.format(name).expect("a built-in format");
+        let order = Order::new(format, NonZeroU32::new(count).expect("not zero"), None).expect("a sound order");
+        let mut outgoing = service.mint(position, &order).await.expect("ids");
+        let mut ids = vec![0; usize::try_from(count).expect("small")];
+        assert_eq!(outgoing.batch.fill(&mut ids), ids.len());
+        ids
+    }
+
+    #[tokio::test]
+    async fn a_restart_behind_the_horizon_begins_at_the_horizon() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        let service = begun(folder.path(), &hand, RULE).await;
+        let before = mint(&service, "snowflake", 10).await;
+        drop(service);
+        hand.set_wall(NOON.before(Duration::from_secs(3)));
+        let after = mint(&begun(folder.path(), &hand, RULE).await, "snowflake", 10).await;
+        assert!(after[0] > before[9], "{} does not come after {}", after[0], before[9]);
+    }
+
+    #[tokio::test]
+    async fn a_first_start_begins_at_the_next_whole_second_and_is_counted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON.after(Duration::from_millis(1)));
+        let service = begun(folder.path(), &hand, RULE).await;
+        let id = mint(&service, "snowflake", 1).await[0];
+        let (_, format) = service.mint.format("snowflake").expect("a built-in format");
+        let time = format.split(id).expect("an id").time.expect("has a time");
+        assert_eq!(time, NOON.after(Duration::from_secs(1)).into());
+        assert_eq!(service.metrics.horizon_cold_starts.get(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_clock_far_behind_the_horizon_is_waited_for_and_then_followed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        drop(begun(folder.path(), &hand, RULE).await);
+        hand.set_wall(NOON.before(Duration::from_secs(3600)));
+        let (store, found) = EmbeddedStore::open(folder.path(), 0, None).expect("the folder is usable");
+        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = service.expect("the defaults are sound");
+        let starting = {
+            let service = Arc::clone(&service);
+            tokio::spawn(async move { begin(&service, Store::Embedded(store), StartRule { found, ..RULE }).await })
+        };
+        while !matches!(service.mint.tenure(), Err(Refusal::ClockBehind { .. })) {
+            tokio::task::yield_now().await;
+        }
+        let (position, format) = service.mint.format("snowflake").expect("a built-in format");
+        let order = Order::new(format, NonZeroU32::MIN, None).expect("a sound order");
+        assert!(matches!(service.mint.reserve(position, &order), Err(Denied::Refused(Refusal::ClockBehind { .. }))));
+        hand.set_wall(NOON);
+        starting.await.expect("no panic").expect("a start");
+        assert!(service.readiness().ready);
+    }
+
+    #[tokio::test]
+    async fn a_clock_from_before_the_build_is_waited_for() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(UnixNanos::from_seconds(86_400));
+        let (store, found) = EmbeddedStore::open(folder.path(), 0, None).expect("the folder is usable");
+        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = service.expect("the defaults are sound");
+        let starting = {
+            let service = Arc::clone(&service);
+            tokio::spawn(async move { begin(&service, Store::Embedded(store), StartRule { found, ..RULE }).await })
+        };
+        while !matches!(service.mint.tenure(), Err(Refusal::ClockJumped { .. })) {
+            tokio::task::yield_now().await;
+        }
+        let (position, format) = service.mint.format("flax").expect("a built-in format");
+        let order = Order::new(format, NonZeroU32::MIN, None).expect("a sound order");
+        assert!(service.mint.reserve(position, &order).is_err(), "a random id carries the time too");
+        hand.set_wall(NOON);
+        starting.await.expect("no panic").expect("a start");
+        assert!(service.mint.reserve(position, &order).is_ok());
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use tokio::sync::watch;
 use tracing::error;
@@ -18,6 +18,7 @@ pub struct HorizonKeeper {
     wanted: Arc<Wanted>,
     state: watch::Receiver<KeeperState>,
     counts: Arc<ExtensionCounts>,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// What the keeper has achieved.
@@ -70,11 +71,11 @@ impl HorizonKeeper {
         let counts = Arc::new(ExtensionCounts::default());
         let (report, state) = watch::channel(KeeperState::Durable(tenure.horizon()));
         let worker = Worker { tenure, clock, store, wanted: Arc::clone(&wanted), counts: Arc::clone(&counts), report };
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("horizon".to_owned())
             .spawn(move || worker.run())
             .expect("a program that just started can start a thread");
-        HorizonKeeper { wanted, state, counts }
+        HorizonKeeper { wanted, state, counts, thread: Some(thread) }
     }
 
     /// Asks for an extension soon; waits for nothing.
@@ -114,6 +115,10 @@ impl Drop for HorizonKeeper {
     fn drop(&mut self) {
         *self.wanted.next.lock().expect("no holder of this lock panics") = Some(Extension::Stop);
         self.wanted.asked.notify_one();
+        // The store is closed, and its lock given back, when this returns. A thread that panicked has said so.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -175,4 +180,52 @@ impl Worker {
 /// As [`Store::raise_horizon`].
 pub fn make_durable(store: &mut Store, plan: HorizonPlan) -> Result<Durable<HorizonPlan>, HorizonError> {
     Durable::write(plan, |plan| store.raise_horizon(plan.horizon().get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::id::preset;
+    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, Randomness};
+    use crate::storage::MemoryStore;
+    use crate::time::ManualClock;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
+    fn tenure(clock: &Arc<Clock>) -> Arc<Tenure> {
+        let format = Arc::new(preset("snowflake"));
+        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+        let lanes = Lanes::of(&format, &rule).expect("fits");
+        let window = Duration::from_secs(3);
+        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0 };
+        let mint = Mint::new(vec![(format, Some(lanes))], Arc::clone(clock), &Randomness::Thread, settings);
+        Arc::new(mint.prepare(NOON))
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_for_is_durable_when_the_wait_ends() {
+        let clock = Arc::new(ManualClock::at(NOON).clock());
+        let tenure = tenure(&clock);
+        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        let needed = NOON.after(Duration::from_secs(60));
+        assert!(keeper.raise_to(needed).await);
+        assert!(tenure.horizon() >= needed);
+        assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn idle_the_horizon_stays_where_it_is() {
+        let hand = ManualClock::at(NOON);
+        let clock = Arc::new(hand.clock());
+        let tenure = tenure(&clock);
+        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        hand.advance(Duration::from_secs(3600));
+        keeper.refill();
+        drop(keeper);
+        assert_eq!(tenure.horizon(), NOON, "nobody has minted, so nothing is low");
+    }
 }

@@ -1,3 +1,5 @@
 //! Laws that hold for all inputs.
 
 mod encoding;
+mod restarts;
+mod uniqueness;

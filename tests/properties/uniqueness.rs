@@ -1,0 +1,125 @@
+//! 10^8 ids from four threads, every one of them counted.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use idmint::id::{Format, FormatDefinition, PRESETS};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure};
+use idmint::time::{ManualClock, UnixNanos};
+
+const THREADS: u32 = 4;
+const IDS: u64 = 100_000_000;
+const BATCH: u32 = 5_000;
+
+/// One bit for each sequence number of one worker in one millisecond.
+type Page = [u64; 4096 / 64];
+
+/// Every id seen, exactly: a page for each worker and millisecond, a bit for each id.
+#[derive(Default)]
+struct Seen {
+    pages: HashMap<(u128, u128), Page>,
+    ids: u64,
+}
+
+impl Seen {
+    /// Counts an id that must not have been seen.
+    fn take_in(&mut self, worker: u128, time: u128, sequence: u128) {
+        let page = self.pages.entry((worker, time)).or_insert([0; 64]);
+        let bit = 1 << (sequence % 64);
+        let word = &mut page[usize::try_from(sequence / 64).expect("12 bits")];
+        assert_eq!(*word & bit, 0, "worker {worker} minted {sequence} of {time} twice");
+        *word |= bit;
+        self.ids += 1;
+    }
+
+    fn merge(&mut self, other: Seen) {
+        for (place, page) in other.pages {
+            let mine = self.pages.entry(place).or_insert([0; 64]);
+            for (mine, theirs) in mine.iter_mut().zip(page) {
+                assert_eq!(*mine & theirs, 0, "two threads were given one id of {place:?}");
+                *mine |= theirs;
+            }
+        }
+        self.ids += other.ids;
+    }
+}
+
+fn snowflake() -> Arc<Format> {
+    let preset = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("is built in");
+    Arc::new(
+        FormatDefinition::from_toml("snowflake", preset.toml).expect("parses").compile("snowflake").expect("is sound"),
+    )
+}
+
+fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> Mint {
+    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+    let lanes = Lanes::of(format, &rule).expect("fits");
+    let settings = MintSettings {
+        wait_max: Duration::from_millis(250),
+        lead_max: Duration::from_millis(5),
+        window: Duration::from_secs(3),
+        shard: 0,
+    };
+    let mint =
+        Mint::new(vec![(Arc::clone(format), Some(lanes))], Arc::new(hand.clock()), &Randomness::Thread, settings);
+    let tenure = Arc::new(mint.prepare(hand.wall()));
+    extend(&tenure, hand.wall(), hand.wall());
+    mint.begin(tenure);
+    mint
+}
+
+fn extend(tenure: &Tenure, now: UnixNanos, needed: UnixNanos) {
+    let durable = Durable::write(tenure.plan_extension(now, needed), |_| Ok::<_, std::convert::Infallible>(()));
+    tenure.raise(&durable.expect("infallible"), now);
+}
+
+/// Mints a quarter of all ids, in order for each worker, and moves time on whenever nothing is left of it.
+fn mint_a_share(mint: &Mint, format: &Format, hand: &ManualClock, extending: &std::sync::Mutex<()>) -> Seen {
+    let order = Order::new(format, NonZeroU32::new(BATCH).expect("not zero"), None).expect("a sound order");
+    let mut seen = Seen::default();
+    let mut last_of_worker = HashMap::new();
+    let mut ids = vec![0; usize::try_from(BATCH).expect("small")];
+    while seen.ids < IDS / u64::from(THREADS) {
+        match mint.reserve(0, &order) {
+            Ok(mut granted) => {
+                assert_eq!(granted.batch.fill(&mut ids), ids.len());
+                for id in &ids {
+                    // Taken apart here by shifts, not by the code that put it together.
+                    let [time, worker, sequence] = [id >> 22, id >> 17 & 31, id & 4095];
+                    let last = last_of_worker.insert(worker, *id).unwrap_or(0);
+                    assert!(*id > last, "worker {worker}: {id} came after {last}");
+                    seen.take_in(worker, time, sequence);
+                }
+            }
+            Err(Denied::Refused(_)) => hand.advance(Duration::from_micros(500)),
+            Err(Denied::Horizon { needed }) => {
+                let _one_at_a_time = extending.lock().expect("no holder panics");
+                let tenure = mint.tenure().expect("it has begun");
+                if tenure.horizon() < needed {
+                    extend(tenure, mint.clock().now(), needed);
+                }
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_hundred_million_ids_of_four_threads_are_all_different_and_increase_for_each_worker() {
+    let format = snowflake();
+    let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
+    let mint = mint_on(&hand, &format);
+    let extending = std::sync::Mutex::new(());
+    let mut all = Seen::default();
+    std::thread::scope(|scope| {
+        let share = || mint_a_share(&mint, &format, &hand, &extending);
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(share)).collect();
+        for thread in threads {
+            all.merge(thread.join().expect("a thread found a duplicate"));
+        }
+    });
+    assert!(all.ids >= IDS);
+    assert_eq!(mint.stats(0).minted(), all.ids);
+}
