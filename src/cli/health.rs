@@ -1,10 +1,12 @@
 //! `idmint health`, and how commands ask a running service.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::exit::{Exit, Failure};
+use crate::server::config::Config;
 use crate::wire::Readiness;
 
 /// How long a service may take to answer a command.
@@ -22,12 +24,13 @@ impl Health {
     /// Prints why, if it does not.
     ///
     /// # Errors
-    /// 1 when it does not mint, 69 when it cannot be reached.
+    /// 1 when it does not mint or cannot be reached: what asks is a container engine, which knows no other code.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let readiness: Readiness = ask(async |client| {
+        let readiness: Result<Readiness, Failure> = ask(async |client| {
             let answer = client.get(format!("{}/health/ready", self.server)).send().await?;
             Ok(answer.json().await?)
-        })?;
+        });
+        let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
             None => {
                 println!("ready, slot {}", readiness.slot);
@@ -40,10 +43,22 @@ impl Health {
     }
 }
 
-/// The address that a service on this machine listens on.
+/// The address that a service on this machine listens on, if the environment or the defaults say so.
 pub(super) fn service_url() -> String {
-    let listen = crate::server::config::Config::default().http.listen;
-    format!("http://{listen}")
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let config = Config::load(None, variables, toml::Table::new()).unwrap_or_default();
+    format!("http://{}", reachable(config.http.listen))
+}
+
+/// Where a service that listens on `listen` is reached from the same machine.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
 }
 
 /// Why a service gave no answer that can be used.

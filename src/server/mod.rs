@@ -10,6 +10,7 @@ mod listening;
 mod run;
 mod start;
 mod telemetry;
+mod warnings;
 
 pub use assembly::{AssemblyError, assemble, kept_formats, lane_rule};
 pub use banner::{banner, formats_table};

@@ -16,6 +16,7 @@ use super::clock_watch;
 use super::config::{Config, Engine};
 use super::listening::{Limits, OpenConnections, serve};
 use super::start::{StartError, StartRule, begin};
+use super::warnings::warn_of;
 use crate::http::{self, Service, metrics::HttpMetrics};
 use crate::minting::Randomness;
 use crate::storage::{DatabaseError, EmbeddedStore, FoundHorizon, MemoryStore, OpenError, Store, Trouble};
@@ -163,6 +164,7 @@ impl Running {
             header_timeout: config.http.header_timeout,
             idle_timeout: config.http.idle_timeout,
         };
+        warn_of(&service);
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {
