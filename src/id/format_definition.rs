@@ -100,7 +100,14 @@ fn yes() -> bool {
 #[error("format `{format}`: {cause}")]
 pub struct FormatError {
     format: String,
-    cause: Cause,
+    // Boxed: a Result carries it, and the good case should not pay for its size.
+    cause: Box<Cause>,
+}
+
+impl FormatError {
+    fn new(format: &str, cause: Cause) -> FormatError {
+        FormatError { format: format.to_owned(), cause: Box::new(cause) }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -133,8 +140,7 @@ impl FormatDefinition {
     /// # Errors
     /// [`FormatError`] for an unknown or missing key, or a value of another type.
     pub fn from_toml(name: &str, text: &str) -> Result<FormatDefinition, FormatError> {
-        toml::from_str(text)
-            .map_err(|error| FormatError { format: name.to_owned(), cause: Cause::Toml(error.to_string()) })
+        toml::from_str(text).map_err(|error| FormatError::new(name, Cause::Toml(error.to_string())))
     }
 
     /// Reads the keys of one format from a table that is already parsed.
@@ -142,10 +148,9 @@ impl FormatDefinition {
     /// # Errors
     /// As [`FormatDefinition::from_toml`].
     pub fn from_table(name: &str, table: toml::Table) -> Result<FormatDefinition, FormatError> {
-        table.try_into().map_err(|error: toml::de::Error| FormatError {
-            format: name.to_owned(),
-            cause: Cause::Toml(error.to_string().trim_end().to_owned()),
-        })
+        let refused =
+            |error: toml::de::Error| FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()));
+        table.try_into().map_err(refused)
     }
 
     /// Checks the definition as a whole.
@@ -153,7 +158,7 @@ impl FormatDefinition {
     /// # Errors
     /// [`FormatError`] names the key, the value and the bound that it broke.
     pub fn compile(&self, name: &str) -> Result<Format, FormatError> {
-        self.checked(name).map_err(|cause| FormatError { format: name.to_owned(), cause })
+        self.checked(name).map_err(|cause| FormatError::new(name, cause))
     }
 
     fn checked(&self, name: &str) -> Result<Format, Cause> {

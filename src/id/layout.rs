@@ -320,8 +320,8 @@ mod tests {
             .draft(constant(Some(1)))
             .build()
             .expect("fits");
-        assert_eq!(layout.unpack(0b111_01), Ok(vec![7, 1]));
-        assert_eq!(layout.unpack(0b111_10), Err(Rejection::BadVersion));
+        assert_eq!(layout.unpack(7 << 2 | 1), Ok(vec![7, 1]));
+        assert_eq!(layout.unpack(7 << 2 | 2), Err(Rejection::BadVersion));
         assert_eq!(layout.pack(&[7, 2]), Err(Rejection::OutOfRange));
         let without = Layout::builder().draft(constant(None)).build();
         assert_eq!(without, Err(LayoutError::Constant { name: "version".to_owned(), max: 3 }));
