@@ -199,7 +199,8 @@ impl SequencedMinter {
         Err(shortage)
     }
 
-    /// When all lanes together could fill the order, if nobody else came: found by bisection over the next ticks.
+    /// When all lanes together could fill the order, if nobody else came: found by bisection over the next ticks, to the
+    /// nanosecond, because callers are told whole milliseconds, rounded up.
     fn filled_at(&self, order: &Order, moment: &Moment, wait_max: Duration) -> UnixNanos {
         let enough = |wait: Duration| {
             let available =
@@ -210,7 +211,7 @@ impl SequencedMinter {
         while !enough(long) && long < Duration::from_secs(1 << 20) {
             (short, long) = (long, long * 2);
         }
-        while long - short > Duration::from_micros(1) {
+        while long - short > Duration::from_nanos(1) {
             let middle = short + (long - short) / 2;
             if enough(middle) { long = middle } else { short = middle }
         }
