@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod answers;
+#[path = "../vectors/cases.rs"]
+mod cases;
 mod connections;
+mod decode;
 mod descriptors;
 mod draining;
 mod http2;
+mod service;
 mod support;

@@ -61,7 +61,7 @@ impl Running {
     }
 
     pub(crate) async fn connect(&self) -> Caller {
-        Caller { stream: TcpStream::connect(self.address).await.unwrap(), unread: Vec::new() }
+        Caller::on(TcpStream::connect(self.address).await.unwrap())
     }
 
     /// One request on a connection of its own.
@@ -125,7 +125,9 @@ pub(crate) struct Caller {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) head: String,
+    /// The body as text; bytes that are none are replaced.
     pub(crate) body: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -144,6 +146,10 @@ impl Answer {
 }
 
 impl Caller {
+    pub(crate) fn on(stream: TcpStream) -> Self {
+        Self { stream, unread: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
@@ -153,23 +159,48 @@ impl Caller {
         self.answer().await
     }
 
-    /// The next answer; it must have a Content-Length.
+    /// The next answer; it must have a Content-Length or be chunked.
     pub(crate) async fn answer(&mut self) -> Answer {
-        let end = self.read_until_head_ends().await;
+        let end = self.read_until("\r\n\r\n").await;
         let head = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
-        let mut answer = Answer { head, body: String::new() };
-        let len: usize = answer.header("content-length").expect("a length").parse().unwrap();
-        while self.unread.len() < len {
-            assert!(self.read_more().await, "the body is cut after {} of {len} bytes", self.unread.len());
-        }
-        answer.body = String::from_utf8(self.unread.drain(..len).collect()).unwrap();
+        let mut answer = Answer { head, body: String::new(), bytes: Vec::new() };
+        answer.bytes = match answer.header("content-length") {
+            Some(len) => self.read_exactly(len.parse().unwrap()).await,
+            None => {
+                assert_eq!(answer.header("transfer-encoding"), Some("chunked"), "{}", answer.head);
+                self.read_chunks().await
+            }
+        };
+        answer.body = String::from_utf8_lossy(&answer.bytes).into_owned();
         answer
     }
 
-    async fn read_until_head_ends(&mut self) -> usize {
+    async fn read_exactly(&mut self, len: usize) -> Vec<u8> {
+        while self.unread.len() < len {
+            assert!(self.read_more().await, "the body is cut after {} of {len} bytes", self.unread.len());
+        }
+        self.unread.drain(..len).collect()
+    }
+
+    async fn read_chunks(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
         loop {
-            if let Some(end) = self.unread.windows(4).position(|window| window == b"\r\n\r\n") {
-                return end + 4;
+            let end = self.read_until("\r\n").await;
+            let line = String::from_utf8(self.unread.drain(..end).collect()).unwrap();
+            let len = usize::from_str_radix(line.trim_end(), 16).unwrap();
+            bytes.extend(self.read_exactly(len).await);
+            assert_eq!(self.read_exactly(2).await, b"\r\n");
+            if len == 0 {
+                return bytes;
+            }
+        }
+    }
+
+    /// Where what is unread has this mark, and behind it.
+    async fn read_until(&mut self, mark: &str) -> usize {
+        loop {
+            if let Some(end) = self.unread.windows(mark.len()).position(|window| window == mark.as_bytes()) {
+                return end + mark.len();
             }
             assert!(self.read_more().await, "closed before an answer: {:?}", String::from_utf8_lossy(&self.unread));
         }

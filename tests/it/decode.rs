@@ -1,0 +1,129 @@
+//! What `GET /decode/{id}` says of every published id, and of what is none.
+
+use std::collections::BTreeSet;
+
+use idmint::time::{ManualClock, UnixNanos};
+use serde_json::Value;
+
+use crate::cases::{self, FORMATS, Unreadable, Valid};
+use crate::service::{Service, in_path};
+use crate::support::{Answer, Caller, get_request};
+
+async fn decode(caller: &mut Caller, text: &str, query: &str) -> Answer {
+    caller.ask(&get_request(&format!("/decode/{}{query}", in_path(text)))).await
+}
+
+fn assert_reading(reading: &Value, case: &Valid) {
+    let fields = reading["fields"].as_array().unwrap();
+    let named = fields.iter().map(|field| (field["name"].as_str().unwrap(), field["value"].as_str().unwrap().parse()));
+    assert!(named.eq(case.fields.iter().map(|(name, value)| (*name, Ok(*value)))), "{reading}: {case:?}");
+    if let Some(qualifier) = fields.iter().find(|field| field["kind"] == "qualifier") {
+        assert_eq!(qualifier["label"], case.of_type.as_deref().unwrap_or("unassigned"), "{case:?}");
+    }
+    for (encoding, text) in &case.spellings {
+        assert_eq!(reading["encodings"][encoding], *text, "{encoding} of {reading}: {case:?}");
+    }
+    let seconds = case.unix_nanos.div_euclid(1_000_000_000).to_string();
+    assert_eq!(reading["time_unix_seconds"], seconds, "{case:?}");
+    // A SIQ's time has digits down to its tick; the vectors stop at milliseconds.
+    let utc = case.utc.as_ref().map(|utc| utc.trim_end_matches('Z').to_owned());
+    let time = reading["time"].as_str();
+    assert_eq!(time.is_some(), utc.is_some(), "{reading}: {case:?}");
+    assert!(time.is_none_or(|time| time.starts_with(&utc.unwrap()) && time.ends_with('Z')), "{reading}: {case:?}");
+}
+
+#[tokio::test]
+async fn every_published_id_decodes_in_each_of_its_spellings() {
+    let service = Service::start(FORMATS).await;
+    let mut caller = service.connect().await;
+    for case in &cases::valid() {
+        for (encoding, text) in &case.spellings {
+            let pin = format!("?format={}&encoding={encoding}", case.format);
+            let answer = decode(&mut caller, text, &pin).await;
+            assert_eq!(answer.status(), 200, "{}: {answer:?}", case.name);
+            let json = answer.json();
+            assert_eq!(json["id"], *text);
+            assert_eq!(json["matches"].as_array().unwrap().len(), 1, "{json}");
+            let reading = &json["matches"][0];
+            assert_eq!(
+                (&reading["format"], &reading["encoding"]),
+                (&case.format.as_str().into(), &encoding.as_str().into())
+            );
+            assert_reading(reading, case);
+        }
+    }
+    assert_eq!(service.minted().await, 0.0);
+}
+
+#[tokio::test]
+async fn an_id_that_nobody_pins_is_found_among_all_its_readings() {
+    let service = Service::start(FORMATS).await;
+    let mut caller = service.connect().await;
+    for case in &cases::valid() {
+        let (encoding, text) = &case.spellings[0];
+        let json = decode(&mut caller, text, "").await.json();
+        let readings = json["matches"].as_array().unwrap_or_else(|| panic!("{json}: {case:?}"));
+        let is_it = |reading: &&Value| reading["format"] == case.format && reading["encoding"] == *encoding;
+        assert_reading(readings.iter().find(is_it).unwrap_or_else(|| panic!("{json}: {case:?}")), case);
+
+        let read: BTreeSet<_> = readings.iter().map(|reading| reading["format"].as_str().unwrap()).collect();
+        let rejected = json["rejected"].as_array().unwrap();
+        assert!(rejected.iter().all(|format| !read.contains(format["format"].as_str().unwrap())), "{json}");
+        assert_eq!(read.len() + rejected.len(), 12, "every format reads it or says why not: {json}");
+    }
+}
+
+#[tokio::test]
+async fn the_ids_of_the_documentations_have_their_published_values() {
+    let service = Service::start("").await;
+    let json = service.get("/decode/175928847299117063").await.json();
+    let snowflake = json["matches"].as_array().unwrap().iter().find(|found| found["format"] == "snowflake").unwrap();
+    assert_eq!(snowflake["time"], "2016-04-30T11:18:25.796Z");
+    assert_eq!(snowflake["encodings"]["hex"], "271065ac1020007");
+    let fields = snowflake["fields"].as_array().unwrap().iter().map(|field| field["value"].as_str().unwrap());
+    assert_eq!(fields.collect::<Vec<_>>(), ["41944705796", "1", "0", "7"]);
+
+    let json = service.get("/decode/0RdKJcxqVBiAiQr0").await.json();
+    let flax = json["matches"].as_array().unwrap().iter().find(|found| found["format"] == "flax").unwrap();
+    assert_eq!((&flax["time"], &flax["encoding"]), (&"2015-10-15T20:10:25.807Z".into(), &"base64_lex".into()));
+    assert_eq!(flax["encodings"]["hex_padded"], "05ca55528f7680cb8bb9bdc1");
+}
+
+#[tokio::test]
+async fn a_text_that_is_no_id_is_answered_404_with_the_reason() {
+    let service = Service::start(FORMATS).await;
+    let mut caller = service.connect().await;
+    for Unreadable { name, format, encoding, text, reason } in &cases::unreadable() {
+        let answer = decode(&mut caller, text, &format!("?format={format}&encoding={encoding}")).await;
+        assert_eq!(answer.status(), 404, "{name}: {answer:?}");
+        let problem = answer.json();
+        assert_eq!(problem["type"], "/problems/no-format-matches");
+        assert_eq!(problem["reason"], *reason, "{name}: {text:?} as {format} in {encoding}");
+        assert_eq!(problem["rejected"], serde_json::json!([{ "format": format, "reason": reason }]), "{name}");
+    }
+    assert_eq!(service.minted().await, 0.0);
+    assert_eq!(service.metric(r#"idmint_decode_requests_total{outcome="no_match"}"#).await, 184.0);
+}
+
+#[tokio::test]
+async fn a_text_of_no_format_is_rejected_by_every_format() {
+    let service = Service::start("").await;
+    let answer = service.get("/decode/%3F").await;
+    assert_eq!(answer.status(), 404);
+    let problem = answer.json();
+    let rejected = problem["rejected"].as_array().unwrap().iter().map(|format| format["format"].as_str().unwrap());
+    assert_eq!(rejected.collect::<Vec<_>>(), ["conjunction-v1", "payment", "flax", "siq", "snowflake", "twitter"]);
+    assert!(problem["reason"].is_null(), "six formats have no one reason: {problem}");
+}
+
+#[tokio::test]
+async fn ids_are_decoded_while_none_can_be_minted() {
+    // A clock that was never set: long before this program was built.
+    let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
+    let refused = service.post("/ids/snowflake").await;
+    assert_eq!(refused.status(), 503);
+    let decoded = service.get("/decode/175928847299117063?format=snowflake").await;
+    assert_eq!(decoded.status(), 200);
+    assert_eq!(decoded.json()["matches"][0]["time"], "2016-04-30T11:18:25.796Z");
+    assert_eq!(service.minted().await, 0.0);
+}

@@ -1,0 +1,123 @@
+//! The real service in this process, with its store in memory, on a clock that the test moves.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use idmint::server::config::Config;
+use idmint::server::{RunOptions, open};
+use idmint::time::{ManualClock, UnixNanos};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use crate::support::{Answer, Caller, LONG, get_request, post_request, within};
+
+/// 2040-01-01T00:00:00Z: a whole second, so that minting begins at once, and later than any build.
+pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
+
+pub(crate) struct Service {
+    pub(crate) clock: ManualClock,
+    address: SocketAddr,
+    /// Told to end when it is dropped.
+    _told: oneshot::Sender<()>,
+}
+
+impl Service {
+    /// A service with these settings that mints, at the beginning of 2040.
+    pub(crate) async fn start(settings: &str) -> Self {
+        let service = Self::start_on(ManualClock::at(NEW_YEAR), settings).await;
+        within(LONG, async {
+            while service.get("/health/ready").await.status() != 200 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        service
+    }
+
+    /// A service on this clock that may not mint yet.
+    pub(crate) async fn start_on(clock: ManualClock, settings: &str) -> Self {
+        let config = config(settings).unwrap();
+        let running = open(&config, RunOptions::default(), Arc::new(clock.clock())).await.unwrap();
+        let (address, (told, is_told)) = (running.address(), oneshot::channel::<()>());
+        tokio::spawn(async move { running.serve(&config, async { _ = is_told.await }).await });
+        Self { clock, address, _told: told }
+    }
+
+    pub(crate) async fn connect(&self) -> Caller {
+        Caller::on(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn ask(&self, request: &str) -> Answer {
+        self.connect().await.ask(request).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask(&get_request(path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Answer {
+        self.ask(&post_request(path, "", "")).await
+    }
+
+    /// The ids of a mint request that must succeed.
+    pub(crate) async fn mint(&self, path_and_query: &str) -> Vec<String> {
+        let answer = self.post(path_and_query).await;
+        assert_eq!(answer.status(), 200, "{path_and_query}: {answer:?}");
+        ids_of(&answer)
+    }
+
+    /// The value of one series, with its labels as they are printed.
+    pub(crate) async fn metric(&self, series: &str) -> f64 {
+        self.metrics().await.remove(series).unwrap_or_else(|| panic!("there is no {series}"))
+    }
+
+    /// Every series and its value.
+    pub(crate) async fn metrics(&self) -> BTreeMap<String, f64> {
+        let page = self.get("/metrics").await.body;
+        let samples = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
+        samples.map(|(series, value)| (series.to_owned(), value.parse().unwrap())).collect()
+    }
+
+    /// Ids minted of all formats.
+    pub(crate) async fn minted(&self) -> f64 {
+        let metrics = self.metrics().await;
+        metrics.iter().filter(|(series, _)| series.starts_with("idmint_ids_minted_total")).map(|(_, count)| count).sum()
+    }
+
+    /// Waits until a series has reached this value.
+    pub(crate) async fn until_metric(&self, series: &str, least: f64) {
+        within(LONG, async {
+            while self.metric(series).await < least {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}
+
+/// Settings over those that every test here has.
+pub(crate) fn config(settings: &str) -> Result<Config, idmint::server::config::ConfigError> {
+    let mut flags: toml::Table = settings.parse().unwrap();
+    for (section, key, value) in [("http", "listen", "127.0.0.1:0"), ("storage", "engine", "memory")] {
+        let table = flags.entry(section).or_insert_with(|| toml::Table::new().into()).as_table_mut().unwrap();
+        table.entry(key).or_insert_with(|| value.into());
+    }
+    Config::load(None, std::iter::empty(), flags)
+}
+
+/// The ids of an answer in JSON.
+pub(crate) fn ids_of(answer: &Answer) -> Vec<String> {
+    let json = answer.json();
+    let ids = json["ids"].as_array().unwrap_or_else(|| panic!("{answer:?}"));
+    ids.iter().map(|id| id.as_str().expect("ids are strings").to_owned()).collect()
+}
+
+/// A text as one part of a path.
+pub(crate) fn in_path(text: &str) -> String {
+    text.bytes()
+        .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
