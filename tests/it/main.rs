@@ -10,5 +10,6 @@ mod decode;
 mod descriptors;
 mod draining;
 mod http2;
+mod mint;
 mod service;
 mod support;
