@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../vectors/cases.rs"]
-
 mod cases;
 mod encoding;
 mod restarts;
