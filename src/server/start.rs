@@ -127,6 +127,7 @@ mod tests {
     use std::path::Path;
 
     use prometheus::Registry;
+    use tokio::task::JoinHandle;
 
     use super::*;
     use crate::minting::{Denied, Order, Randomness};
@@ -140,12 +141,20 @@ mod tests {
         StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
 
     /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
-    async fn begun(dir: &Path, hand: &ManualClock, rule: StartRule) -> Arc<Service> {
+    async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
+        let (service, starting) = beginning(dir, hand);
+        starting.await.expect("no panic").expect("a start");
+        service
+    }
+
+    /// A service that is beginning to mint on `dir`, and may have to wait.
+    fn beginning(dir: &Path, hand: &ManualClock) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
         let (store, found) = EmbeddedStore::open(dir, 0, None).expect("the folder is usable");
         let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("the defaults are sound");
-        begin(&service, Store::Embedded(store), StartRule { found, ..rule }).await.expect("a start");
-        service
+        let begins = Arc::clone(&service);
+        let rule = StartRule { found, ..RULE };
+        (service, tokio::spawn(async move { begin(&begins, Store::Embedded(store), rule).await }))
     }
 
     async fn mint(service: &Arc<Service>, name: &str, count: u32) -> Vec<u128> {
@@ -161,11 +170,11 @@ mod tests {
     async fn a_restart_behind_the_horizon_begins_at_the_horizon() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(NOON);
-        let service = begun(folder.path(), &hand, RULE).await;
+        let service = begun(folder.path(), &hand).await;
         let before = mint(&service, "snowflake", 10).await;
         drop(service);
         hand.set_wall(NOON.before(Duration::from_secs(3)));
-        let after = mint(&begun(folder.path(), &hand, RULE).await, "snowflake", 10).await;
+        let after = mint(&begun(folder.path(), &hand).await, "snowflake", 10).await;
         assert!(after[0] > before[9], "{} does not come after {}", after[0], before[9]);
     }
 
@@ -173,7 +182,7 @@ mod tests {
     async fn a_first_start_begins_at_the_next_whole_second_and_is_counted() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(NOON.after(Duration::from_millis(1)));
-        let service = begun(folder.path(), &hand, RULE).await;
+        let service = begun(folder.path(), &hand).await;
         let id = mint(&service, "snowflake", 1).await[0];
         let (_, format) = service.mint.format("snowflake").expect("a built-in format");
         let time = format.split(id).expect("an id").time.expect("has a time");
@@ -185,15 +194,9 @@ mod tests {
     async fn a_clock_far_behind_the_horizon_is_waited_for_and_then_followed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(NOON);
-        drop(begun(folder.path(), &hand, RULE).await);
+        drop(begun(folder.path(), &hand).await);
         hand.set_wall(NOON.before(Duration::from_secs(3600)));
-        let (store, found) = EmbeddedStore::open(folder.path(), 0, None).expect("the folder is usable");
-        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
-        let service = service.expect("the defaults are sound");
-        let starting = {
-            let service = Arc::clone(&service);
-            tokio::spawn(async move { begin(&service, Store::Embedded(store), StartRule { found, ..RULE }).await })
-        };
+        let (service, starting) = beginning(folder.path(), &hand);
         while !matches!(service.mint.tenure(), Err(Refusal::ClockBehind { .. })) {
             tokio::task::yield_now().await;
         }
@@ -209,13 +212,7 @@ mod tests {
     async fn a_clock_from_before_the_build_is_waited_for() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(UnixNanos::from_seconds(86_400));
-        let (store, found) = EmbeddedStore::open(folder.path(), 0, None).expect("the folder is usable");
-        let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
-        let service = service.expect("the defaults are sound");
-        let starting = {
-            let service = Arc::clone(&service);
-            tokio::spawn(async move { begin(&service, Store::Embedded(store), StartRule { found, ..RULE }).await })
-        };
+        let (service, starting) = beginning(folder.path(), &hand);
         while !matches!(service.mint.tenure(), Err(Refusal::ClockJumped { .. })) {
             tokio::task::yield_now().await;
         }
