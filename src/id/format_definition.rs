@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::encoding::{Encoding, EncodingError};
 use super::encoding_definition::EncodingDefinition;
-use super::field::{FieldKind, Width};
+use super::field::{Field, FieldKind, Width};
 use super::format::{Format, PlacedCode, Rule, Variant};
 use super::layout::{FieldDraft, Layout, LayoutError};
 use super::suffix_code::{SuffixCode, SuffixCodeError};
@@ -231,6 +231,7 @@ impl FormatDefinition {
             return Err(Cause::Rule(format!("field `{}`: what stands below a suffix code must be bits", field.name)));
         }
         let shift = qualifier.stride.ilog2();
+        variants.iter().try_for_each(|variant| check_above_word(&variant.layout))?;
         Ok((variants, Some(PlacedCode { code, shift })))
     }
 
@@ -359,6 +360,20 @@ fn number(key: &str, text: &str) -> Result<u128, Cause> {
 fn plausible_ahead(text: &str) -> Result<Duration, Cause> {
     let parsed: Option<jiff::SignedDuration> = text.parse().ok();
     parsed.and_then(|duration| Duration::try_from(duration).ok()).ok_or_else(|| Cause::Duration(text.to_owned()))
+}
+
+/// The word of a suffix code is looked for in the bits of the id, so what stands above it must leave those bits alone.
+fn check_above_word(layout: &Layout) -> Result<(), Cause> {
+    let word = layout.field_of(FieldKind::Qualifier).expect("a layout of a suffix code has its word");
+    let place = word.stride * (word.max + 1);
+    let reaches_in = |field: &&Field| field.stride > word.stride && !field.stride.is_multiple_of(place);
+    match layout.fields().iter().find(reaches_in) {
+        None => Ok(()),
+        Some(field) => Err(Cause::Rule(format!(
+            "field `{}`: stride {} must be a multiple of {place}, or ids of two types could be the same number",
+            field.name, field.stride
+        ))),
+    }
 }
 
 /// A name is part of a path, a metric label and an environment variable.
