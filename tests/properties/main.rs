@@ -7,4 +7,5 @@ mod cases;
 mod encoding;
 mod restarts;
 mod uniqueness;
+mod laws;
 mod vectors;
