@@ -1,12 +1,12 @@
 //! `idmint health`, and how commands ask a running service.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::exit::{Exit, Failure};
 use crate::server::config::Config;
+use crate::server::reachable;
 use crate::wire::Readiness;
 
 /// How long a service may take to answer a command.
@@ -49,16 +49,6 @@ pub(super) fn service_url() -> String {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let config = Config::load(None, variables, toml::Table::new()).unwrap_or_default();
     format!("http://{}", reachable(config.http.listen))
-}
-
-/// Where a service that listens on `listen` is reached from the same machine.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
 }
 
 /// Why a service gave no answer that can be used.

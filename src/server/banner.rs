@@ -1,7 +1,7 @@
 //! What a start prints: where it listens, what it mints, and one request to paste.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::config::{Config, Engine};
 use crate::http::Service;
@@ -22,7 +22,7 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
         assignment.slots,
         formats_table(service)
     );
-    let _ = write!(text, "\ntry: curl -X POST http://{listen}/ids/snowflake\n");
+    let _ = write!(text, "\ntry: curl -X POST http://{}/ids/snowflake\n", reachable(listen));
     text
 }
 
@@ -51,4 +51,14 @@ fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
     let sequence = format.variants[0].layout.field_of(FieldKind::Sequence).expect("a sequenced format has a sequence");
     let lanes = u128::try_from(lanes.workers().len()).expect("lanes are few");
     (sequence.max + 1) * lanes * 1_000_000_000 * u128::from(tick.parts()) / u128::from(tick.nanos())
+}
+
+/// Where a service that listens on `listen` is reached from the same machine.
+pub fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
 }

@@ -13,7 +13,7 @@ mod telemetry;
 mod warnings;
 
 pub use assembly::{AssemblyError, assemble, kept_formats, lane_rule};
-pub use banner::{banner, formats_table};
+pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use listening::{Drained, Limits, OpenConnections, serve};
 pub use run::{RunError, RunOptions, Running, open, run};

@@ -5,7 +5,7 @@
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod encoding;
+mod laws;
 mod restarts;
 mod uniqueness;
-mod laws;
 mod vectors;
