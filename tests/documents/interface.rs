@@ -1,0 +1,268 @@
+//! `openapi.yaml` says what the service answers: every route, and every answer of its schema.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use idmint::http::{Slug, paths};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::schema::{faults, openapi, resolved};
+use crate::service::{minting, waiting};
+
+const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
+
+#[test]
+fn the_routes_are_those_of_the_router() {
+    let document = openapi();
+    let described: BTreeSet<(String, String)> =
+        operations(&document).into_iter().map(|(path, method, _)| (method.to_uppercase(), path.to_owned())).collect();
+    let routed: BTreeSet<(String, String)> =
+        paths().into_iter().map(|(method, path)| (method.to_string(), path.replace("{*", "{"))).collect();
+    assert_eq!(described, routed);
+}
+
+#[test]
+fn the_version_is_that_of_the_crate() {
+    let document = openapi();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_to_default() {
+    let document = openapi();
+    each_value(&document, &mut |value| {
+        resolved(&document, value);
+        let is_object = value.get("type").is_some_and(|name| name == "object");
+        assert!(!is_object || value.get("additionalProperties").is_some(), "an open schema: {value}");
+    });
+    let mut ids = BTreeSet::new();
+    for (path, method, operation) in operations(&document) {
+        assert!(ids.insert(operation["operationId"].as_str().expect("an operationId")), "{method} {path}");
+        for (status, response) in operation["responses"].as_object().expect("responses") {
+            assert!(status.parse::<u16>().is_ok(), "{method} {path} answers {status}");
+            assert!(resolved(&document, response)["description"].is_string(), "{method} {path} {status}");
+        }
+        let in_path = path.split('{').skip(1).filter_map(|part| part.split('}').next());
+        for name in in_path {
+            let mut parameters = operation["parameters"].as_array().expect("parameters").iter();
+            let is_it = |it: &Value| it["in"] == "path" && it["name"] == name && it["required"] == true;
+            assert!(parameters.any(|it| is_it(resolved(&document, it))), "{method} {path}: {name} is not described");
+        }
+    }
+}
+
+#[test]
+fn every_example_is_of_its_schema() {
+    let document = openapi();
+    let mut checked = 0;
+    each_value(&document, &mut |value| {
+        let Some(schema) = value.get("schema") else { return };
+        let named = value.get("examples").and_then(Value::as_object).into_iter().flatten();
+        for example in value.get("example").into_iter().chain(named.map(|(_, example)| &example["value"])) {
+            assert_eq!(faults(&document, schema, example), [""; 0]);
+            checked += 1;
+        }
+    });
+    assert!(checked > 20, "only {checked} examples were found");
+}
+
+#[test]
+fn every_problem_has_its_slug() {
+    let document = openapi();
+    let slugs: Vec<_> = Slug::ALL.iter().map(|slug| slug.page().name).collect();
+    assert_eq!(document["components"]["schemas"]["Slug"]["enum"], serde_json::json!(slugs));
+}
+
+/// One request, and what `openapi.yaml` has to say about its answer.
+struct Call {
+    method: Method,
+    uri: String,
+    header: (&'static str, &'static str),
+    body: String,
+    route: &'static str,
+    status: u16,
+}
+
+fn get(route: &'static str, uri: &str, status: u16) -> Call {
+    let (method, header, body) = (Method::GET, ("accept", "*/*"), String::new());
+    Call { method, uri: uri.to_owned(), header, body, route, status }
+}
+
+fn mint(uri: &str, status: u16) -> Call {
+    Call { method: Method::POST, ..get("/ids/{format}", uri, status) }
+}
+
+impl Call {
+    fn with(self, name: &'static str, value: &'static str) -> Call {
+        Call { header: (name, value), ..self }
+    }
+
+    fn sending(self, body: impl Into<String>) -> Call {
+        Call { body: body.into(), ..self }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_is_as_described() {
+    const DECODE: &str = "/decode/{id}";
+    const FORMAT: &str = "/formats/{format}";
+    const PROBLEM: &str = "/problems/{slug}";
+    let document = openapi();
+    let router = minting().await;
+    let long = "x".repeat(9_000);
+    for call in [
+        mint("/ids/snowflake", 200),
+        mint("/ids/twitter?count=3", 200),
+        mint("/ids/payment?encoding=decimal", 200),
+        mint("/ids/conjunction-v1?encoding=sqids", 200),
+        mint("/ids/flax?count=100000", 200),
+        mint("/ids/siq?type=message", 200),
+        mint("/ids/snowflake", 200).with("accept", "text/plain"),
+        mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
+        mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),
+        mint("/ids/snowflake", 200).with("content-type", "application/json").sending("{\"count\":2}"),
+        mint("/ids/snowflake", 400).sending("{\"count\":"),
+        mint("/ids/%zz", 400),
+        mint("/ids/invoice", 404),
+        mint("/ids/snowflake", 406).with("accept", "image/png"),
+        mint("/ids/snowflake", 413).sending(" ".repeat(17_000)),
+        mint(&format!("/ids/{long}"), 414),
+        mint("/ids/snowflake", 415).with("content-type", "text/plain").sending("3"),
+        mint("/ids/snowflake", 415).with("content-encoding", "gzip").sending("3"),
+        mint("/ids/snowflake?count=0", 422),
+        mint("/ids/snowflake?count=1", 422).sending("{\"count\":1}"),
+        mint("/ids/payment?count=100000", 422),
+        mint("/ids/siq", 422),
+        mint("/ids/siq?type=message&domain=example.com", 422),
+        get(DECODE, "/decode/1I9ZC1002", 200),
+        get(DECODE, "/decode/175928847299117063", 200),
+        get(DECODE, "/decode/175928847299117063?format=snowflake&encoding=decimal", 200),
+        get(DECODE, "/decode/%zz", 400),
+        get(DECODE, "/decode/!!!", 404),
+        get(DECODE, "/decode/1?format=invoice", 404),
+        get(DECODE, "/decode/1", 406).with("accept", "text/plain"),
+        get(DECODE, &format!("/decode/{long}"), 414),
+        get(DECODE, "/decode/1?nonsense", 422),
+        get("/decode/", "/decode/", 200),
+        get("/decode/", "/decode/?format=flax", 404),
+        get("/formats", "/formats", 200),
+        get("/formats", "/formats?x=1", 422),
+        get(FORMAT, "/formats/conjunction-v1", 200),
+        get(FORMAT, "/formats/siq", 200),
+        get(FORMAT, "/formats/invoice", 404),
+        get(FORMAT, "/formats/siq", 406).with("accept", "text/plain"),
+        get("/health/live", "/health/live", 200),
+        get("/health/ready", "/health/ready", 200),
+        get("/metrics", "/metrics", 200),
+        get("/openapi.yaml", "/openapi.yaml", 200),
+        get("/openapi.yaml", "/openapi.yaml", 200).with("accept", "text/plain"),
+        get("/openapi.yaml", "/openapi.yaml", 406).with("accept", "application/json"),
+        get(PROBLEM, "/problems/draining", 200),
+        get(PROBLEM, "/problems/draining", 200).with("accept", "text/html"),
+        get(PROBLEM, "/problems/draining", 200).with("accept", "application/json"),
+        get(PROBLEM, "/problems/nonsense", 404),
+        get(PROBLEM, "/problems/draining", 406).with("accept", "image/png"),
+        get("/", "/", 200),
+        get("/", "/", 406).with("accept", "image/png"),
+        get("/", "/", 406).with("accept", "text/html"),
+        get("/", "/?x", 422),
+    ] {
+        ask(&document, &router, call).await;
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_waits_answers_as_described() {
+    let document = openapi();
+    let (router, _) = waiting();
+    ask(&document, &router, mint("/ids/snowflake", 503)).await;
+    ask(&document, &router, mint("/ids/flax", 200)).await;
+    ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
+    ask(&document, &router, get("/decode/{id}", "/decode/1", 200)).await;
+}
+
+#[tokio::test]
+async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
+    let document = openapi();
+    let router = minting().await;
+    let decoded = &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
+    assert_eq!(json_at(&router, "/decode/1I9ZC1002").await, *decoded);
+    let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
+    assert_eq!(json_at(&router, "/formats/payment").await, format["example"]);
+}
+
+async fn json_at(router: &Router, uri: &str) -> Value {
+    let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
+}
+
+async fn ask(document: &Value, router: &Router, call: Call) {
+    let Call { method, uri, header: (name, value), body, route, status } = call;
+    let request = Request::builder().method(&method).uri(&uri).header(name, value).body(Body::from(body)).unwrap();
+    let answer = router.clone().oneshot(request).await.unwrap();
+    let what = format!("{method} {uri:.80} ({name}: {value})");
+    assert_eq!(answer.status(), status, "{what}");
+
+    let operation = &document["paths"][route][method.as_str().to_lowercase()];
+    let response = &operation["responses"][status.to_string()];
+    assert!(response.is_object(), "{what}: {status} is not described");
+    let response = resolved(document, response);
+    check_headers(document, response, &answer, &what);
+    let media = answer.headers()["content-type"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let content = &response["content"][&media];
+    assert!(content.is_object(), "{what}: {media} is not described");
+    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+    if media.ends_with("json") {
+        let json = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(faults(document, &content["schema"], &json), [""; 0], "{what}");
+    }
+}
+
+/// Those described have their values, those that must be there are, and none of ours goes undescribed.
+fn check_headers(document: &Value, response: &Value, answer: &Response<Body>, what: &str) {
+    let described = response["headers"].as_object().expect("headers");
+    for (name, header) in described {
+        let header = resolved(document, header);
+        let Some(value) = answer.headers().get(name) else {
+            assert!(header["required"] != true, "{what}: {name} is missing");
+            continue;
+        };
+        let text = value.to_str().unwrap();
+        let value = text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from);
+        assert_eq!(faults(document, &header["schema"], &value), [""; 0], "{what}: {name}");
+    }
+    for name in answer.headers().keys().filter(|name| !matches!(name.as_str(), "content-type" | "content-length")) {
+        let is_described = described.keys().any(|known| known.eq_ignore_ascii_case(name.as_str()));
+        assert!(is_described, "{what}: the header {name} is not described");
+    }
+}
+
+fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+    let paths = document["paths"].as_object().expect("paths");
+    let methods = paths.iter().flat_map(|(path, item)| {
+        item.as_object().expect("a path item").iter().map(move |(method, operation)| (path, method, operation))
+    });
+    let operations: Vec<_> = methods.map(|(path, method, it)| (path.as_str(), method.as_str(), it)).collect();
+    assert!(operations.iter().all(|(_, method, _)| METHODS.contains(method)));
+    operations
+}
+
+/// Shows every object in the document, except inside examples, which are no part of the description.
+fn each_value(value: &Value, look: &mut impl FnMut(&Value)) {
+    match value {
+        Value::Object(members) => {
+            look(value);
+            for (_, member) in members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples")) {
+                each_value(member, look);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_value(item, look)),
+        _ => {}
+    }
+}

@@ -1,0 +1,8 @@
+//! What is written about the program is true: names, links, settings, metrics, examples, and the interface.
+#![cfg(feature = "server")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod interface;
+mod schema;
+mod service;
+mod texts;

@@ -1,0 +1,30 @@
+//! A service in this process, asked without a socket.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use idmint::http::{self, Service, metrics::HttpMetrics};
+use idmint::minting::Randomness;
+use idmint::server::config::Config;
+use idmint::server::{StartRule, assemble, begin};
+use idmint::storage::{FoundHorizon, MemoryStore, Store};
+use idmint::time::Clock;
+use prometheus::Registry;
+
+/// A service with the default configuration that has not begun to mint.
+pub(crate) fn waiting() -> (Router, Arc<Service>) {
+    let registry = Registry::new();
+    let clock = Arc::new(Clock::system());
+    let service = assemble(&Config::default(), clock, &Randomness::Thread, &registry).unwrap();
+    let metrics = HttpMetrics::register(&registry, &http::paths()).unwrap();
+    (http::router(Arc::clone(&service), Arc::new(metrics)), service)
+}
+
+/// The same, minting, with nothing on disk.
+pub(crate) async fn minting() -> Router {
+    let (router, service) = waiting();
+    let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    begin(&service, Store::Memory(MemoryStore::open().unwrap()), rule).await.unwrap();
+    router
+}

@@ -1,0 +1,193 @@
+//! README, `docs/`, `config/` and `deploy/` name only what there is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use idmint::server::Catalog;
+use idmint::server::config::Config;
+use regex_lite::Regex;
+use tower::ServiceExt;
+
+use crate::service::minting;
+
+const DOCUMENTS: [&str; 5] =
+    ["README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/OPERATIONS.md", "docs/UNIQUENESS.md"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The first group of every match.
+fn found(pattern: &str, text: &str) -> BTreeSet<String> {
+    let pattern = Regex::new(pattern).unwrap();
+    pattern.captures_iter(text).map(|captures| captures[1].to_owned()).collect()
+}
+
+/// All Rust code below a folder.
+fn code_below(folder: &Path) -> String {
+    let mut code = String::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            code += &code_below(&path);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            code += &fs::read_to_string(&path).unwrap();
+        }
+    }
+    code
+}
+
+/// Tests that the argument already names and that are still being written.
+const IN_THE_MAKING: [&str; 3] = [
+    "loom_no_stamp_is_above_a_horizon_that_is_being_raised",
+    "loom_two_reservations_never_overlap",
+    "restarts_with_any_clock_repeat_no_id",
+];
+
+#[test]
+fn every_test_that_the_argument_names_exists() {
+    let named = found(r"`((?:[a-z0-9]+_){2,}[a-z0-9]+)`", &read("docs/UNIQUENESS.md"));
+    let code = code_below(&root().join("src")) + &code_below(&root().join("tests"));
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !name.starts_with("idmint_") && !IN_THE_MAKING.contains(&name.as_str()))
+        .filter(|name| !code.contains(&format!("fn {name}(")))
+        .collect();
+    assert!(named.len() > 30, "the argument names only {} tests", named.len());
+    assert!(missing.is_empty(), "docs/UNIQUENESS.md names tests that there are not: {missing:#?}");
+}
+
+/// A heading as the address of its place in the page.
+fn anchor_of(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn every_link_between_documents_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)").unwrap();
+    for document in DOCUMENTS {
+        let text = read(document);
+        for captures in link.captures_iter(&text).filter(|captures| !captures[1].contains("://")) {
+            let target: PathBuf = match &captures[1] {
+                "" => PathBuf::from(document),
+                path => Path::new(document).parent().unwrap().join(path),
+            };
+            assert!(root().join(&target).exists(), "{document} links to {}", target.display());
+            if let Some(anchor) = captures.get(2) {
+                let page = read(&target);
+                let mut headings = page.lines().filter(|line| line.starts_with('#'));
+                let is_there = headings.any(|line| anchor_of(line.trim_start_matches('#')) == anchor.as_str());
+                assert!(is_there, "{document} links to {}#{}", target.display(), anchor.as_str());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_setting_that_a_document_names_exists() {
+    let settings = found(r"(?m)^(?:# )?([a-z]+\.[a-z_]+) = ", &read("config/default.toml"));
+    let sections: BTreeSet<_> = settings.iter().filter_map(|setting| setting.split('.').next()).collect();
+    for document in DOCUMENTS {
+        let text = read(document);
+        let of_variables = found(r"IDMINT_([A-Z]+__[A-Z_]*[A-Z])", &text);
+        let of_variables = of_variables.iter().map(|name| name.to_lowercase().replace("__", "."));
+        let named = found(r"`([a-z]+\.[a-z_]+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
+        for setting in named.filter(|setting| sections.contains(setting.split('.').next().unwrap())) {
+            assert!(settings.contains(&setting), "{document} names {setting}, config/default.toml does not");
+        }
+    }
+}
+
+/// What a configuration of these keys alone makes of the formats.
+fn catalog(toml: &str) -> Catalog {
+    let flags = toml.parse().unwrap_or_else(|error| panic!("{error}\n{toml}"));
+    let config = Config::load(None, std::iter::empty(), flags).unwrap_or_else(|error| panic!("{error}\n{toml}"));
+    Catalog::of(&config).unwrap_or_else(|error| panic!("{error}\n{toml}"))
+}
+
+#[test]
+fn every_configuration_in_a_document_is_sound() {
+    let mut blocks = 0;
+    for document in DOCUMENTS {
+        for block in found(r"(?s)```toml\n(.*?)```", &read(document)) {
+            catalog(&block);
+            blocks += 1;
+        }
+    }
+    assert!(blocks > 0, "no document shows a configuration");
+}
+
+#[test]
+fn the_formats_that_the_default_file_gives_as_examples_are_sound() {
+    let file = read("config/default.toml");
+    let lines: Vec<_> = file.lines().filter_map(|line| line.strip_prefix("# formats.")).collect();
+    assert!(lines.len() > 2, "the examples are gone");
+    let names = catalog(&lines.iter().map(|line| format!("formats.{line}\n")).collect::<String>());
+    assert!(names.formats.iter().any(|format| format.name == "payment-2022"));
+}
+
+/// Labels and value that a rule compares one metric with: `name{label!="value"}`.
+const SELECTOR: &str = r#"(idmint_[a-z_]+\{[a-z]+!?="[^"]*")"#;
+
+#[tokio::test]
+async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_scrape() {
+    let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+    let answer = minting().await.oneshot(request).await.unwrap();
+    let scraped = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let known = found(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
+
+    let alerts = read("deploy/prometheus/alerts.yml");
+    let texts = DOCUMENTS.iter().map(|document| (*document, read(document)));
+    for (document, text) in texts.chain([("alerts.yml", alerts.clone())]) {
+        for name in found(r"\b(idmint_[a-z_]+[a-z])\b", &text) {
+            assert!(known.contains(&name), "{document} names {name}, which is not scraped");
+        }
+    }
+    for selector in found(SELECTOR, &alerts) {
+        let (name, label) = selector.split_once('{').unwrap();
+        let label = label.replace("!=", "=");
+        let is_there = scraped.lines().any(|line| line.starts_with(&format!("{name}{{")) && line.contains(&label));
+        assert!(is_there, "alerts.yml looks for {selector}}}, which no series has");
+    }
+}
+
+#[test]
+fn the_changelog_begins_with_what_is_unreleased() {
+    let changelog = read("CHANGELOG.md");
+    let mut sections = changelog.split("\n## ").skip(1);
+    let first = sections.next().expect("a section");
+    assert!(first.starts_with("[Unreleased]"), "the first section is {}", first.lines().next().unwrap_or_default());
+    assert!(first.lines().any(|line| line.starts_with("- ")), "nothing is said of what is unreleased");
+}
+
+#[tokio::test]
+async fn every_request_of_the_cheat_sheet_works() {
+    let router = minting().await;
+    let ask = async |method: &str, accept: &str, uri: &str| {
+        let request = Request::builder().method(method).uri(uri).header("host", "test").header("accept", accept);
+        let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 200, "{method} {uri} ({accept})");
+        String::from_utf8_lossy(&answer.into_body().collect().await.unwrap().to_bytes()).into_owned()
+    };
+    let sheet = ask("GET", "*/*", "/").await;
+    assert_eq!(sheet.lines().count(), 10, "{sheet}");
+    let request = Regex::new(r"(-X POST )?(?:-H 'Accept: ([^']+)' )?'?http://test(/[^'\s)$]*)").unwrap();
+    let mut asked = 0;
+    for captures in request.captures_iter(&sheet) {
+        let method = if captures.get(1).is_some() { "POST" } else { "GET" };
+        ask(method, captures.get(2).map_or("*/*", |accept| accept.as_str()), &captures[3]).await;
+        asked += 1;
+    }
+    assert_eq!(asked, 9, "{sheet}");
+}
