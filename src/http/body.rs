@@ -13,7 +13,7 @@ use super::problem::{Problem, Slug};
 ///
 /// A `Content-Length` over the limit is refused before anything is read (and before `100 Continue` is sent); a body
 /// of unknown length as soon as it passes the limit. The connection is closed after a body that was not read to its
-/// end; the [listener](crate::server::listener) sees to it that the caller can read the answer first.
+/// end; the listener sees to it that the caller can read the answer first.
 ///
 /// # Errors
 /// 413 `payload-too-large`, 408 `request-timeout`, and 400 `malformed-request` if it breaks off or is badly framed.

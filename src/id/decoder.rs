@@ -7,7 +7,24 @@ use super::format::{Format, Parts};
 use super::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// Tries every format, in a fixed order.
+/// Tries every format, in a fixed order. Strict: a reading counts only if it spells back to exactly the same text.
+///
+/// ```
+/// use std::sync::Arc;
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin, Rejection};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let decoder = Decoder::new(vec![Arc::new(format)]);
+///
+/// let decoded = decoder.decode("1I9ZC1002", Pin::default());
+/// assert_eq!(decoded.matches[0].encoding().name(), "base36");
+/// assert_eq!(decoded.matches[0].parts().values, [91_164_961, 0, 2]);
+///
+/// let decoded = decoder.decode("1I9ZC1002", Pin { encoding: Some("decimal"), ..Pin::default() });
+/// assert_eq!(decoded.rejected[0].1, Rejection::BadAlphabet);
+/// # Ok::<(), idmint::id::FormatError>(())
+/// ```
 #[derive(Debug)]
 pub struct Decoder {
     formats: Vec<Arc<Format>>,
@@ -105,7 +122,7 @@ impl Match {
         self.format.split(self.id).expect("a match splits, checked when it was made")
     }
 
-    /// Whether the time of the id lies between the format's epoch and a little after `now`.
+    /// Whether the time of the id lies no later than the format's `plausible_ahead` after `now`; true without a time.
     pub fn is_plausible(&self, now: UnixNanos) -> bool {
         match self.parts().time {
             None => true,

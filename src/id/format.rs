@@ -44,6 +44,19 @@ impl Rule {
 /// One kind of id: its layout, its spellings, and how it is minted.
 ///
 /// Made from a [`FormatDefinition`](super::FormatDefinition), and checked there: whatever holds a `Format` holds a sound one.
+/// Shape: at least one layout and one encoding; a sequenced format has a tick, one time and one sequence.
+///
+/// ```
+/// use idmint::id::{FormatDefinition, PRESETS};
+///
+/// let snowflake = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(snowflake.name, snowflake.toml)?.compile(snowflake.name)?;
+/// let parts = format.split(175_928_847_299_117_063)?;
+/// assert_eq!(parts.values, [41_944_705_796, 1, 0, 7]);
+/// assert_eq!(parts.time.and_then(|time| time.to_text(3)).as_deref(), Some("2016-04-30T11:18:25.796Z"));
+/// assert_eq!(format.end().and_then(|end| end.to_text(0)).as_deref(), Some("2084-09-06T15:47:35Z"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Format {
     /// What callers ask for it by, such as `snowflake`.

@@ -30,6 +30,39 @@ pub struct MintSettings {
 }
 
 /// All formats, their worker numbers and counters; and, once it has begun, the tenure in which they are minted.
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use idmint::id::{FormatDefinition, PRESETS};
+/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
+/// use idmint::time::{ManualClock, UnixNanos};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = Arc::new(FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?);
+/// let lanes = Lanes::of(&format, &LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 })?;
+/// let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
+/// let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
+/// let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+/// let formats = vec![(Arc::clone(&format), Some(lanes))];
+/// let mint = Mint::new(formats, Arc::clone(&clock), &Randomness::Thread, settings);
+///
+/// let order = Order::new(&format, NonZeroU32::new(3).expect("not zero"), None)?;
+/// assert!(mint.reserve(0, &order).is_err(), "no tenure has begun");
+///
+/// let tenure = mint.prepare(clock.now());
+/// let plan = tenure.plan_extension(clock.now(), clock.now());
+/// let on_disk = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?; // A program writes and syncs it here.
+/// tenure.raise(&on_disk, clock.now());
+/// mint.begin(Arc::new(tenure));
+///
+/// let mut batch = mint.reserve(0, &order).expect("three of the first 129 in 100 ms").batch;
+/// let mut ids = [0; 3];
+/// assert_eq!(batch.fill(&mut ids), 3);
+/// assert_eq!(ids.map(|id| format.canonical().to_text(id)), ["1I9ZC1000", "1I9ZC1001", "1I9ZC1002"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Mint {
     clock: Arc<Clock>,

@@ -10,6 +10,23 @@ use super::sync::{AtomicU64, Ordering};
 use crate::time::UnixNanos;
 
 /// Hands out runs of stamps, each stamp once: one compare-exchange for a run of any length.
+///
+/// Unit: stamps relative to the start, see [`StampLine`]. Nothing is handed out at or above the horizon, which only a
+/// [`Tenure`](super::Tenure) raises, and only to what is durable.
+///
+/// ```
+/// use std::time::Duration;
+/// use idmint::minting::{Pace, Sequencer, Shortage, StampLine};
+/// use idmint::time::{UnixNanos, UnixTime};
+///
+/// let start = UnixNanos::from_seconds(1_800_000_000);
+/// let line = StampLine::new("1ms".parse()?, UnixTime::EPOCH, 4096, start);
+/// let sequencer = Sequencer::new(line, start, 1 << 41, 5);
+/// let moment = Pace::new(start, start).at(start);
+/// let refused = sequencer.reserve(1, &moment, Duration::ZERO).expect_err("no horizon is durable yet");
+/// assert!(matches!(refused, Shortage::Horizon { needed } if needed > start));
+/// # Ok::<(), idmint::time::TickError>(())
+/// ```
 #[derive(Debug)]
 pub struct Sequencer {
     line: StampLine,
@@ -84,7 +101,7 @@ impl Sequencer {
         &self.line
     }
 
-    /// Reserves `count` stamps in a row whose ids may leave within `wait_max`.
+    /// Reserves `count` (at least one) stamps in a row whose ids may leave within `wait_max`.
     ///
     /// # Errors
     /// [`Shortage`]: nothing was reserved.

@@ -11,6 +11,19 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 ///
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
 /// Bounds: results saturate; a saturated stamp is above every end and is never minted.
+///
+/// ```
+/// use std::time::Duration;
+/// use idmint::minting::StampLine;
+/// use idmint::time::{UnixNanos, UnixTime};
+///
+/// // Ticks of a second with 1296 stamps each, as a payment id has them.
+/// let start = UnixNanos::from_seconds(1_800_000_000);
+/// let line = StampLine::new("1s".parse()?, UnixTime::EPOCH, 1296, start);
+/// assert_eq!(line.first_stamp_at(start.after(Duration::from_millis(500))), 648);
+/// assert_eq!(line.tick_and_sequence(1297), (1_800_000_001, 1));
+/// # Ok::<(), idmint::time::TickError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct StampLine {
     /// The instant that relative ticks are counted from, never before the epoch.

@@ -17,7 +17,23 @@ const STEP_MIN: Duration = Duration::from_millis(20);
 /// The estimate is drawn towards the wall clock by at most one part in this many.
 const SLEW_DIVISOR: u64 = 10;
 
-/// The clock. Reading it is lock-free and costs one read of the time since boot.
+/// The one clock of a program: an estimate of the true time that never goes back, whatever the wall clock does.
+///
+/// Unit: whole nanoseconds since 1970. Reading it is lock-free and costs one read of the time since boot.
+///
+/// ```
+/// use std::time::Duration;
+/// use idmint::time::{ManualClock, UnixNanos};
+///
+/// let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
+/// let clock = hand.clock();
+/// hand.set_wall(UnixNanos::from_seconds(0)); // Somebody sets the wall clock back to 1970.
+/// assert_eq!(clock.now(), UnixNanos::from_seconds(1_800_000_000));
+///
+/// clock.observe(Duration::from_secs(5)); // From now on the estimate runs a tenth slower.
+/// hand.advance(Duration::from_secs(10));
+/// assert_eq!(clock.now(), UnixNanos::from_seconds(1_800_000_009));
+/// ```
 #[derive(Debug)]
 pub struct Clock {
     source: Source,
@@ -63,7 +79,7 @@ impl Clock {
         Clock { source, line, watched: Mutex::new(Watched { boot_nanos, wall_nanos }) }
     }
 
-    /// The estimate of the true time. Never less than any value returned before it.
+    /// The estimate of the true time, from 1970 to 2554. Never less than any value returned before it.
     #[inline]
     pub fn now(&self) -> UnixNanos {
         UnixNanos::new(self.line.at(|| self.source.boot_nanos()))

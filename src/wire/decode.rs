@@ -38,7 +38,7 @@ pub struct MatchReading {
     pub fields: Vec<FieldReading>,
     /// The same id in every spelling of the format.
     pub encodings: BTreeMap<String, String>,
-    /// Whether the instant lies between the format's epoch and a little after now.
+    /// Whether the instant is not further in the future than the format allows for.
     pub plausible: bool,
 }
 
