@@ -28,7 +28,7 @@ impl Check {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
-        let service = service.map_err(|error| Failure::new(Exit::Config, error))?;
+        let service = service.map_err(|error| Failure::of(Exit::Config, &error))?;
         let assignment = config.worker.assignment();
         println!("listens on        {}", config.http.listen);
         println!("slot              {} of {}", assignment.slot, assignment.slots);

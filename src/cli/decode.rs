@@ -37,7 +37,7 @@ impl Decode {
     /// 1 when one of them is none, 64 for a format that there is not, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config).map_err(|error| Failure::new(Exit::Config, error))?;
+        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
         if let Some(name) =
             self.format.as_ref().filter(|name| catalog.formats.iter().all(|format| format.name != **name))
         {

@@ -1,11 +1,12 @@
 //! Exit codes, as `sysexits.h` has them.
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
 use crate::server::RunError;
 use crate::server::config::ConfigError;
-use crate::storage::Trouble;
+use crate::storage::{Trouble, WithCauses};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +57,11 @@ impl Failure {
         Failure { exit, message: message.to_string() }
     }
 
+    /// A failure that is this error, told with its causes.
+    pub fn of(exit: Exit, error: &dyn Error) -> Failure {
+        Failure::new(exit, WithCauses(error))
+    }
+
     /// The code.
     pub fn exit(&self) -> Exit {
         self.exit
@@ -70,7 +76,7 @@ impl fmt::Display for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
-        Failure::new(Exit::Config, error)
+        Failure::of(Exit::Config, &error)
     }
 }
 
@@ -82,6 +88,6 @@ impl From<RunError> for Failure {
             Trouble::Damaged => Exit::Damaged,
             Trouble::Disagrees => Exit::Config,
         };
-        Failure::new(exit, error)
+        Failure::of(exit, &error)
     }
 }

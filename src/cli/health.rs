@@ -70,10 +70,10 @@ pub(super) fn ask<T>(request: impl AsyncFnOnce(reqwest::Client) -> Result<T, Una
     let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let client = reqwest::Client::builder().timeout(ANSWER_MAX).no_proxy().build();
-    let client = client.map_err(|error| Failure::new(Exit::Io, error))?;
+    let client = client.map_err(|error| Failure::of(Exit::Io, &error))?;
     runtime.block_on(request(client)).map_err(|unanswered| match unanswered {
         Unanswered::Refused(detail) => Failure::new(Exit::No, detail),
-        Unanswered::Unreachable(error) => Failure::new(Exit::Unavailable, chain(&error)),
+        Unanswered::Unreachable(error) => Failure::of(Exit::Unavailable, &error),
     })
 }
 
@@ -86,14 +86,4 @@ pub(super) async fn text_of_success(answer: reqwest::Response) -> Result<String,
     let problem: serde_json::Value = answer.json().await?;
     let detail = problem["detail"].as_str().unwrap_or("no detail");
     Err(Unanswered::Refused(format!("{status}: {detail}")))
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -43,7 +43,7 @@ pub enum AssemblyError {
         known: Vec<String>,
     },
     /// Two metrics of one name: a bug in this build.
-    #[error("the metrics cannot be registered: {0}")]
+    #[error("the metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
 }
 

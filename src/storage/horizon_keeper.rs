@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
 use tracing::error;
 
+use super::causes::WithCauses;
 use super::horizon_file::HorizonError;
 use super::store::Store;
 use crate::minting::{Durable, HorizonPlan, Tenure};
@@ -164,7 +165,7 @@ impl Worker {
                     self.report.send_replace(KeeperState::Durable(plan.horizon()));
                 }
                 Err(problem) => {
-                    error!("the horizon cannot be raised any more, this process ends: {problem}");
+                    error!("the horizon cannot be raised any more, this process ends: {}", WithCauses(&problem));
                     self.counts.failed.fetch_add(1, Ordering::Relaxed);
                     self.report.send_replace(KeeperState::Failed);
                     return;

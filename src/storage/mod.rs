@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //!
-//! - [`trouble`]: what a failed start means to whoever started it.
+//! - [`trouble`], [`causes`]: what a failed start means to whoever started it, and how to tell them.
 //! - [`block_file`], [`simulated`]: a file of fixed blocks, and a disk that fails on demand.
 //! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
 //! - [`data_dir`]: the folder, its lock and its probe.
@@ -10,6 +10,7 @@
 //! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
 //! - [`horizon_keeper`]: the thread that makes horizons durable.
 
+pub mod causes;
 pub mod trouble;
 
 pub mod block_file;
@@ -28,6 +29,7 @@ pub mod horizon_keeper;
 pub mod memory;
 pub mod store;
 
+pub use causes::WithCauses;
 pub use data_dir::{DataDir, DataDirError, FoundFiles};
 pub use database::{Database, DatabaseError};
 pub use embedded::{EmbeddedStore, OpenError};
