@@ -10,5 +10,6 @@ fn main() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("the build machine's clock is set").as_secs();
     let built = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok()).unwrap_or(now);
     // The midnight before the day before: a clock that runs on local time is not one that was never set.
-    println!("cargo:rustc-env=IDMINT_BUILD_UNIX_SECONDS={}", (built / DAY_S).saturating_sub(1) * DAY_S);
+    // Not under IDMINT_: `cargo run` sets it for the program too, which would take it for a setting that there is not.
+    println!("cargo:rustc-env=BUILT_AT_UNIX_SECONDS={}", (built / DAY_S).saturating_sub(1) * DAY_S);
 }

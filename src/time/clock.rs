@@ -126,7 +126,7 @@ impl Clock {
 
 /// The day before this program was built: no true clock shows an earlier time.
 pub(crate) fn built_at() -> UnixNanos {
-    let seconds = env!("IDMINT_BUILD_UNIX_SECONDS").parse().expect("the build script writes a number");
+    let seconds = env!("BUILT_AT_UNIX_SECONDS").parse().expect("the build script writes a number");
     UnixNanos::from_seconds(seconds)
 }
 
