@@ -1,5 +1,6 @@
 //! A process from its start to its end: open, bind, serve, drain.
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,16 +59,17 @@ pub enum RunError {
     #[error(transparent)]
     Memory(#[from] DatabaseError),
     /// The address cannot be listened on.
-    #[error("cannot listen on {listen}: {cause}; another process may have it, or it is not an address of this machine")]
+    #[error("cannot listen on {listen}; another process may have it, or it is not an address of this machine")]
     Bind {
         /// The address.
         listen: SocketAddr,
         /// Why not.
-        cause: std::io::Error,
+        #[source]
+        cause: io::Error,
     },
     /// The process cannot be told to end.
-    #[error("cannot wait for signals: {0}")]
-    Signals(std::io::Error),
+    #[error("cannot wait for signals")]
+    Signals(#[source] io::Error),
     /// Minting did not begin.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -105,11 +107,12 @@ pub struct Running {
 /// # Errors
 /// [`RunError`]; [`RunError::trouble`] says whose it is.
 pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
-    let running = open(config, options, Arc::new(Clock::system())).await?;
-    let listen = running.address();
-    println!("{}", banner(config, &running.service, listen));
+    // Before anything is said: whoever reads the address may at once tell the process to end.
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
+    let running = open(config, options, Arc::new(Clock::system())).await?;
+    // Nobody may be reading, which is no reason not to serve.
+    let _ = writeln!(io::stdout(), "{}", banner(config, &running.service, running.address()));
     let told = async {
         tokio::select! {
             _ = terminate.recv() => info!("SIGTERM: draining"),
