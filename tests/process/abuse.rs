@@ -1,0 +1,58 @@
+//! Bytes that are no request harm nobody else.
+
+use crate::client::Caller;
+use crate::service::Home;
+
+/// Bytes without meaning, always the same.
+fn noise(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn garbage_and_half_requests_leave_the_service_minting() {
+    let home = Home::new();
+    let mut service = home.start();
+    service.wait_until_ready();
+    let whole = "POST /ids/snowflake?count=2 HTTP/1.1\r\nhost: test\r\ncontent-length: 11\r\n\r\n{\"count\":2}";
+    let mut held = Vec::new();
+    for seed in 0..40 {
+        let mut caller = Caller::connect(service.address());
+        caller.send(noise(seed, 1 << (seed % 15)));
+        held.push(caller);
+    }
+    for end in 0..whole.len() {
+        let mut caller = Caller::connect(service.address());
+        caller.send(&whole[..end]);
+        // Half of them stay open, the others go at once.
+        if end % 2 == 0 {
+            held.push(caller);
+        }
+    }
+    assert_eq!(service.mint("snowflake?count=100").len(), 100);
+    assert!(service.is_running());
+    assert!(!service.log().contains("panic"), "{}", service.log());
+    drop(held);
+    assert_eq!(service.get("/health/ready").status, 200);
+}
+
+#[test]
+fn requests_sent_without_waiting_are_answered_in_their_order() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let mut caller = Caller::connect(service.address());
+    let requests: String =
+        (1..=50).map(|count| format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: test\r\n\r\n")).collect();
+    caller.send(requests);
+    for count in 1..=50 {
+        let answer = caller.answer().expect("a whole answer");
+        assert_eq!(answer.json()["ids"].as_array().unwrap().len(), count);
+    }
+}

@@ -1,0 +1,117 @@
+//! The commands beside `serve`: what they print, and the code they exit with.
+
+use std::process::Command;
+
+use crate::ids::{SEQUENCED, SNOWFLAKE};
+use crate::service::{Ended, Home, Service, idmint, run};
+
+fn ready() -> (Home, Service) {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    (home, service)
+}
+
+fn said(args: &[&str]) -> Ended {
+    run(idmint(args))
+}
+
+#[test]
+fn mint_prints_one_id_a_line() {
+    let (_home, service) = ready();
+    let url = service.url();
+    let ended = said(&["mint", "snowflake", "-n", "5", "--server", &url]);
+    ended.assert(0, &[]);
+    let ids: Vec<u128> = ended.out.lines().map(|id| SEQUENCED[SNOWFLAKE].value(id)).collect();
+    assert!(ids.len() == 5 && ids.is_sorted_by(|one, next| one < next), "{}", ended.out);
+
+    let ended = said(&["mint", "siq", "--type", "message", "--encoding", "uuid8", "--server", &url]);
+    ended.assert(0, &[]);
+    assert_eq!(ended.out.trim_end().len(), 36, "{}", ended.out);
+}
+
+#[test]
+fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
+    let (_home, service) = ready();
+    let url = service.url();
+    said(&["mint", "nonesuch", "--server", &url]).assert(1, &["404", "nonesuch"]);
+    said(&["mint", "snowflake", "-n", "0", "--server", &url]).assert(1, &["422", "count is 0"]);
+    said(&["mint", "siq", "--server", &url]).assert(1, &["422", "type"]);
+    said(&["mint", "snowflake", "-n", "many", "--server", &url]).assert(64, &["many"]);
+    service.kill();
+    said(&["mint", "snowflake", "--server", &url]).assert(69, &["Connection refused"]);
+}
+
+#[test]
+fn decode_says_what_an_id_can_be() {
+    let ended = said(&["decode", "175928847299117063"]);
+    ended.assert(0, &[]);
+    for word in ["snowflake (decimal)", "2016-04-30T11:18:25.796Z", "worker", "sequence"] {
+        assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
+    }
+    let ended = said(&["decode", "--json", "--format", "snowflake", "175928847299117063"]);
+    ended.assert(0, &[]);
+    let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(answer["matches"][0]["fields"][0]["value"], "41944705796");
+}
+
+#[test]
+fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
+    let ended = said(&["decode", "not-an-id"]);
+    ended.assert(1, &["1 of 1"]);
+    assert!(ended.out.contains("not snowflake: "), "{}", ended.out);
+    said(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
+    said(&["decode"]).assert(64, &[]);
+}
+
+#[test]
+fn check_prints_what_a_configuration_means_or_exits_78() {
+    let home = Home::new();
+    let ended = said(&["check"]);
+    ended.assert(0, &[]);
+    for word in ["127.0.0.1:8080", "snowflake", "ids/s", "the configuration is sound"] {
+        assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
+    }
+    for (toml, word) in
+        [("worker.lanes = 99", "lane"), ("http.listen = 8080", "http.listen"), ("formats.x.like = \"y\"", "y")]
+    {
+        let file = home.path("wrong.toml");
+        std::fs::write(&file, toml).unwrap();
+        said(&["check", "--config", file.to_str().unwrap()]).assert(78, &[word]);
+    }
+}
+
+#[test]
+fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
+    // This test is run by cargo, and so has the environment that `cargo run` gives. Nothing is removed from it here.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_idmint"));
+    command.arg("check");
+    run(command).assert(0, &[]);
+}
+
+#[test]
+fn health_exits_0_when_ready_and_69_when_nobody_answers() {
+    let (_home, service) = ready();
+    let url = service.url();
+    let ended = said(&["health", "--server", &url]);
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, "ready, slot 0\n");
+    service.kill();
+    said(&["health", "--server", &url]).assert(69, &["Connection refused"]);
+}
+
+#[test]
+fn the_banner_names_address_slot_folder_and_a_request_to_paste() {
+    let home = Home::new();
+    let mut command = home.serve();
+    command.args(["--floor", "2200-01-01T00:00:00Z"]);
+    let service = Service::start(command);
+    for word in [
+        format!("listens on {}", service.url()),
+        "slot 0 of 1".to_owned(),
+        home.data_dir().display().to_string(),
+        format!("curl -X POST {}/ids/snowflake", service.url()),
+    ] {
+        assert!(service.banner().contains(&word), "{word:?} is not in {}", service.banner());
+    }
+}

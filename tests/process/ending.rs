@@ -1,0 +1,149 @@
+//! A service that is told to end, or cannot go on, answers what it was asked, and ends with the right code.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::client::Caller;
+use crate::ids::assert_no_id_twice;
+use crate::load::{End, Load, assert_only_exhaustion_was_seen, received};
+use crate::service::{Home, Service, Signal, idmint, run_by, until};
+
+/// Loads a service, sends the signal, and starts it again: no answer may be cut, no id may come twice.
+fn no_answer_is_lost(signal: Signal, farewell: &str) {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let load = Load::fresh(service.address());
+    std::thread::sleep(Duration::from_millis(700));
+    service.send(signal);
+    let minted = load.join();
+    service.wait().assert(0, &[farewell, "every request was answered"]);
+    assert_only_exhaustion_was_seen(&minted);
+    for caller in &minted {
+        assert_eq!(caller.end, End::Closed, "the last answer is whole and says so: {:?}", caller.refused);
+    }
+
+    let service = home.start();
+    service.wait_until_ready();
+    let load = Load::start(service.address(), received(minted));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_no_id_twice(received(load.stop()));
+}
+
+#[test]
+fn sigterm_under_load_loses_no_answer_and_exits_0() {
+    no_answer_is_lost(Signal::TERM, "SIGTERM: draining");
+}
+
+#[test]
+fn sigint_under_load_loses_no_answer_and_exits_0() {
+    no_answer_is_lost(Signal::INT, "SIGINT: draining");
+}
+
+#[test]
+fn a_service_told_to_end_as_soon_as_it_listens_exits_0() {
+    for _ in 0..10 {
+        let home = Home::new();
+        let service = home.start();
+        service.send(Signal::TERM);
+        service.wait().assert(0, &[]);
+    }
+}
+
+#[test]
+fn a_service_that_waits_for_its_clock_ends_when_told() {
+    let home = Home::new();
+    let mut command = home.serve();
+    command.args(["--floor", "2200-01-01T00:00:00Z"]);
+    let service = Service::start(command);
+    assert_eq!(service.get("/health/ready").status, 503);
+    service.send(Signal::TERM);
+    service.wait().assert(0, &["not minting yet"]);
+}
+
+#[test]
+fn an_answer_that_is_being_read_slowly_is_finished() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let mut slow = Caller::connect(service.address());
+    slow.send("POST /ids/snowflake?count=100000 HTTP/1.1\r\nhost: test\r\naccept: text/plain\r\n\r\n");
+    assert!(slow.read_more());
+    service.send(Signal::TERM);
+    std::thread::sleep(Duration::from_millis(300));
+    let answer = slow.answer().expect("a whole answer");
+    assert_eq!(answer.text().lines().count(), 100_000);
+    drop(slow);
+    service.wait().assert(0, &["every request was answered"]);
+}
+
+#[test]
+fn a_service_whose_log_cannot_be_written_serves_and_ends_well() {
+    let home = Home::new();
+    let service = Service::start_with_log_lost(home.serve(), "/dev/full");
+    service.wait_until_ready();
+    assert_eq!(service.mint("snowflake?count=3").len(), 3);
+    service.send(Signal::TERM);
+    service.wait().assert(0, &[]);
+}
+
+#[test]
+fn a_log_in_a_file_has_no_colours() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    service.send(Signal::TERM);
+    let log = service.wait().err;
+    assert!(log.contains("INFO minting begins") && !log.contains('\x1b'), "{log}");
+}
+
+#[test]
+fn a_service_whose_banner_cannot_be_written_serves() {
+    let home = Home::new();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut command = idmint(&["serve", "--listen", &free.to_string(), "--data-dir"]);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    command.arg(home.data_dir()).stdin(Stdio::null()).stdout(full).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let answer = until("an answer", || {
+        assert!(child.try_wait().unwrap().is_none(), "the service ended");
+        Caller::try_connect(free)?.ask("GET", "/health/live").ok()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(answer.status, 200);
+}
+
+/// Runs a command that gets an error, not a signal, where a file may not grow so far.
+fn without_size_signal(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ && exec \"$0\" \"$@\""]);
+    run_by(shell, command)
+}
+
+#[test]
+fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() {
+    let home = Home::new();
+    let service = Service::start(without_size_signal(&home.serve()));
+    service.wait_until_ready();
+    let load = Load::fresh(service.address());
+    std::thread::sleep(Duration::from_millis(300));
+    // From now on the second copy of the horizon cannot be written, and the log still can.
+    let one_copy = Some(4096);
+    let pid = Pid::from_raw(service.pid().try_into().unwrap());
+    prlimit(pid, Resource::Fsize, Rlimit { current: one_copy, maximum: one_copy }).unwrap();
+    let minted = load.join();
+    let ended = service.wait();
+    ended.assert(74, &["the horizon cannot be raised any more", "File too large", "the store failed while running"]);
+    assert!(minted.iter().all(|caller| caller.end == End::Closed), "what was asked is answered all the same");
+
+    let service = home.start();
+    service.wait_until_ready();
+    let load = Load::start(service.address(), received(minted));
+    std::thread::sleep(Duration::from_millis(300));
+    assert_no_id_twice(received(load.stop()));
+}

@@ -1,0 +1,86 @@
+//! A service that is killed at any moment and started again repeats nothing.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use crate::ids::{PAYMENT, SEQUENCED};
+use crate::load::kill_under_load;
+use crate::service::Home;
+
+/// The requirement is 1 s; a test must not fail because the machine is busy. The long run holds it to the second.
+const READY_MAX: Duration = Duration::from_secs(5);
+
+/// A second, and a whole tick of `payment` more: within a tick its ids may be minted ahead of their part of it.
+const AHEAD_MS_MAX: u128 = 2_000;
+
+#[test]
+fn no_id_comes_twice_and_each_worker_rises_through_20_kills_under_load() {
+    let begun = Instant::now();
+    let killed = kill_under_load(&Home::new(), 20, Duration::from_millis(500));
+    killed.print(begun);
+    assert!(killed.ids.iter().all(|count| *count > 1_000), "{:?}", killed.ids);
+    assert!(*killed.ready_after.last().unwrap() < READY_MAX, "{:?}", killed.ready_after);
+    assert!(killed.ahead_ms_at_the_end <= AHEAD_MS_MAX, "{} ms ahead", killed.ahead_ms_at_the_end);
+}
+
+#[test]
+fn restarts_within_one_second_repeat_no_payment_id() {
+    let (home, payment) = (Home::new(), &SEQUENCED[PAYMENT]);
+    let (mut seen, mut newest, mut seconds) = (HashSet::new(), 0, HashSet::new());
+    for _ in 0..25 {
+        let service = home.start();
+        service.wait_until_ready();
+        for text in service.mint("payment?count=20") {
+            let id = payment.value(&text);
+            assert!(id > newest, "{text} is not above what was minted before the restart");
+            assert!(seen.insert(id), "{text} was minted twice");
+            newest = id;
+            seconds.insert(payment.unix_ms(id));
+        }
+        service.kill();
+    }
+    println!("{} ids of 25 starts carry {} different seconds", seen.len(), seconds.len());
+}
+
+#[test]
+fn a_service_killed_before_it_has_minted_starts_again() {
+    let home = Home::new();
+    // At moments all over a first start: before the lock, the horizon, the database, and after.
+    for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
+        let mut child =
+            home.serve().stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let service = home.start();
+    service.wait_until_ready();
+    assert_eq!(service.mint("snowflake?count=3").len(), 3);
+}
+
+#[test]
+fn only_a_first_start_is_counted_as_a_cold_one() {
+    let home = Home::new();
+    for cold_starts in [1.0, 0.0] {
+        let service = home.start();
+        service.wait_until_ready();
+        assert_eq!(service.metric("idmint_horizon_cold_starts_total"), cold_starts);
+        service.kill();
+    }
+}
+
+#[test]
+fn what_was_asked_again_after_a_lost_answer_is_new() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let mut seen: HashSet<String> = HashSet::new();
+    for _ in 0..50 {
+        // The caller goes away without reading, and asks again.
+        crate::client::Caller::connect(service.address())
+            .send("POST /ids/snowflake?count=3 HTTP/1.1\r\nhost: test\r\n\r\n");
+        for id in service.mint("snowflake?count=3") {
+            assert!(seen.insert(id.clone()), "{id} was minted twice");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A start that could mint an id twice, or cannot work, ends with the exit code and the words that say so.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::service::{Home, Service, idmint, run, serve_from};
+
+/// A service with this configuration has begun to mint once, and is gone.
+fn minted_with(home: &Home, toml: &str) {
+    let service = Service::start(home.serve_with(toml));
+    service.wait_until_ready();
+    service.kill();
+}
+
+#[test]
+fn a_second_process_on_the_folder_exits_75_and_names_the_first() {
+    let home = Home::new();
+    let first = home.start();
+    first.wait_until_ready();
+    run(home.serve()).assert(75, &["is in use by", &format!("process {}", first.pid())]);
+    assert_eq!(first.mint("snowflake").len(), 1);
+    first.kill();
+    home.start().wait_until_ready();
+}
+
+#[test]
+fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
+    let home = Home::new();
+    minted_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
+    let changed = home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2024-06-01T00:00:00Z\" }");
+    run(changed).assert(78, &["\"invoice\"", "epoch: kept 2025-01-01T00:00:00", "now 2024-06-01T00:00:00"]);
+    // Nothing was changed by the refusal.
+    minted_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
+}
+
+#[test]
+fn a_built_in_format_that_is_changed_exits_78() {
+    let home = Home::new();
+    minted_with(&home, "");
+    run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
+        .assert(78, &["\"payment\"", "epoch: kept"]);
+    run(home.serve_with("formats.payment.first_worker = 3"))
+        .assert(78, &["\"payment\"", "first_worker: kept 0, now 3"]);
+}
+
+#[test]
+fn a_format_of_a_new_name_joins() {
+    let home = Home::new();
+    minted_with(&home, "");
+    let service =
+        Service::start(home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }"));
+    service.wait_until_ready();
+    assert_eq!(service.mint("invoice?count=3").len(), 3);
+}
+
+#[test]
+fn another_number_of_slots_exits_78() {
+    let home = Home::new();
+    minted_with(&home, "");
+    run(home.serve_with("worker.slots = 4")).assert(78, &["worker.slots was 1 and is 4"]);
+}
+
+#[test]
+fn the_folder_of_another_slot_exits_65() {
+    let home = Home::new();
+    let slot =
+        |slot: u32| format!("worker = {{ slot = {slot}, slots = 3, exclusive = true }}\nclock.max_ahead = \"100ms\"");
+    minted_with(&home, &slot(1));
+    run(home.serve_with(&slot(2))).assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_exits_78_and_names_the_setting() {
+    let home = Home::new();
+    run(home.serve_with("mint.nonesuch = 1")).assert(78, &["mint.nonesuch", "line 1"]);
+    run(home.serve_with("mint.batch_max = 0")).assert(78, &["mint.batch_max"]);
+    run(home.serve_with("mint =")).assert(78, &["not TOML"]);
+    let mut by_variable = home.serve();
+    by_variable.env("IDMINT_NONESUCH", "1");
+    run(by_variable).assert(78, &["IDMINT_NONESUCH"]);
+    let mut no_file = home.serve();
+    no_file.arg("--config").arg(home.path("nonesuch.toml"));
+    run(no_file).assert(78, &["nonesuch.toml", "No such file"]);
+    assert!(!home.data_dir().exists(), "nothing was made");
+}
+
+#[test]
+fn a_command_line_that_is_wrong_exits_64() {
+    for args in
+        [&["serve", "--nonesuch"][..], &["nonesuch"], &[], &["serve", "--listen", "here"], &["serve", "--floor", "x"]]
+    {
+        run(idmint(args)).assert(64, &[]);
+    }
+    for args in [&["--help"], &["--version"]] {
+        let ended = run(idmint(args));
+        ended.assert(0, &[]);
+        assert!(ended.out.contains("idmint"), "{}", ended.out);
+    }
+}
+
+#[test]
+fn an_address_that_others_can_reach_exits_78() {
+    let home = Home::new();
+    for listen in ["0.0.0.0:0", "[::]:0"] {
+        let mut command = idmint(&["serve", "--listen", listen, "--data-dir"]);
+        command.arg(home.data_dir());
+        run(command).assert(78, &[listen, "--insecure-public"]);
+    }
+    assert!(!home.data_dir().exists(), "nothing was made");
+}
+
+#[test]
+fn an_address_that_is_taken_exits_74_and_says_why() {
+    let home = Home::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let mut command = idmint(&["serve", "--listen", &listen, "--data-dir"]);
+    command.arg(home.data_dir());
+    run(command).assert(74, &[&format!("cannot listen on {listen}"), "Address already in use"]);
+}
+
+#[test]
+fn a_folder_that_is_a_file_exits_74_with_its_path_and_the_cause() {
+    let home = Home::new();
+    fs::write(home.data_dir(), "not a folder").unwrap();
+    run(home.serve()).assert(74, &[home.data_dir().to_str().unwrap(), "File exists"]);
+    assert_eq!(fs::read_to_string(home.data_dir()).unwrap(), "not a folder");
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_exits_74_with_its_path_and_the_cause() {
+    let home = Home::new();
+    let folder = home.data_dir();
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o555)).unwrap();
+    run(as_nobody_if_root(&home, &serve_from(&folder))).assert(74, &[folder.to_str().unwrap(), "Permission denied"]);
+}
+
+/// Root may write anywhere; the same command by a user who may not, who may perhaps not even reach the binary.
+fn as_nobody_if_root(home: &Home, command: &Command) -> Command {
+    const NOBODY: u32 = 65_534;
+    let binary = home.path("idmint");
+    fs::copy(command.get_program(), &binary).unwrap();
+    fs::set_permissions(home.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut same = Command::new(binary);
+    same.args(command.get_args()).current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        same.uid(NOBODY).gid(NOBODY);
+    }
+    same
+}
