@@ -1,6 +1,27 @@
-//! What needs more than a toolchain: Debian packages, long runs. Run by `make test-all`, never by `make test`.
+//! What needs more than a toolchain: Debian packages, root, long runs. Run by `make test-all`, never by `make test`.
 //!
 //! A missing tool fails its test: one that quietly did not run looks like one that passed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+// Shared with tests/process, which uses all of it.
+#[path = "../process/client.rs"]
+mod client;
+#[path = "../process/ids.rs"]
+mod ids;
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/load.rs"]
+mod load;
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/service.rs"]
+mod service;
+
+mod small_disk;
+mod tools;
+mod wall_clock;
 
 mod alerts;
-mod tools;
+mod clock;
+mod disk;
+mod killing;
+mod memory;
+mod metrics;

@@ -1,16 +1,30 @@
 //! The programs and libraries from outside that these tests use.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Runs promtool on files of this repository and returns what it printed.
 ///
 /// # Panics
 /// When promtool is missing, or refuses; the message holds what it printed.
 pub(crate) fn promtool<A: AsRef<OsStr>>(args: &[A]) -> String {
+    promtool_with(args, Stdio::null())
+}
+
+/// The same with this text as its standard input.
+pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(text.as_bytes()).expect("the text is written");
+    promtool_with(args, File::open(&file).expect("the file is there").into())
+}
+
+fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
     let output = Command::new("promtool")
         .args(args)
+        .stdin(input)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("promtool runs: Debian package prometheus, installed by .ci/install-packages");

@@ -1,0 +1,143 @@
+//! Wall clocks that are set while the service runs, while it is down, and before it ever ran.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::ids::{SEQUENCED, SNOWFLAKE, assert_no_id_twice};
+use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, received};
+use crate::service::{Home, Service, until};
+use crate::wall_clock::WallClock;
+
+const HOUR_S: i64 = 3600;
+const REGRESSIONS: &str = "idmint_clock_regressions_total";
+
+/// Long enough for the clock to be looked at several times, and for thousands of ids.
+const A_WHILE: Duration = Duration::from_millis(700);
+
+fn ready(wall: &WallClock, command: Command) -> Service {
+    let service = wall.start(command);
+    service.wait_until_ready();
+    service
+}
+
+/// The type of the problem that a request for an id gets.
+fn refusal(service: &Service) -> String {
+    let answer = service.post("/ids/snowflake");
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    answer.json()["type"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn assert_waits_for_its_clock(service: &Service, reason: &str) {
+    assert_eq!(refusal(service), format!("/problems/{reason}"));
+    let readiness = service.get("/health/ready");
+    assert_eq!((readiness.status, readiness.json()["reason"].as_str()), (503, Some(reason)));
+    assert_eq!(service.get("/health/live").status, 200);
+    assert_eq!(service.get("/decode/175928847299117063").status, 200);
+}
+
+#[test]
+fn a_wall_clock_set_back_while_running_is_counted_and_not_seen_in_any_id() {
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    let service = ready(&wall, home.serve());
+    assert_eq!(service.metric(REGRESSIONS), 0.0);
+    let load = Load::fresh(service.address());
+    for (ahead_s, regressions) in [(-1, 1.0), (-HOUR_S, 2.0), (WallClock::in_1970(), 3.0)] {
+        sleep(A_WHILE);
+        wall.set(ahead_s);
+        until("the step is counted", || (service.metric(REGRESSIONS) == regressions).then_some(()));
+        assert_eq!(service.get("/health/ready").status, 200);
+    }
+    sleep(A_WHILE);
+    wall.set(0);
+    sleep(A_WHILE);
+    let minted = load.stop();
+    assert_only_exhaustion_was_seen(&minted);
+    assert_eq!(service.metric(REGRESSIONS), 3.0);
+    assert_eq!(service.metric("idmint_clock_regression_seconds_count"), 3.0);
+    assert!(service.log().contains("the wall clock was set back by"), "{}", service.log());
+    println!("{:?} ids, none twice", assert_no_id_twice(received(minted)));
+}
+
+#[test]
+fn a_wall_clock_set_ahead_by_an_hour_while_running_is_not_followed_and_said_in_the_log() {
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    let service = ready(&wall, home.serve());
+    let load = Load::fresh(service.address());
+    sleep(A_WHILE);
+    wall.set(HOUR_S);
+    until("the log says so", || service.log().contains("is not followed").then_some(()));
+    sleep(A_WHILE);
+    assert_eq!(service.get("/health/ready").status, 200);
+    let id = SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0]);
+    assert!(SEQUENCED[SNOWFLAKE].ahead_ms(id) < 2_000, "the id does not carry the wrong hour");
+    assert!(service.metric("idmint_clock_skew_seconds") > 3_500.0);
+    wall.set(0);
+    sleep(A_WHILE);
+    let minted = load.stop();
+    assert_only_exhaustion_was_seen(&minted);
+    assert_no_id_twice(received(minted));
+}
+
+#[test]
+fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_itself() {
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    let service = ready(&wall, home.serve());
+    let load = Load::fresh(service.address());
+    sleep(A_WHILE);
+    service.kill();
+    let before = received(load.join());
+
+    wall.set(-HOUR_S);
+    let service = wall.start(home.serve());
+    until("the start has found its clock behind", || service.log().contains("not minting yet").then_some(()));
+    assert_waits_for_its_clock(&service, "clock-behind");
+    sleep(A_WHILE);
+    assert_waits_for_its_clock(&service, "clock-behind");
+    wall.set(0);
+    service.wait_until_ready();
+    let load = Load::start(service.address(), before);
+    sleep(A_WHILE);
+    let minted = load.stop();
+    assert_only_exhaustion_was_seen(&minted);
+    println!("{:?} ids, none twice", assert_no_id_twice(received(minted)));
+}
+
+#[test]
+fn with_run_ahead_a_start_an_hour_back_mints_above_everything_before() {
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    let mut callers = fresh_callers();
+    // Right, an hour back, and right again: each caller's ids rise through all of it.
+    for ahead_s in [0, -HOUR_S, -2 * HOUR_S, 0] {
+        wall.set(ahead_s);
+        let mut command = home.serve();
+        command.arg("--run-ahead");
+        let service = ready(&wall, command);
+        let load = Load::start(service.address(), callers);
+        sleep(A_WHILE);
+        service.kill();
+        callers = received(load.join());
+    }
+    println!("{:?} ids, none twice", assert_no_id_twice(callers));
+}
+
+#[test]
+fn a_wall_clock_that_was_never_set_is_waited_for_without_an_exit() {
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    wall.set(WallClock::in_1970());
+    let mut service = wall.start(home.serve());
+    until("the start has found its clock wrong", || service.log().contains("not minting yet").then_some(()));
+    assert_waits_for_its_clock(&service, "clock-jumped");
+    sleep(A_WHILE);
+    assert!(service.is_running());
+    assert_waits_for_its_clock(&service, "clock-jumped");
+    wall.set(0);
+    service.wait_until_ready();
+    assert!(SEQUENCED[SNOWFLAKE].ahead_ms(SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0])) < 2_000);
+}

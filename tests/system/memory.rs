@@ -1,0 +1,59 @@
+//! A process that gets no more memory in the middle of its work.
+//!
+//! A limit of the process stands for that of a control group, which only some machines let a test set: a refused
+//! allocation ends the process on the spot, as the kernel's kill would, at a moment that nobody chose.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::client::Caller;
+use crate::ids::assert_no_id_twice;
+use crate::load::{End, Load, fresh_callers, received};
+use crate::service::{Home, Service, until};
+
+const MORE_BYTES: u64 = 1 << 20;
+const ROUNDS: usize = 5;
+
+/// Lets the process have little more memory than it has now.
+fn limit_memory(service: &Service) {
+    let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).expect("Linux says so");
+    let has_kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    let most = Some(has_kib * 1024 + MORE_BYTES);
+    let pid = Pid::from_raw(service.pid().try_into().unwrap());
+    prlimit(pid, Resource::Data, Rlimit { current: most, maximum: most }).unwrap();
+}
+
+/// Asks for long answers and reads none of them, until the service is gone.
+fn exhaust(service: &mut Service) {
+    let mut greedy = Vec::new();
+    until("the service is out of memory", || {
+        if let Some(mut caller) = Caller::try_connect(service.address()) {
+            caller.send("POST /ids/snowflake?count=100000 HTTP/1.1\r\nhost: test\r\n\r\n");
+            greedy.push(caller);
+        }
+        (!service.is_running()).then_some(())
+    });
+}
+
+#[test]
+fn a_service_that_runs_out_of_memory_repeats_no_id_afterwards() {
+    let home = Home::new();
+    let mut callers = fresh_callers();
+    for _ in 0..ROUNDS {
+        let mut service = home.start();
+        service.wait_until_ready();
+        let load = Load::start(service.address(), callers);
+        std::thread::sleep(Duration::from_millis(300));
+        limit_memory(&service);
+        exhaust(&mut service);
+        let log = service.log();
+        assert!(log.contains("memory allocation of"), "it ended for want of memory: {log}");
+        let minted = load.join();
+        assert!(minted.iter().all(|caller| caller.end == End::Cut));
+        callers = received(minted);
+    }
+    println!("{:?} ids, none twice", assert_no_id_twice(callers));
+}

@@ -1,0 +1,58 @@
+//! What `/metrics` prints: accepted by Prometheus' own tool, and all there from the first scrape.
+
+use crate::service::Home;
+use crate::tools::promtool_reads;
+
+/// Every metric of this build, without the prefix.
+const METRICS: [&str; 21] = [
+    "ids_minted_total{format=\"snowflake\"}",
+    "mint_requests_total{format=\"snowflake\",outcome=\"minted\"}",
+    "sequence_exhausted_total{format=\"snowflake\",worker=\"0\"}",
+    "mint_waits_total{format=\"snowflake\"}",
+    "mint_wait_seconds_count",
+    "clock_regressions_total",
+    "clock_regression_seconds_count",
+    "clock_skew_seconds",
+    "horizon_remaining_seconds",
+    "horizon_extensions_total{outcome=\"extended\"}",
+    "horizon_cold_starts_total",
+    "worker_slot",
+    "fenced_total",
+    "decode_requests_total{outcome=\"matched\"}",
+    "ids_unsent_total{format=\"snowflake\"}",
+    "http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"200\"}",
+    "http_request_duration_seconds_count{route=\"/ids/{format}\"}",
+    "http_in_flight",
+    "format_end_timestamp_seconds{format=\"snowflake\"}",
+    "ready",
+    "build_info{version=\"0.1.0\"}",
+];
+
+#[test]
+fn every_metric_is_there_in_the_first_scrape_and_every_counter_at_zero() {
+    let home = Home::new();
+    // A second start: the first one counts itself as a cold start.
+    home.start().wait_until_ready();
+    let service = home.start();
+    let first = service.get("/metrics").text();
+    for metric in METRICS {
+        let series = format!("\nidmint_{metric} ");
+        assert!(first.contains(&series), "no {metric} in\n{first}");
+    }
+    let counters = first.lines().filter(|line| !line.starts_with('#') && line.contains("_total"));
+    for counter in counters {
+        assert!(counter.ends_with(" 0"), "{counter}");
+    }
+}
+
+#[test]
+fn promtool_accepts_what_is_scraped_before_and_after_work() {
+    let home = Home::new();
+    let service = home.start();
+    promtool_reads(&["check", "metrics"], &service.get("/metrics").text());
+    service.wait_until_ready();
+    service.mint("snowflake?count=5000");
+    service.get("/decode/175928847299117063");
+    service.get("/nonesuch");
+    promtool_reads(&["check", "metrics"], &service.get("/metrics").text());
+}

@@ -1,0 +1,70 @@
+//! A disk of one MiB that only processes put beside it can see. Needs root, for mounting.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::service::{Home, run_by};
+
+/// Gone with the value.
+pub(crate) struct SmallDisk {
+    /// Keeps the mount, which is nobody else's, for as long as it runs.
+    holder: Child,
+    path: PathBuf,
+    _home: Home,
+}
+
+impl SmallDisk {
+    pub(crate) fn empty() -> SmallDisk {
+        SmallDisk::mounted(r#"mount -t tmpfs -o size=1m tmpfs "$0""#)
+    }
+
+    pub(crate) fn read_only() -> SmallDisk {
+        SmallDisk::mounted(r#"mount --bind "$0" "$0" && mount -o remount,ro,bind "$0""#)
+    }
+
+    fn mounted(mount: &str) -> SmallDisk {
+        let home = Home::new();
+        let path = home.path("disk");
+        fs::create_dir(&path).unwrap();
+        let mut holder = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &format!("{mount} && echo mounted && exec sleep 600")])
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare runs: it is part of util-linux");
+        let mut said = String::new();
+        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "mounted\n", "mounting needs root, or CAP_SYS_ADMIN in a container");
+        SmallDisk { holder, path, _home: home }
+    }
+
+    /// Where it is, for processes beside it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same command, run where the disk can be seen.
+    pub(crate) fn beside(&self, command: &Command) -> Command {
+        let mut nsenter = Command::new("nsenter");
+        nsenter.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id())).arg("--");
+        run_by(nsenter, command)
+    }
+
+    /// Writes until not one more byte fits.
+    pub(crate) fn fill(&self) {
+        let seen_from_here = Path::new("/proc").join(self.holder.id().to_string()).join("root");
+        let file = seen_from_here.join(self.path.strip_prefix("/").unwrap()).join("ballast");
+        let mut file = File::create(file).unwrap();
+        let full = (0..2_000).find_map(|_| file.write_all(&[0; 1024]).err()).expect("the disk is small");
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
