@@ -30,6 +30,9 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct Sequencer {
     line: StampLine,
+    start: UnixNanos,
+    /// The first stamp of all.
+    first: u64,
     /// The first stamp that the format cannot mint.
     end: u64,
     /// How many ticks ahead of the clock may be handed out without waiting.
@@ -93,7 +96,7 @@ impl Sequencer {
         let first = line.first_stamp_at(start);
         let state =
             State { next: AtomicU64::new(first), ceiling: AtomicU64::new(first), refill: AtomicU64::new(first) };
-        Sequencer { end: line.stamp_of_tick(end_tick), line, lead_ticks, state: CachePadded::new(state) }
+        Sequencer { end: line.stamp_of_tick(end_tick), line, start, first, lead_ticks, state: CachePadded::new(state) }
     }
 
     /// The stamps this sequencer counts in.
@@ -164,9 +167,13 @@ impl Sequencer {
         self.state.next.load(Ordering::Relaxed) > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// The instant up to which stamps have been handed out.
+    /// The instant up to which stamps have been handed out; the start, as long as none has been.
     pub fn reached(&self) -> UnixNanos {
-        self.line.instant_covering(self.state.next.load(Ordering::Relaxed))
+        match self.state.next.load(Ordering::Relaxed) {
+            // Not where the first stamp stands: of a format whose epoch lies in the future, that is years ahead.
+            next if next == self.first => self.start,
+            next => self.line.instant_covering(next),
+        }
     }
 
     /// The first stamp that may not leave at this moment. By the clock a whole tick is free as soon as it has begun, and
@@ -279,6 +286,7 @@ mod tests {
         sequencer.raise(UnixNanos::new(u64::MAX), FAR);
         let pace = Pace::new(START, START);
         assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::NotBegun));
+        assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
         assert!(sequencer.reserve(1, &pace.at(FAR), NO_WAIT).is_ok());
     }
 
