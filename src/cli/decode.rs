@@ -7,9 +7,9 @@ use clap::Args;
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
 use crate::id::{Decoder, Pin};
-use crate::server::Catalog;
+use crate::server::{Catalog, known_domains};
 use crate::time::Clock;
-use crate::wire::{DecodeAnswer, KnownDomains, MatchReading};
+use crate::wire::{DecodeAnswer, MatchReading};
 
 /// Say what ids can be, offline.
 #[derive(Debug, Args)]
@@ -44,13 +44,14 @@ impl Decode {
             let names: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
             return Err(Failure::new(Exit::Usage, format!("--format {name}: there is {}", names.join(", "))));
         }
+        let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
         let decoder = Decoder::new(catalog.formats);
         let pin = Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
         let now = Clock::system().now();
         let mut unread = 0;
         let mut out = io::stdout().lock();
         for id in &self.ids {
-            let answer = DecodeAnswer::new(id, &decoder.decode(id, pin), &KnownDomains::new(), now);
+            let answer = DecodeAnswer::new(id, &decoder.decode(id, pin), &domains, now);
             unread += usize::from(answer.matches.is_empty());
             let text = if self.json { json_line(&answer) } else { for_people(&answer) };
             // Whoever reads may have seen enough.

@@ -13,6 +13,7 @@ use crate::id::{Decoder, DomainHash, Format, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::storage::KeptFormat;
 use crate::time::Clock;
+use crate::wire::KnownDomains;
 
 /// Lanes that a node which is alone has in each format, where they fit.
 const LANES_MAX: u32 = 8;
@@ -114,15 +115,27 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
             return Err(AssemblyError::Type { given: given.clone(), known });
         }
     }
+    let hashes = domain_hashes(config)?;
+    Ok(SiqDefaults {
+        default_type: config.siq.default_type.clone(),
+        default_domain: hashes.first().map(|(_, hash)| *hash),
+        known: known_domains(config)?,
+        domains: hashes.into_iter().collect::<HashMap<_, _>>(),
+    })
+}
+
+/// The configured domains by their hashes, to name them in ids that are read.
+///
+/// # Errors
+/// [`AssemblyError::Domain`].
+pub fn known_domains(config: &Config) -> Result<KnownDomains, AssemblyError> {
+    Ok(domain_hashes(config)?.into_iter().map(|(domain, hash)| (hash.get(), domain)).collect())
+}
+
+fn domain_hashes(config: &Config) -> Result<Vec<(String, DomainHash)>, AssemblyError> {
     let hash = |domain: &String| match DomainHash::of(domain, config.siq.local_id) {
         Ok(hash) => Ok((domain.clone(), hash)),
         Err(cause) => Err(AssemblyError::Domain { domain: domain.clone(), cause }),
     };
-    let hashes: Vec<_> = config.siq.domains.iter().map(hash).collect::<Result<_, _>>()?;
-    Ok(SiqDefaults {
-        default_type: config.siq.default_type.clone(),
-        default_domain: hashes.first().map(|(_, hash)| *hash),
-        known: hashes.iter().map(|(domain, hash)| (hash.get(), domain.clone())).collect(),
-        domains: hashes.into_iter().collect::<HashMap<_, _>>(),
-    })
+    config.siq.domains.iter().map(hash).collect()
 }

@@ -50,7 +50,7 @@ pub enum FormatsError {
     /// A format of this name minted ids that its new definition could repeat. Nothing was written.
     #[error(
         "format \"{format}\" is not what it was when it minted its first ids:\n{}give the changed format a new name, \
-         or run `idmint relayout`", lines(.differences)
+         or undo the change", lines(.differences)
     )]
     Changed {
         /// The format's name.
@@ -59,7 +59,9 @@ pub enum FormatsError {
         differences: Vec<Difference>,
     },
     /// Worker numbers are dealt out by the number of slots, so another number deals them anew. Nothing was written.
-    #[error("worker.slots was {kept} and is {now}; set worker.slots = {kept}, or run `idmint relayout`")]
+    #[error(
+        "worker.slots was {kept} and is {now}; set worker.slots = {kept}; docs/OPERATIONS.md says how to change it"
+    )]
     SlotsChanged {
         /// The number kept.
         kept: u32,

@@ -47,7 +47,7 @@ fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
          epoch: kept 2015-01-01T00:00:00Z, now 2016-01-01T00:00:00Z\n  \
          fields: kept time 42 bits x4194304, now (nothing)\n  \
          rule: kept (nothing), now sequenced\n\
-         give the changed format a new name, or run `idmint relayout`"
+         give the changed format a new name, or undo the change"
     );
 }
 
@@ -70,7 +70,10 @@ fn another_number_of_slots_is_refused_with_the_one_kept() {
     table.agree(4, &[snowflake()]).expect("the first start keeps");
     let error = table.agree(8, &[snowflake()]).expect_err("4 is kept");
     assert!(matches!(error, FormatsError::SlotsChanged { kept: 4, now: 8 }));
-    assert_eq!(error.to_string(), "worker.slots was 4 and is 8; set worker.slots = 4, or run `idmint relayout`");
+    assert_eq!(
+        error.to_string(),
+        "worker.slots was 4 and is 8; set worker.slots = 4; docs/OPERATIONS.md says how to change it"
+    );
 }
 
 #[test]
