@@ -7,7 +7,6 @@ mod answers;
 mod cases;
 mod connections;
 mod decode;
-mod descriptors;
 mod draining;
 mod http2;
 mod mint;

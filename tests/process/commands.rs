@@ -90,7 +90,7 @@ fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
 }
 
 #[test]
-fn health_exits_0_when_ready_and_69_when_nobody_answers() {
+fn health_exits_0_when_ready_and_1_when_not_or_when_nobody_answers() {
     let (_home, service) = ready();
     let url = service.url();
     let ended = said(&["health", "--server", &url]);

@@ -9,6 +9,7 @@ mod service;
 mod abuse;
 mod commands;
 mod damage;
+mod descriptors;
 mod ending;
 mod killing;
 mod memory;
