@@ -20,7 +20,7 @@ test: ## Every test that needs nothing but the toolchain.
 	$(CARGO) test $(LOCKED)
 
 # Only the `system` test program: `make test` has run the others, and running both runs everything once.
-test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root).
+test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root) or mounts (root).
 	.ci/install-packages
 	$(CARGO) test $(LOCKED) --features system-tests --test system
 

@@ -97,7 +97,7 @@ fn health_exits_0_when_ready_and_1_when_not_or_when_nobody_answers() {
     ended.assert(0, &[]);
     assert_eq!(ended.out, "ready, slot 0\n");
     service.kill();
-    said(&["health", "--server", &url]).assert(69, &["Connection refused"]);
+    said(&["health", "--server", &url]).assert(1, &["Connection refused"]);
 }
 
 #[test]
