@@ -19,7 +19,8 @@ use crate::wire::{DecodeAnswer, RejectedFormat};
 /// # Errors
 /// 404 `no-format-matches` with a reason for each format.
 pub(super) async fn decode(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
-    let answer = read(&service, &request);
+    // The list of formats: what to decode is the caller's, and may be no id at all.
+    let answer = read(&service, &request).map_err(|problem| problem.or_example(|| "GET /formats".to_owned()));
     service.metrics.decoded(answer.as_ref().err().map(Problem::slug));
     answer
 }

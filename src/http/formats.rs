@@ -9,7 +9,7 @@ use axum::http::Response;
 use super::decode::json;
 use super::mint::unknown_format;
 use super::problem::Problem;
-use super::query::{percent_decoded, strict_query};
+use super::query::{no_query, percent_decoded};
 use super::representation::{MediaType, choose};
 use super::service::Service;
 use crate::id::Format;
@@ -21,7 +21,7 @@ use crate::wire::{FormatInfo, FormatList};
 /// 406, 422.
 pub(super) async fn list(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
     choose(request.headers(), &[MediaType::Json])?;
-    strict_query(request.uri().query().unwrap_or_default(), &[])?;
+    no_query(request.uri())?;
     let formats = service.decoder.formats().iter().map(|format| info(&service, format)).collect();
     Ok(json(&FormatList { formats }))
 }
@@ -32,7 +32,7 @@ pub(super) async fn list(State(service): State<Arc<Service>>, request: Request) 
 /// 404 `unknown-format`, 406, 422.
 pub(super) async fn one(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
     choose(request.headers(), &[MediaType::Json])?;
-    strict_query(request.uri().query().unwrap_or_default(), &[])?;
+    no_query(request.uri())?;
     let name = percent_decoded(request.uri().path().strip_prefix("/formats/").unwrap_or_default())?;
     let format = service.decoder.formats().iter().find(|format| format.name == name);
     let format = format.ok_or_else(|| unknown_format(&service, &name))?;

@@ -14,8 +14,8 @@ use super::query::{Query, percent_decoded, strict_query};
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
 use super::spelling::{Spelling, body};
-use crate::id::{DomainHash, FieldKind, Format};
-use crate::minting::Order;
+use crate::id::{DomainHash, FieldKind, Format, Rule};
+use crate::minting::{Order, Refusal};
 use crate::wire::MintRequest;
 
 /// The longest body of a mint request, in bytes.
@@ -31,6 +31,7 @@ pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) 
     let name = percent_decoded(request.uri().path().strip_prefix("/ids/").unwrap_or_default())?;
     let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
     let answer = mint_format(&service, position, format, request).await;
+    let answer = answer.map_err(|problem| problem.or_example(|| example(&service, format, None)));
     if let Err(problem) = &answer {
         let stats = service.mint.stats(position);
         if problem.status().is_client_error() { stats.count_invalid() } else { stats.count_refused() }
@@ -54,11 +55,14 @@ async fn mint_format(
         media_type_of_body(&parts.headers, &[MediaType::Json])?;
         strict_json(&request_body, Slug::InvalidParameter)?
     };
-    let count = count(&query, &asked, service.limits.batch_max, format)?;
+    let count = count(&query, &asked, service.limits.batch_max)?;
     let encoding = encoding(&query, format)?;
     let (order, label) = order(service, &query, format, count)?;
 
-    let ids = service.mint(position, &order).await?;
+    let ids = service.mint(position, &order).await.map_err(|refusal| match refusal {
+        Refusal::TooMany { most, .. } => Problem::from(refusal).example(example(service, format, Some(most))),
+        other => Problem::from(other),
+    })?;
     let spelling = Spelling::new(media, format, encoding, order.count(), label);
     let mut response = Response::new(body(spelling, ids));
     let headers = response.headers_mut();
@@ -71,6 +75,19 @@ async fn mint_format(
     Ok(response)
 }
 
+/// A mint request that works: of this format, or of the first that is minted where this one is only read.
+fn example(service: &Service, format: &Format, count: Option<u64>) -> String {
+    let is_minted = |format: &&Format| matches!(format.rule, Rule::Sequenced | Rule::Random);
+    let minted = service.mint.formats().map(|(format, ..)| &**format).find(is_minted);
+    let format = Some(format).filter(is_minted).or(minted).unwrap_or(format);
+    let types = format.variants.iter().find_map(|variant| variant.name.as_deref());
+    let of_type = types.filter(|_| service.siq.default_type.is_none()).map(|name| format!("type={name}"));
+    let count = count.map(|count| format!("count={count}"));
+    let query: Vec<_> = of_type.into_iter().chain(count).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
+}
+
 /// No format has this name.
 pub(super) fn unknown_format(service: &Service, name: &str) -> Problem {
     let names: Vec<_> = service.mint.formats().map(|(format, ..)| format.name.as_str()).collect();
@@ -78,7 +95,7 @@ pub(super) fn unknown_format(service: &Service, name: &str) -> Problem {
     Problem::new(Slug::UnknownFormat, format!("format {name:?} is not one of {known}")).example("GET /formats")
 }
 
-fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32, format: &Format) -> Result<NonZeroU32, Problem> {
+fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32) -> Result<NonZeroU32, Problem> {
     let refuse = |given: &str| {
         Problem::new(
             Slug::InvalidParameter,
@@ -86,7 +103,6 @@ fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32, format: &Format
         )
         .reason("count")
         .limit(batch_max.to_string())
-        .example(format!("POST /ids/{}?count=10", format.name))
     };
     let given = match (query.get("count"), asked.count) {
         (Some(_), Some(_)) => {
@@ -109,7 +125,6 @@ fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Problem> {
         let names: Vec<_> = format.encodings.iter().map(|encoding| encoding.name()).collect();
         Problem::new(Slug::InvalidParameter, format!("encoding {name:?} is not one of {}", names.join(", ")))
             .reason("encoding")
-            .example(format!("POST /ids/{}?encoding={}", format.name, names[0]))
     })
 }
 

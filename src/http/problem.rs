@@ -93,6 +93,13 @@ impl Problem {
         self
     }
 
+    /// A request that works, for a 422 that names none yet.
+    #[must_use]
+    pub fn or_example(self, example: impl FnOnce() -> String) -> Self {
+        let lacks_one = self.status() == StatusCode::UNPROCESSABLE_ENTITY && self.0.example.is_none();
+        if lacks_one { self.example(example()) } else { self }
+    }
+
     /// The methods this resource does answer, for the header `Allow`.
     #[must_use]
     pub fn allow(mut self, methods: &'static str) -> Self {

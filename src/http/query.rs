@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use axum::http::Uri;
+
 use super::problem::{Problem, Slug};
 
 /// The parameters of one request.
@@ -49,6 +51,15 @@ pub fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Result<Quer
         pairs.push((known, percent_decoded(value)?));
     }
     Ok(Query { pairs })
+}
+
+/// That an address has no parameters, for routes that know none.
+///
+/// # Errors
+/// As [`strict_query`].
+pub fn no_query(uri: &Uri) -> Result<(), Problem> {
+    let query = strict_query(uri.query().unwrap_or_default(), &[]);
+    query.map(|_| ()).map_err(|problem| problem.or_example(|| format!("GET {}", uri.path())))
 }
 
 fn unknown(name: &str, allowed: &[&str]) -> Problem {

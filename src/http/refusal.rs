@@ -15,10 +15,9 @@ impl From<Refusal> for Problem {
             Refusal::SequenceExhausted { retry_after, .. } => {
                 Problem::new(Slug::SequenceExhausted, detail).retry_after(retry_after)
             }
-            Refusal::TooMany { format, most, .. } => Problem::new(Slug::InvalidParameter, detail)
-                .reason("count")
-                .limit(most.to_string())
-                .example(format!("POST /ids/{format}?count={most}")),
+            Refusal::TooMany { most, .. } => {
+                Problem::new(Slug::InvalidParameter, detail).reason("count").limit(most.to_string())
+            }
             Refusal::HorizonReached { retry_after } => {
                 Problem::new(Slug::HorizonReached, detail).retry_after(retry_after)
             }
@@ -37,10 +36,10 @@ impl From<OrderError> for Problem {
         let problem = Problem::new(Slug::InvalidParameter, error.to_string());
         match error {
             OrderError::TypeMissing { types } | OrderError::TypeUnknown { types, .. } => {
-                problem.reason("type").limit(types.join(", ")).example("POST /ids/siq?type=message")
+                problem.reason("type").limit(types.join(", "))
             }
-            OrderError::NoTypes { format, .. } => problem.reason("type").example(format!("POST /ids/{format}")),
-            OrderError::NotMinted { .. } => problem.reason("format").example("POST /ids/snowflake"),
+            OrderError::NoTypes { .. } => problem.reason("type"),
+            OrderError::NotMinted { .. } => problem.reason("format"),
         }
     }
 }
