@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod answers;
+mod bad_input;
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod connections;

@@ -1,0 +1,437 @@
+//! Every request and every setting that is wrong is refused with its kind, its value and the bound, and mints nothing.
+
+use std::sync::Arc;
+
+use idmint::server::{RunOptions, open};
+use idmint::time::ManualClock;
+use serde_json::Value;
+
+use crate::cases::FORMATS;
+use crate::service::{NEW_YEAR, Service, config};
+use crate::support::{Answer, get_request, post_request};
+
+/// A format that has ended, one that has not begun, and (among those of the vectors) one that is only read.
+const OUT_OF_TIME: &str = r#"
+[formats.ended]
+like   = "snowflake"
+fields = [{ name = "time", kind = "time", bits = 8 }, { name = "sequence", kind = "sequence", bits = 8 }]
+
+[formats.unborn]
+like  = "snowflake"
+epoch = "2050-01-01T00:00:00Z"
+"#;
+
+const JSON: &str = "content-type: application/json\r\n";
+
+/// A request, and what its refusal says.
+struct Wrong {
+    request: String,
+    status: u16,
+    slug: &'static str,
+    /// What stands in the detail: the offending value and the bound.
+    named: &'static [&'static str],
+}
+
+fn wrong(request: String, status: u16, slug: &'static str, named: &'static [&'static str]) -> Wrong {
+    Wrong { request, status, slug, named }
+}
+
+fn post(path: &str) -> String {
+    post_request(path, "", "")
+}
+
+fn post_json(body: &str) -> String {
+    post_request("/ids/snowflake", JSON, body)
+}
+
+fn assert_refused(answer: &Answer, wrong: &Wrong) -> Value {
+    assert_eq!(answer.status(), wrong.status, "{:?}: {answer:?}", wrong.request);
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{:?}", wrong.request);
+    assert_eq!(answer.header("cache-control"), Some("no-store"), "{:?}", wrong.request);
+    let problem = answer.json();
+    assert_eq!(problem["type"], format!("/problems/{}", wrong.slug), "{:?}: {problem}", wrong.request);
+    assert_eq!(problem["status"], wrong.status);
+    assert_eq!(problem["instance"].as_str(), answer.header("x-request-id"));
+    let detail = problem["detail"].as_str().unwrap();
+    for named in wrong.named {
+        assert!(detail.contains(named), "{:?}: {named:?} is not in {detail:?}", wrong.request);
+    }
+    problem
+}
+
+/// That each is refused as it says, that nothing is minted by it, and that the example of a 422 works.
+async fn assert_all_refused(service: &Service, all: &[Wrong]) {
+    for wrong in all {
+        let before = service.minted().await;
+        let problem = assert_refused(&service.ask(&wrong.request).await, wrong);
+        assert_eq!(service.minted().await, before, "{:?}", wrong.request);
+        if wrong.status == 422 {
+            let example = problem["example"].as_str().unwrap_or_else(|| panic!("{:?}: {problem}", wrong.request));
+            let (method, path) = example.split_once(' ').unwrap();
+            let request = if method == "POST" { post(path) } else { get_request(path) };
+            assert_eq!(service.ask(&request).await.status(), 200, "{example:?} of {:?}", wrong.request);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_is_no_number_of_ids_is_refused() {
+    let service = Service::start("mint.batch_max = 1000").await;
+    let counts =
+        ["0", "-1", "+5", "1e3", "1.5", "1001", "0x10", "1_0", "4294967297", "99999999999999999999999", "5,", "five"];
+    let mut all = Vec::new();
+    for count in counts {
+        all.push(wrong(
+            post(&format!("/ids/snowflake?count={count}")),
+            422,
+            "invalid-parameter",
+            &["count", "1 to 1000"],
+        ));
+    }
+    for count in ["", "%205", "%D9%A5", "5%00"] {
+        all.push(wrong(
+            post(&format!("/ids/snowflake?count={count}")),
+            422,
+            "invalid-parameter",
+            &["count", "1 to 1000"],
+        ));
+    }
+    for count in ["0", "1001", "4294967297"] {
+        all.push(wrong(
+            post_json(&format!(r#"{{"count": {count}}}"#)),
+            422,
+            "invalid-parameter",
+            &["count", "1 to 1000"],
+        ));
+    }
+    for count in ["-1", "1e3", "1.5", r#""5""#, "[5]", "true", "18446744073709551616"] {
+        all.push(wrong(post_json(&format!(r#"{{"count": {count}}}"#)), 422, "invalid-parameter", &["count"]));
+    }
+    assert_all_refused(&service, &all).await;
+    let problem = service.post("/ids/snowflake?count=1e3").await.json();
+    assert_eq!((&problem["reason"], &problem["limit"]), (&"count".into(), &"1000".into()));
+    assert!(problem["detail"].as_str().unwrap().contains("count is 1e3"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_count_that_can_never_be_had_of_a_siq_is_refused_with_one_that_can() {
+    let service = Service::start("worker.lanes = 1\nmint = { wait_max = '0s', lead_max = '0s' }").await;
+    let request = post("/ids/siq?type=tag&count=4097");
+    assert_all_refused(&service, &[wrong(request, 422, "invalid-parameter", &["siq", "4096", "4097"])]).await;
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused() {
+    let service = Service::start(&format!("siq.domains = ['example.com']\n{FORMATS}")).await;
+    let invalid = |request, named| wrong(request, 422, "invalid-parameter", named);
+    assert_all_refused(
+        &service,
+        &[
+            invalid(post("/ids/snowflake?cuont=1"), &["cuont", "count, encoding, type, domain"]),
+            invalid(post("/ids/snowflake?Count=1"), &["Count"]),
+            invalid(post("/ids/snowflake?count=1&count=1"), &["count", "more than once"]),
+            invalid(post("/ids/snowflake?count=1&%63ount=1"), &["count", "more than once"]),
+            invalid(post_request("/ids/snowflake?count=1", JSON, r#"{"count": 1}"#), &["count", "twice"]),
+            invalid(post("/ids/snowflake?encoding=hexx"), &["hexx", "decimal, hex, hex_padded"]),
+            invalid(post("/ids/snowflake?encoding="), &["\"\"", "decimal"]),
+            invalid(post("/ids/payment?encoding=hex"), &["hex", "base36, decimal"]),
+            invalid(post("/ids/snowflake?type=user"), &["snowflake", "user"]),
+            invalid(post("/ids/snowflake?domain=example.com"), &["snowflake", "example.com"]),
+            invalid(post("/ids/flax?type=user"), &["flax", "user"]),
+            invalid(post("/ids/siq?type=tag&count=0"), &["count is 0"]),
+            invalid(post("/ids/siq?type=tag&encoding=x"), &["\"x\"", "hex_padded"]),
+            invalid(post("/ids/siq"), &["type", "user, application", "content"]),
+            invalid(post("/ids/siq?type=User"), &["User", "user, application"]),
+            invalid(post("/ids/siq?type="), &["``", "user, application"]),
+            invalid(post("/ids/siq?type=unassigned"), &["unassigned"]),
+            invalid(post("/ids/siq?type=tag&domain=a.example"), &["a.example", "siq.domains"]),
+            invalid(post("/ids/siq?type=tag&domain="), &["\"\"", "siq.domains"]),
+            invalid(post("/ids/conjunction-v2"), &["conjunction-v2", "decode-only"]),
+            invalid(post_json(r#"{"cuont": 1}"#), &["cuont", "count"]),
+            invalid(post_json("null"), &["null"]),
+            invalid(post_json("5"), &["5"]),
+            invalid(get_request("/decode/1?formt=snowflake"), &["formt", "format, encoding"]),
+            invalid(get_request("/decode/1?format=flax&format=flax"), &["format", "more than once"]),
+            invalid(get_request("/decode/1?encoding=hexx"), &["hexx"]),
+            invalid(get_request("/decode/1?format=payment&encoding=did"), &["did"]),
+            invalid(get_request("/formats?x=1"), &["\"x\"", "none"]),
+            invalid(get_request("/formats/flax?x=1"), &["\"x\"", "none"]),
+            invalid(get_request("/?x=1"), &["\"x\"", "none"]),
+            invalid(get_request("/openapi.yaml?x=1"), &["\"x\"", "none"]),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_read_is_refused() {
+    let service = Service::start("").await;
+    let malformed = |request, named| wrong(request, 400, "malformed-request", named);
+    let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
+    assert_all_refused(
+        &service,
+        &[
+            malformed(post_json("{"), &["line 1 column 1"]),
+            malformed(post_json(r#"{"count": 5"#), &["EOF"]),
+            malformed(post_json(r#"{"count": 05}"#), &["invalid number"]),
+            malformed(post_json(r#"{"count": 5} {}"#), &["trailing"]),
+            malformed(post_json(r#"{"count": 5, "count": 5}"#), &["\"count\"", "twice"]),
+            malformed(post_json(r#"{'count': 5}"#), &["line 1"]),
+            malformed(post_json("count=5"), &["line 1"]),
+            malformed(post_json(&deep), &["64"]),
+            malformed(post("/ids/snowflake?count=%zz"), &["%zz"]),
+            malformed(post("/ids/snowflake?count=%F"), &["%F"]),
+            malformed(post("/ids/snowflake?%FF=1"), &["%FF"]),
+            malformed(post("/ids/%FF"), &["%FF"]),
+            malformed(get_request("/decode/%C3%28"), &["%C3%28"]),
+            malformed(get_request("/decode/1%"), &["1%"]),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    let service = Service::start("").await;
+    let unknown = |request, named| wrong(request, 404, "unknown-format", named);
+    let nothing = |request| wrong(request, 404, "not-found", &[]);
+    assert_all_refused(
+        &service,
+        &[
+            unknown(post("/ids/snowfluke"), &["snowfluke", "snowflake"]),
+            unknown(post("/ids/Snowflake"), &["Snowflake"]),
+            unknown(post("/ids/payment-wide"), &["payment-wide", "payment"]),
+            unknown(post("/ids/snowflake%2F"), &["snowflake/"]),
+            unknown(get_request("/formats/snowfluke"), &["snowfluke"]),
+            unknown(get_request("/decode/1?format=snowfluke"), &["snowfluke"]),
+            unknown(get_request("/decode/1?format="), &["\"\""]),
+            wrong(get_request("/decode/?encoding=decimal"), 404, "no-format-matches", &["\"\""]),
+            wrong(get_request("/decode/a/b"), 404, "no-format-matches", &["a/b"]),
+            nothing(get_request("/nowhere")),
+            nothing(post("/ids/")),
+            nothing(post("/ids")),
+            nothing(post("/ids/snowflake/")),
+            nothing(get_request("/problems/nonsense")),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_method_a_media_type_or_a_size_that_is_not_taken_is_refused() {
+    let service = Service::start("").await;
+    let with = |head: &str, headers: &str| format!("{head} HTTP/1.1\r\nhost: test\r\n{headers}\r\n");
+    let unsupported = |headers: &str, named| {
+        wrong(post_request("/ids/snowflake", headers, r#"{"count": 1}"#), 415, "unsupported-media-type", named)
+    };
+    assert_all_refused(
+        &service,
+        &[
+            wrong(get_request("/ids/snowflake"), 405, "method-not-allowed", &["GET"]),
+            wrong(with("PUT /ids/snowflake", "content-length: 0\r\n"), 405, "method-not-allowed", &["PUT"]),
+            wrong(with("DELETE /decode/1", ""), 405, "method-not-allowed", &["DELETE"]),
+            wrong(post("/formats"), 405, "method-not-allowed", &["POST"]),
+            wrong(post("/metrics"), 405, "method-not-allowed", &["POST"]),
+            wrong(
+                post_request("/ids/snowflake", "accept: image/png\r\n", ""),
+                406,
+                "not-acceptable",
+                &["application/octet-stream"],
+            ),
+            wrong(with("GET /formats", "accept: text/csv\r\n"), 406, "not-acceptable", &["application/json"]),
+            unsupported(
+                "content-type: application/x-www-form-urlencoded\r\n",
+                &["x-www-form-urlencoded", "application/json"],
+            ),
+            unsupported("content-type: text/plain\r\n", &["text/plain"]),
+            unsupported("content-type: application/json\r\ncontent-encoding: gzip\r\n", &["gzip"]),
+            wrong(post_json(&" ".repeat(16 * 1024 + 1)), 413, "payload-too-large", &["16385", "16384"]),
+            wrong(post(&format!("/ids/snowflake?count={}", "1".repeat(8 * 1024))), 414, "uri-too-long", &["8192"]),
+        ],
+    )
+    .await;
+    assert_eq!(service.get("/ids/snowflake").await.header("allow"), Some("POST"));
+    let fits = service.ask(&post_json(&format!("{}{{}}", " ".repeat(16 * 1024 - 2)))).await;
+    assert_eq!(fits.status(), 200, "a body of just the limit: {fits:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let service = Service::start("http.body_timeout = '50ms'").await;
+    let slow = "POST /ids/snowflake HTTP/1.1\r\nhost: test\r\ncontent-length: 12\r\n\r\n{".to_owned();
+    assert_all_refused(&service, &[wrong(slow, 408, "request-timeout", &["50ms"])]).await;
+}
+
+#[tokio::test]
+async fn a_format_out_of_its_time_is_refused_without_a_retry() {
+    let service = Service::start(OUT_OF_TIME).await;
+    for (format, named) in [("ended", "ended at 2015-01-01T00:00:00.256Z"), ("unborn", "begins at 2050-01-01T00:00:00")]
+    {
+        let answer = service.post(&format!("/ids/{format}")).await;
+        let wrong = wrong(format.to_owned(), 503, "epoch-ended", &[]);
+        let problem = assert_refused(&answer, &wrong);
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+        assert_eq!(answer.header("retry-after"), None);
+        assert!(problem["retry_after_ms"].is_null());
+    }
+    assert_eq!(service.minted().await, 0.0);
+}
+
+#[tokio::test]
+async fn refusals_are_counted_by_whose_fault_they_are() {
+    let service = Service::start(OUT_OF_TIME).await;
+    service.post("/ids/snowflake?count=0").await;
+    service.ask(&post_json("{")).await;
+    service.post("/ids/ended").await;
+    service.get("/decode/1?x=1").await;
+    let metrics = service.metrics().await;
+    for (series, total) in [
+        (r#"idmint_mint_requests_total{format="snowflake",outcome="invalid"}"#, 2.0),
+        (r#"idmint_mint_requests_total{format="snowflake",outcome="refused"}"#, 0.0),
+        (r#"idmint_mint_requests_total{format="ended",outcome="refused"}"#, 1.0),
+        (r#"idmint_decode_requests_total{outcome="invalid"}"#, 1.0),
+        (r#"idmint_http_requests_total{method="POST",route="/ids/{format}",status="422"}"#, 1.0),
+    ] {
+        assert_eq!(metrics.get(series), Some(&total), "{series}");
+    }
+}
+
+/// What a start with these settings is refused with.
+async fn refusal(settings: &str) -> String {
+    let config = match config(settings) {
+        Ok(config) => config,
+        Err(error) => return error.to_string(),
+    };
+    match open(&config, RunOptions::default(), Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
+        Ok(_) => panic!("it starts with {settings}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn assert_refusals(cases: &[(String, &[&str])]) {
+    for (settings, named) in cases {
+        let refusal = refusal(settings).await;
+        for named in *named {
+            assert!(refusal.contains(named), "{settings}\n{named:?} is not in: {refusal}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_with_numbers_that_do_not_fit_is_refused() {
+    let case = |settings: &str, named| (settings.to_owned(), named);
+    assert_refusals(&[
+        case(
+            "worker = { slot = 32, slots = 33, exclusive = true }",
+            &["snowflake", "worker 32", "last one is 31", "worker.slots"] as &[_],
+        ),
+        case("worker.lanes = 37", &["payment", "worker 36", "last one is 35"]),
+        case("worker.shard = 32", &["snowflake", "worker.shard = 32", "`shard` ends at 31"]),
+        case("[formats.payment]\nfirst_worker = 36", &["payment", "worker 36", "last one is 35"]),
+        case("[formats.payment]\nlanes = 37", &["payment", "lane 36", "last one is 35"]),
+        case("[formats.payment]\nworker_range = [10, 12]\nlanes = 4", &["payment", "worker 13", "last one is 12"]),
+        case("worker.slots = 2\n[formats.mine]\nlike = 'snowflake'\nfields = [{ name = 't', kind = 'time', bits = 40 }, { name = 's', kind = 'sequence', bits = 8 }]", &["mine", "worker.slots is 2"]),
+        case("worker.slot = 1", &["worker.slot", "worker.exclusive = true"]),
+        case("mint.batch_max = 0", &["mint.batch_max", "0", "10000000"]),
+        case("mint.wait_max = '61s'", &["mint.wait_max", "61s"]),
+        case("siq.type = 'nope'", &["siq.type = `nope`", "user, application", "content"]),
+        case("siq.domains = ['Example.com']", &["siq.domains", "Example.com", "lower-case"]),
+        case("siq.local_id = 257", &["siq.local_id", "257", "256"]),
+        case("http.listen = '0.0.0.0:0'", &["http.listen = 0.0.0.0:0", "--insecure-public"]),
+        case("formats.enabled = ['snowfluke']", &["formats.enabled", "snowfluke", "snowflake"]),
+        case("decode.order = ['payment-wide']", &["decode.order", "payment-wide"]),
+        case("nonesuch = 1", &["nonesuch"]),
+    ])
+    .await;
+}
+
+/// A format that is sound but for what is put in place of its fields, its encodings and its other keys.
+fn custom(fields: &str, encodings: &str, more: &str) -> String {
+    format!(
+        "[formats.mine]\nsummary = ''\nrule = 'sequenced'\ntick = '1ms'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = [{encodings}]\n{more}"
+    )
+}
+
+const SOUND: &str = "{ name = 'time', kind = 'time', bits = 41 }, { name = 'worker', kind = 'worker', bits = 10 }, { name = 'sequence', kind = 'sequence', bits = 12 }";
+
+#[tokio::test]
+async fn a_sound_format_starts() {
+    let service = Service::start(&custom(SOUND, "'decimal'", "")).await;
+    assert_eq!(service.mint("/ids/mine").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_format_whose_fields_make_no_layout_is_refused() {
+    let fields = |fields: &str| custom(fields, "'decimal'", "");
+    let with = |field: &str| custom(&format!("{SOUND}, {field}"), "'decimal'", "");
+    assert_refusals(&[
+        (fields(""), &["mine", "1 to 16 fields", "has 0"] as &[_]),
+        (with("{ name = 'more', kind = 'object', bits = 66 }"), &["mine", "`time`", "128 bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 128 }"), &["`more`", "128 bits", "127 bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 0 }"), &["`more`", "0 bits"]),
+        (with("{ name = 'more', kind = 'object', digits = 3, radix = 65 }"), &["`more`", "base 65"]),
+        (with("{ name = 'more', kind = 'object', cardinality = 0 }"), &["`more`", "0 values"]),
+        (with("{ name = 'more', kind = 'object', cardinality = -1 }"), &["cardinality", "-1"]),
+        (with("{ name = 'more', kind = 'object', bits = 8, cardinality = 2 }"), &["`more`", "`bits`", "`cardinality`"]),
+        (with("{ name = 'more', kind = 'object' }"), &["`more`", "`bits`"]),
+        (with("{ name = 'more', kind = 'object', bits = 4 }"), &["`more`", "32 bits"]),
+        (with("{ name = 'more', kind = 'constant', bits = 2, value = 4 }"), &["`more`", "at most 3"]),
+        (with("{ name = 'more', kind = 'constant', bits = 2 }"), &["`more`", "`value`"]),
+        (with("{ name = 'time', kind = 'constant', bits = 2, value = 1 }"), &["two fields", "`time`"]),
+        (with("{ name = 'more', kind = 'time', bits = 2 }"), &["sequenced", "at most one", "time"]),
+        (with("{ name = 'more', kind = 'random', bits = 2 }"), &["sequenced", "random"]),
+        (with("{ name = 'more', kind = 'nonsense', bits = 2 }"), &["nonsense", "time"]),
+        (with("{ name = 'more', kind = 'object', bits = 32, bitz = 2 }"), &["bitz", "bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 32, codes = [] }"), &["`more`", "qualifier"]),
+        (fields("{ name = 't', kind = 'time', bits = 41 }"), &["sequenced", "kind sequence"]),
+        (
+            fields("{ name = 't', kind = 'time', bits = 65 }, { name = 's', kind = 'sequence', bits = 12 }"),
+            &["time field", "64 bits"],
+        ),
+        (
+            fields("{ name = 't', kind = 'time', bits = 41 }, { name = 's', kind = 'sequence', bits = 33 }"),
+            &["`s`", "2^32"],
+        ),
+        (
+            fields(
+                "{ name = 't', kind = 'time', bits = 41, stride = 4095 }, { name = 's', kind = 'sequence', bits = 12 }",
+            ),
+            &["`t`", "stride 4095", "4095"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
+    let encodings = |encodings: &str| custom(SOUND, encodings, "");
+    let more = |more: &str| custom(SOUND, "'decimal'", more);
+    let like = |more: &str| format!("[formats.mine]\nlike = 'snowflake'\n{more}");
+    assert_refusals(&[
+        (encodings(""), &["mine", "at least one encoding"] as &[_]),
+        (encodings("'base99'"), &["base99", "base36"]),
+        (encodings("'decimal', 'decimal'"), &["two encodings", "`decimal`"]),
+        (encodings("{ kind = 'base36', length = 5 }"), &["base36", "length = 5", "13 to 255"]),
+        (encodings("{ kind = 'decimal', salt = 'x' }"), &["decimal", "salt"]),
+        (encodings("{ kind = 'hashids', sallt = 'x' }"), &["sallt", "salt"]),
+        (encodings("{ kind = 'hashids', alphabet = 'abc' }"), &["hashids", "alphabet"]),
+        (encodings("{ kind = 'base64', bytes = 7 }"), &["base64", "bytes = 7", "8 to 64"]),
+        (more("epok = 1"), &["epok", "epoch"]),
+        (more("mint_below = -1"), &["mint_below", "-1"]),
+        (more("worker_range = [3, 2]"), &["worker_range"]),
+        (more("plausible_ahead = 'soon'"), &["plausible_ahead", "soon"]),
+        (more("labels = { one = 'x' }"), &["labels", "one"]),
+        (like("tick = '2h'"), &["mine", "2h", "3600s"]),
+        (like("tick = '1ms/0'"), &["1ms/0"]),
+        (like("epoch = '2020-01-01'"), &["epoch", "2020-01-01"]),
+        (like("epoch = '2020-01-01T00:00:00+01:00'"), &["epoch", "+01:00"]),
+        (like("rule = 'sequential'"), &["sequential", "sequenced"]),
+        (like("rule = 'random'"), &["random"]),
+        ("[formats.mine]\nlike = 'yours'".to_owned(), &["mine", "like = `yours`", "snowflake"]),
+        ("[formats.mine]\nlike = 'mine'".to_owned(), &["mine", "circle"]),
+        ("[formats.Mine]\nlike = 'snowflake'".to_owned(), &["Mine", "a-z"]),
+        ("[formats.mine]\nrule = 'sequenced'".to_owned(), &["mine", "missing field", "summary"]),
+        ("[formats.siq]\nlike = 'siq'\nepoch = '1960-01-01T00:00:00Z'".to_owned(), &["siq", "circle"]),
+    ])
+    .await;
+}
