@@ -10,7 +10,9 @@ use super::problem::Problem;
 use super::query::no_query;
 use super::representation::{MediaType, choose};
 use super::service::Service;
+use crate::id::{Format, Rule};
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 const OPENAPI: &str = include_str!("../../openapi.yaml");
 
 /// The description of the interface.
@@ -23,7 +25,7 @@ pub(super) async fn openapi(request: Request) -> Result<Response<Body>, Problem>
     Ok(document(media, OPENAPI.to_owned()))
 }
 
-/// The few requests that one needs to know.
+/// The few requests that one needs to know, each to be pasted into a terminal.
 ///
 /// # Errors
 /// 406, 422.
@@ -31,28 +33,41 @@ pub(super) async fn cheat_sheet(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    choose(request.headers(), &[MediaType::Text, MediaType::Html])?;
+    let media = choose(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost:8080");
-    Ok(document(MediaType::Text, sheet(&service, host)))
+    Ok(document(media, sheet(service.decoder.formats(), host)))
 }
 
-fn sheet(service: &Service, host: &str) -> String {
-    let names: Vec<_> = service.mint.formats().map(|(format, ..)| format.name.as_str()).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let names = names.join(" ");
-    format!(
-        "idmint {version}: mints ids and reads them back. Formats here: {names}\n\
-         \n\
-         one id           curl -X POST http://{host}/ids/snowflake\n\
-         many             curl -X POST 'http://{host}/ids/payment?count=5'\n\
-         one a line       curl -X POST -H 'Accept: text/plain' 'http://{host}/ids/flax?count=5'\n\
-         another spelling curl -X POST 'http://{host}/ids/snowflake?encoding=hex_padded'\n\
-         a type of SIQ    curl -X POST 'http://{host}/ids/siq?type=message'\n\
-         what is this id  curl http://{host}/decode/175928847299117063\n\
-         all formats      curl http://{host}/formats\n\
-         the interface    curl http://{host}/openapi.yaml\n"
-    )
+/// Ten lines, of which each names a format and a spelling that this service has.
+fn sheet(formats: &[Arc<Format>], host: &str) -> String {
+    let minted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| is_minted(format)).collect();
+    let names: Vec<_> = minted.iter().map(|format| format.name.as_str()).collect();
+    let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
+    let ids = format!("http://{host}/ids");
+    let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
+    let plain = minted.iter().filter(|format| !format.has_types());
+    if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
+        let name = &format.name;
+        line("one id", format!("-X POST {ids}/{name}"));
+        line("many", format!("-X POST '{ids}/{name}?count=5'"));
+        line("one a line", format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"));
+        let spelling = format.encodings.last().expect("a format has a spelling").name();
+        line("another spelling", format!("-X POST '{ids}/{name}?encoding={spelling}'"));
+        let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
+        line("what is this id", format!("http://{host}/decode/{id}"));
+    }
+    let types = minted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
+    if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
+        line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
+    }
+    line("all formats", format!("http://{host}/formats"));
+    line("the interface", format!("http://{host}/openapi.yaml"));
+    text
+}
+
+fn is_minted(format: &Format) -> bool {
+    matches!(format.rule, Rule::Sequenced | Rule::Random)
 }
 
 fn document(media: MediaType, text: String) -> Response<Body> {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use prometheus::Registry;
 
@@ -14,6 +15,10 @@ use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, 
 use crate::storage::KeptFormat;
 use crate::time::Clock;
 use crate::wire::KnownDomains;
+
+/// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
+/// as the disk takes, whatever callers are willing to wait for their ids.
+const HORIZON_WAIT_MIN: Duration = Duration::from_millis(250);
 
 /// Lanes that a node which is alone has in each format, where they fit.
 const LANES_MAX: u32 = 8;
@@ -80,7 +85,7 @@ pub fn assemble(
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
             body_timeout: config.http.body_timeout,
-            horizon_wait_max: config.mint.wait_max,
+            horizon_wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
         },
         slot: config.worker.assignment().slot,
         draining: AtomicBool::new(false),
