@@ -10,16 +10,16 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::representation::MediaType;
 use super::service::Outgoing;
-use crate::id::{Encoding, Format};
+use crate::id::Format;
 
-/// Bytes of one piece of a long answer, about.
+/// Bytes of one piece of a long answer; a few more, since ids are not cut.
 const PIECE_LEN: usize = 64 * 1024;
 
 /// Answers whose length is not known before the ids are drawn are built whole up to this length.
 const BUILT_LEN_MAX: usize = 1024 * 1024;
 
-/// Ids computed at once.
-const IDS_AT_ONCE: usize = 256;
+/// Ids computed at once: enough to forget what the first one costs, few enough for an answer of a single id.
+const IDS_AT_ONCE: usize = 64;
 
 /// How the ids of one answer are written.
 #[derive(Debug, Clone)]
@@ -33,10 +33,26 @@ pub(super) struct Spelling {
 /// What stands for an id.
 #[derive(Debug, Clone, Copy)]
 enum Script {
-    /// Its text in the encoding of that position, between `open` and `close`, with `between` from one to the next.
-    Text { encoding: usize, open: &'static str, close: &'static str, between: &'static str },
+    /// Its text in the encoding of that position, with a seam before the next one.
+    Text { encoding: usize, seam: Seam },
     /// Its bytes, big-endian, as many as the greatest id needs.
     Bytes { width: usize },
+}
+
+/// What stands between two texts. Arrays: a few bytes whose number the compiler knows are stored without a call.
+#[derive(Debug, Clone, Copy)]
+enum Seam {
+    One([u8; 1]),
+    Three([u8; 3]),
+}
+
+impl Seam {
+    const fn len(self) -> usize {
+        match self {
+            Seam::One(bytes) => bytes.len(),
+            Seam::Three(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl Spelling {
@@ -50,15 +66,14 @@ impl Spelling {
         count: u64,
         label: Option<&str>,
     ) -> Spelling {
-        let text = |open, close, between| Script::Text { encoding, open, close, between };
         let (script, head, tail) = match media {
-            MediaType::Text => (text("", "\n", ""), String::new(), ""),
-            MediaType::Ndjson => (text("\"", "\"\n", ""), String::new(), ""),
+            MediaType::Text => (Script::Text { encoding, seam: Seam::One(*b"\n") }, String::new(), "\n"),
+            MediaType::Ndjson => (Script::Text { encoding, seam: Seam::Three(*b"\"\n\"") }, "\"".to_owned(), "\"\n"),
             MediaType::OctetStream => (Script::Bytes { width: format.byte_width() }, String::new(), ""),
             _ => {
                 let label = label.map(|label| format!(r#""label":"{label}","#)).unwrap_or_default();
-                let head = format!(r#"{{"format":"{}","count":{count},{label}"ids":["#, format.name);
-                (text("\"", "\"", ","), head, "]}")
+                let head = format!(r#"{{"format":"{}","count":{count},{label}"ids":[""#, format.name);
+                (Script::Text { encoding, seam: Seam::Three(*b"\",\"") }, head, r#""]}"#)
             }
         };
         Spelling { format: Arc::clone(format), script, head, tail }
@@ -67,26 +82,32 @@ impl Spelling {
     /// How many bytes the answer has; `None` when that depends on ids that are not drawn yet.
     fn len(&self, ids: &Outgoing) -> Option<u64> {
         let count = ids.batch.count();
-        let frame_len = |text: &str| u64::try_from(text.len()).expect("a few characters");
+        let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
         let ids_len = match self.script {
-            Script::Bytes { width } => u64::try_from(width).expect("at most 16").checked_mul(count)?,
-            Script::Text { encoding, open, close, between } => {
-                let text_len = ids.batch.text_len(&self.format.encodings[encoding])?;
-                let frames = (frame_len(open) + frame_len(close) + frame_len(between)).checked_mul(count)?;
-                text_len.checked_add(frames)? - frame_len(between)
+            Script::Bytes { width } => short_len(width).checked_mul(count)?,
+            Script::Text { encoding, seam } => {
+                let seams = count.checked_sub(1)?.checked_mul(short_len(seam.len()))?;
+                ids.batch.text_len(&self.format.encodings[encoding])?.checked_add(seams)?
             }
         };
-        ids_len.checked_add(frame_len(&self.head) + frame_len(self.tail))
+        ids_len.checked_add(short_len(self.head.len() + self.tail.len()))
     }
 
-    /// Writes ids to `out` until they are all taken or it is `len_max` long, and says whether they are.
-    fn write(&self, ids: &mut Outgoing, is_first: &mut bool, out: &mut Vec<u8>, len_max: usize) -> bool {
+    /// The room that writing needs beyond the length it stops at.
+    fn overrun(&self, ids: &Outgoing) -> usize {
+        let count = usize::try_from(ids.batch.count()).map_or(IDS_AT_ONCE, |count| count.min(IDS_AT_ONCE));
+        let len_max = match self.script {
+            Script::Bytes { width } => width,
+            Script::Text { encoding, seam } => self.format.encodings[encoding].len_max() + seam.len(),
+        };
+        count * len_max
+    }
+
+    /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.
+    fn write(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
         let mut computed = [0_u128; IDS_AT_ONCE];
-        while out.len() < len_max {
+        while out.len() < len_max && ids.batch.count() > 0 {
             let count = ids.batch.fill(&mut computed);
-            if count == 0 {
-                return true;
-            }
             let taken = &computed[..count];
             match self.script {
                 Script::Bytes { width } => {
@@ -94,45 +115,22 @@ impl Spelling {
                         out.extend_from_slice(&id.to_be_bytes()[16 - width..]);
                     }
                 }
-                Script::Text { encoding, open, close, between } => {
-                    let encoding = &self.format.encodings[encoding];
-                    let between = between.as_bytes();
-                    if *is_first && count > 0 {
-                        write_texts(encoding, &taken[..1], [open, close], b"", out);
-                        write_texts(encoding, &taken[1..], [open, close], between, out);
-                    } else {
-                        write_texts(encoding, taken, [open, close], between, out);
-                    }
+                Script::Text { encoding, seam: Seam::One(seam) } => {
+                    self.format.encodings[encoding].write_row(taken, seam, out);
+                }
+                Script::Text { encoding, seam: Seam::Three(seam) } => {
+                    self.format.encodings[encoding].write_row(taken, seam, out);
                 }
             }
-            *is_first = false;
         }
-        ids.batch.count() == 0
-    }
-}
-
-/// Writes each id after `between`: one growth of the buffer for all of them, and no allocation for each.
-fn write_texts(encoding: &Encoding, ids: &[u128], [open, close]: [&str; 2], between: &[u8], out: &mut Vec<u8>) {
-    let frame_len = open.len() + close.len() + between.len();
-    let texts_len: usize = match encoding.fixed_len() {
-        Some(len) => len * ids.len(),
-        None => ids.iter().map(|id| encoding.len(*id)).sum(),
-    };
-    let start = out.len();
-    out.resize(start + texts_len + frame_len * ids.len(), 0);
-    let mut rest = &mut out[start..];
-    let put = |bytes: &[u8], rest: &mut &mut [u8]| {
-        let (here, after) = std::mem::take(rest).split_at_mut(bytes.len());
-        here.copy_from_slice(bytes);
-        *rest = after;
-    };
-    for id in ids {
-        put(between, &mut rest);
-        put(open.as_bytes(), &mut rest);
-        let (here, after) = std::mem::take(&mut rest).split_at_mut(encoding.len(*id));
-        encoding.write(*id, here);
-        rest = after;
-        put(close.as_bytes(), &mut rest);
+        if ids.batch.count() > 0 {
+            return false;
+        }
+        if let Script::Text { seam, .. } = self.script {
+            out.truncate(out.len() - seam.len());
+        }
+        out.extend_from_slice(self.tail.as_bytes());
+        true
     }
 }
 
@@ -140,23 +138,20 @@ fn write_texts(encoding: &Encoding, ids: &[u128], [open, close]: [&str; 2], betw
 pub(super) fn body(spelling: Spelling, mut ids: Outgoing) -> axum::body::Body {
     let len = spelling.len(&ids);
     let whole = len.map_or(BUILT_LEN_MAX, |len| usize::try_from(len).unwrap_or(usize::MAX));
-    let mut first_piece = Vec::with_capacity(whole.min(PIECE_LEN + PIECE_LEN / 8));
+    let mut first_piece = Vec::with_capacity(whole.min(PIECE_LEN) + spelling.overrun(&ids));
     first_piece.extend_from_slice(spelling.head.as_bytes());
-    let mut is_first = true;
     let len_max = if len.is_some() { PIECE_LEN } else { BUILT_LEN_MAX };
-    if spelling.write(&mut ids, &mut is_first, &mut first_piece, len_max) {
-        first_piece.extend_from_slice(spelling.tail.as_bytes());
+    if spelling.write(&mut ids, &mut first_piece, len_max) {
         return axum::body::Body::from(first_piece);
     }
     let left = len;
-    axum::body::Body::new(LongBody { spelling, ids, is_first, ready: Some(first_piece), left, is_done: false })
+    axum::body::Body::new(LongBody { spelling, ids, ready: Some(first_piece), left, is_done: false })
 }
 
 /// A long answer: each piece is spelled when the connection has sent the one before.
 struct LongBody {
     spelling: Spelling,
     ids: Outgoing,
-    is_first: bool,
     /// The piece that is spelled already.
     ready: Option<Vec<u8>>,
     /// Bytes not handed over yet, where the length is known.
@@ -174,11 +169,8 @@ impl Body for LongBody {
             return Poll::Ready(None);
         }
         let piece = this.ready.take().unwrap_or_else(|| {
-            let mut piece = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
-            if this.spelling.write(&mut this.ids, &mut this.is_first, &mut piece, PIECE_LEN) {
-                piece.extend_from_slice(this.spelling.tail.as_bytes());
-                this.is_done = true;
-            }
+            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.overrun(&this.ids));
+            this.is_done = this.spelling.write(&mut this.ids, &mut piece, PIECE_LEN);
             piece
         });
         if let Some(left) = &mut this.left {

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::id::codec::{Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped};
+use crate::id::codec::{
+    Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped, write_row,
+};
 use crate::id::{EncodingDefinition, EncodingKind, LetterCase, Rejection};
 
 const DECIMAL: &str = "0123456789";
@@ -34,6 +36,7 @@ pub struct Encoding {
     prefix: String,
     codec: Codec,
     max: u128,
+    len_max: usize,
     definition: EncodingDefinition,
 }
 
@@ -77,7 +80,10 @@ impl Encoding {
         let prefix = definition.prefix.clone().unwrap_or_default();
         let codec = check_name(&name).and_then(|()| check_prefix(&prefix)).and_then(|()| codec_of(definition, max));
         match codec {
-            Ok(codec) => Ok(Self { name, prefix, codec, max, definition: definition.clone() }),
+            Ok(codec) => {
+                let len_max = prefix.len() + codec.len(max);
+                Ok(Self { name, prefix, codec, max, len_max, definition: definition.clone() })
+            }
             Err(parameter) => Err(EncodingError::Parameter { name, parameter }),
         }
     }
@@ -98,6 +104,11 @@ impl Encoding {
         self.prefix.len() + self.codec.len(value)
     }
 
+    /// The length of the longest text, which is that of the greatest value.
+    pub fn len_max(&self) -> usize {
+        self.len_max
+    }
+
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         self.codec.fixed_len().map(|len| self.prefix.len() + len)
@@ -114,6 +125,20 @@ impl Encoding {
         let (prefix, text) = out.split_at_mut(self.prefix.len());
         prefix.copy_from_slice(self.prefix.as_bytes());
         self.codec.write(value, text);
+    }
+
+    /// Writes each value's text and `seam` after it to the end of `out`, which grows once for all of them.
+    #[inline]
+    pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + values.len() * (self.len_max() + SEAM), 0);
+        let room = &mut out[start..];
+        let written = if self.prefix.is_empty() {
+            self.codec.write_row(values, seam, room)
+        } else {
+            write_row(values, |v| self.len(v), |v, text| self.write(v, text), seam, room)
+        };
+        out.truncate(start + written);
     }
 
     /// The value's text.

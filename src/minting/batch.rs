@@ -1,39 +1,46 @@
 //! The ids of one answer, before they are spelled.
 
-use std::sync::Arc;
+use std::vec;
 
 use super::random::RandomIds;
 use super::run::Run;
-use crate::id::{Encoding, Format};
+use crate::id::Encoding;
 
 /// Ids that belong to one caller: reserved or promised, not computed yet.
 #[derive(Debug)]
 pub struct Batch {
-    format: Arc<Format>,
     count: u64,
     source: Source,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// In reverse, so that the run in use is the last.
-    Runs(Vec<Run>),
+    Runs(Runs),
     Random(RandomIds),
 }
 
+/// One run after the other. Nearly every batch has only one, which is reserved without an allocation.
+#[derive(Debug)]
+struct Runs {
+    current: Run,
+    later: vec::IntoIter<Run>,
+}
+
 impl Batch {
-    pub(super) fn of_runs(format: Arc<Format>, mut runs: Vec<Run>) -> Batch {
-        runs.reverse();
-        Batch { format, count: runs.iter().map(Run::count).sum(), source: Source::Runs(runs) }
+    #[inline]
+    pub(super) fn of_run(run: Run) -> Batch {
+        Batch { count: run.count(), source: Source::Runs(Runs { current: run, later: Vec::new().into_iter() }) }
     }
 
-    pub(super) fn of_random(ids: RandomIds, format: Arc<Format>) -> Batch {
-        Batch { format, count: ids.count(), source: Source::Random(ids) }
+    pub(super) fn of_runs(runs: Vec<Run>) -> Batch {
+        let count = runs.iter().map(Run::count).sum();
+        let mut later = runs.into_iter();
+        let current = later.next().expect("an order has a part");
+        Batch { count, source: Source::Runs(Runs { current, later }) }
     }
 
-    /// The format of the ids.
-    pub fn format(&self) -> &Arc<Format> {
-        &self.format
+    pub(super) fn of_random(ids: RandomIds) -> Batch {
+        Batch { count: ids.count(), source: Source::Random(ids) }
     }
 
     /// How many ids are left.
@@ -45,7 +52,7 @@ impl Batch {
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
         let filled = match &mut self.source {
             Source::Random(random) => random.fill(ids),
-            Source::Runs(runs) => fill_from(runs, ids),
+            Source::Runs(runs) => runs.fill(ids),
         };
         self.count -= u64::try_from(filled).expect("a slice is shorter than 2^64");
         filled
@@ -58,7 +65,7 @@ impl Batch {
         }
         let Source::Runs(runs) = &self.source else { return None };
         let mut total = 0_u64;
-        for mut run in runs.iter().copied() {
+        for mut run in runs.left() {
             while let Some(segment) = run.take_segment(u64::MAX) {
                 total = total.checked_add(segment.total_len(|id| encoding.len(id)))?;
             }
@@ -67,21 +74,28 @@ impl Batch {
     }
 }
 
-fn fill_from(runs: &mut Vec<Run>, ids: &mut [u128]) -> usize {
-    let mut filled = 0;
-    while let Some(run) = runs.last_mut().filter(|_| filled < ids.len()) {
-        let room = u64::try_from(ids.len() - filled).expect("a slice is shorter than 2^64");
-        let Some(segment) = run.take_segment(room) else {
-            runs.pop();
-            continue;
-        };
-        let mut next = segment.first;
-        let count = usize::try_from(segment.count).expect("no more than the room");
-        for id in &mut ids[filled..filled + count] {
-            *id = next;
-            next += segment.step;
-        }
-        filled += count;
+impl Runs {
+    fn left(&self) -> impl Iterator<Item = Run> {
+        [self.current].into_iter().chain(self.later.as_slice().iter().copied())
     }
-    filled
+
+    fn fill(&mut self, ids: &mut [u128]) -> usize {
+        let mut filled = 0;
+        while filled < ids.len() {
+            let room = u64::try_from(ids.len() - filled).expect("a slice is shorter than 2^64");
+            let Some(segment) = self.current.take_segment(room) else {
+                let Some(next) = self.later.next() else { break };
+                self.current = next;
+                continue;
+            };
+            let mut next = segment.first;
+            let count = usize::try_from(segment.count).expect("no more than the room");
+            for id in &mut ids[filled..filled + count] {
+                *id = next;
+                next += segment.step;
+            }
+            filled += count;
+        }
+        filled
+    }
 }

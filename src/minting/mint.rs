@@ -9,7 +9,6 @@ use super::lanes::Lanes;
 use super::order::Order;
 use super::random::{RandomMinter, Randomness};
 use super::refusal::Refusal;
-use super::sequenced::Reserved;
 use super::sequencer::Shortage;
 use super::stats::MintStats;
 use super::tenure::{Beginning, Tenure};
@@ -160,8 +159,8 @@ impl Mint {
 
     /// A tenure that starts at `start`, to be begun by [`Mint::begin`] once its first horizon is durable.
     pub fn prepare(&self, start: UnixNanos) -> Tenure {
-        let MintSettings { lead_max, window, shard, .. } = self.settings;
-        Tenure::begin(&self.formats, &Beginning { start, now: self.clock.now(), window, lead_max, shard })
+        let MintSettings { wait_max, lead_max, window, shard } = self.settings;
+        Tenure::begin(&self.formats, &Beginning { start, now: self.clock.now(), window, lead_max, wait_max, shard })
     }
 
     /// From now on sequenced ids are minted in this tenure.
@@ -181,6 +180,7 @@ impl Mint {
     ///
     /// # Errors
     /// Why it has not.
+    #[inline]
     pub fn tenure(&self) -> Result<&Arc<Tenure>, Refusal> {
         self.tenure.get().ok_or_else(|| self.waiting_for.lock().expect("no holder of this lock panics").clone())
     }
@@ -188,7 +188,7 @@ impl Mint {
     /// How many ids of a format can be had at any time in one order; `None` if there is no such limit.
     pub fn count_max(&self, format: usize, variant: usize) -> Option<u64> {
         let minter = self.tenure.get()?.minter(format)?;
-        Some(minter.count_max(variant, self.settings.wait_max))
+        Some(minter.count_max(variant))
     }
 
     /// Reserves the ids of an order: one read of the clock, one compare-exchange.
@@ -199,28 +199,29 @@ impl Mint {
     /// [`Denied`]: nothing was minted.
     #[inline]
     pub fn reserve(&self, format: usize, order: &Order) -> Result<Granted, Denied> {
-        let granted = match &self.random[format] {
-            Some(minter) => self.promise(minter, order)?,
-            None => self.reserve_stamps(format, order)?,
-        };
-        self.stats[format].count_granted(order.count(), granted.due.is_some());
-        Ok(granted)
+        match &self.random[format] {
+            Some(minter) => self.promise(minter, format, order),
+            None => self.reserve_stamps(format, order),
+        }
     }
 
+    #[inline]
     fn reserve_stamps(&self, position: usize, order: &Order) -> Result<Granted, Denied> {
         let tenure = self.tenure().map_err(Denied::Refused)?;
         let minter = tenure.minter(position).expect("an order is only made for a format that is minted");
         let format = &self.formats[position].0;
-        let wait_max = self.settings.wait_max;
         let moment = tenure.at(self.clock.now());
-        let most = minter.count_max(order.variant(), wait_max);
+        let most = minter.count_max(order.variant());
         if order.count() > most {
             let format = format.name.clone();
             return Err(Denied::Refused(Refusal::TooMany { format, count: order.count(), most }));
         }
-        match minter.reserve(order, &moment, wait_max, &self.stats[position]) {
-            Ok(Reserved { batch, due, refill }) => {
-                Ok(Granted { batch, due: (due > moment.now).then_some(due), refill })
+        let stats = &self.stats[position];
+        match minter.reserve(order, &moment, stats) {
+            Ok(placement) => {
+                let due = Some(placement.due()).filter(|due| *due > moment.now);
+                stats.count_granted(order.count(), due.is_some());
+                Ok(Granted { batch: minter.batch(order, &placement), due, refill: placement.refill() })
             }
             Err(Shortage::Horizon { needed }) => Err(Denied::Horizon { needed }),
             Err(Shortage::Sequence { due }) => {
@@ -233,7 +234,7 @@ impl Mint {
     }
 
     /// Random ids need no tenure, only a clock that can be right.
-    fn promise(&self, minter: &Arc<RandomMinter>, order: &Order) -> Result<Granted, Denied> {
+    fn promise(&self, minter: &Arc<RandomMinter>, position: usize, order: &Order) -> Result<Granted, Denied> {
         if let Err(refusal @ Refusal::ClockJumped { .. }) = self.tenure() {
             return Err(Denied::Refused(refusal));
         }
@@ -242,7 +243,8 @@ impl Mint {
             Rejection::BeforeEpoch => Denied::Refused(not_begun(format)),
             _ => Denied::Refused(ended(format)),
         })?;
-        Ok(Granted { batch: Batch::of_random(ids, Arc::clone(format)), due: None, refill: false })
+        self.stats[position].count_granted(order.count(), false);
+        Ok(Granted { batch: Batch::of_random(ids), due: None, refill: false })
     }
 }
 

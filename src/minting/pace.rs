@@ -11,6 +11,8 @@ use crate::time::UnixNanos;
 pub struct Pace {
     start: UnixNanos,
     began_at: UnixNanos,
+    /// What the clock shows when it has caught up.
+    caught_up_at: UnixNanos,
 }
 
 /// The clock, read once for one request.
@@ -26,7 +28,7 @@ pub struct Moment {
 impl Pace {
     /// A tenure that starts at `start` while the clock shows `now`.
     pub fn new(start: UnixNanos, now: UnixNanos) -> Pace {
-        Pace { start, began_at: now }
+        Pace { start, began_at: now, caught_up_at: now.after(2 * start.since(now)) }
     }
 
     /// Where the tenure began.
@@ -37,6 +39,9 @@ impl Pace {
     /// The moment at which the clock shows `now`.
     #[inline]
     pub fn at(&self, now: UnixNanos) -> Moment {
+        if now >= self.caught_up_at {
+            return Moment { now, paced: None, pace: *self };
+        }
         let paced = self.start.after(now.since(self.began_at) / 2);
         Moment { now, paced: (paced > now).then_some(paced), pace: *self }
     }

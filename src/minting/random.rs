@@ -1,16 +1,16 @@
 //! Minting from the time and random bits: no worker number, no horizon, no order within a tick.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::id::{FieldKind, Format, Rejection};
+use crate::id::{Field, FieldKind, Format, Rejection};
 use crate::time::Clock;
 
 /// The clock is read again after so many ids.
-const IDS_PER_CLOCK_READ: u64 = 4096;
+const IDS_PER_CLOCK_READ: usize = 4096;
 
 /// Random words drawn at once.
 const BLOCK: usize = 256;
@@ -30,10 +30,38 @@ impl Randomness {
         Randomness::Seeded(Arc::new(Mutex::new(StdRng::seed_from_u64(seed))))
     }
 
-    fn fill(&self, words: &mut [u64]) {
+    /// Runs `draw` with words that nobody else gets: looked for once, however many are drawn.
+    fn with_words<T>(&self, draw: impl FnOnce(Words<'_>) -> T) -> T {
         match self {
-            Randomness::Thread => rand::rng().fill(words),
-            Randomness::Seeded(generator) => generator.lock().expect("no holder of this lock panics").fill(words),
+            Randomness::Thread => DRAWN.with_borrow_mut(|drawn| draw(Words::Thread(drawn))),
+            Randomness::Seeded(generator) => {
+                draw(Words::Seeded(generator.lock().expect("no holder of this lock panics")))
+            }
+        }
+    }
+}
+
+/// Random words, one after the other.
+enum Words<'a> {
+    /// Those that this thread has drawn and not used. Used words are taken off the end, so none is used twice.
+    Thread(&'a mut Vec<u64>),
+    Seeded(MutexGuard<'a, StdRng>),
+}
+
+impl Words<'_> {
+    #[inline]
+    fn next(&mut self) -> u64 {
+        match self {
+            Words::Thread(drawn) => drawn.pop().unwrap_or_else(|| {
+                drawn.resize(BLOCK, 0);
+                rand::rng().fill(drawn.as_mut_slice());
+                drawn.pop().expect("filled above")
+            }),
+            Words::Seeded(generator) => {
+                let mut word = [0];
+                generator.fill(&mut word);
+                word[0]
+            }
         }
     }
 }
@@ -53,6 +81,8 @@ pub struct RandomMinter {
 #[derive(Debug, Clone, Copy)]
 struct RandomField {
     max: u128,
+    /// The bits that numbers up to `max` have.
+    mask: u128,
     stride: u128,
 }
 
@@ -62,12 +92,12 @@ pub struct RandomIds {
     minter: Arc<RandomMinter>,
     /// What is the same until the clock is read again: constants and time.
     base: u128,
-    until_clock_read: u64,
+    until_clock_read: usize,
     left: u64,
 }
 
 thread_local! {
-    /// Random words that this thread has drawn and not used. Used words are taken off the end, so none is used twice.
+    /// See [`Words::Thread`].
     static DRAWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -78,7 +108,9 @@ impl RandomMinter {
         let fixed = fields.iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
         let time_stride = fields.iter().find(|field| field.kind == FieldKind::Time).map_or(0, |field| field.stride);
         let random = fields.iter().filter(|field| field.kind == FieldKind::Random);
-        let random_fields = random.map(|field| RandomField { max: field.max, stride: field.stride }).collect();
+        let mask = |max: u128| u128::MAX >> max.leading_zeros().min(127);
+        let random_field = |field: &Field| RandomField { max: field.max, mask: mask(field.max), stride: field.stride };
+        let random_fields = random.map(random_field).collect();
         RandomMinter { clock, randomness, fixed, time_stride, random_fields, format }
     }
 
@@ -107,35 +139,21 @@ impl RandomMinter {
         Ok(self.fixed + ticks * self.time_stride)
     }
 
-    fn draw(&self) -> u128 {
-        self.random_fields.iter().map(|field| self.draw_below(field.max) * field.stride).sum()
+    #[inline]
+    fn draw(&self, words: &mut Words<'_>) -> u128 {
+        self.random_fields.iter().map(|field| field.draw(words) * field.stride).sum()
     }
+}
 
+impl RandomField {
     /// A number from 0 to `max`, each as likely as the others: too large ones are drawn again.
-    fn draw_below(&self, max: u128) -> u128 {
-        let mask = u128::MAX >> max.leading_zeros().min(127);
+    #[inline]
+    fn draw(&self, words: &mut Words<'_>) -> u128 {
         loop {
-            let low = u128::from(self.word());
-            let number = if mask > u128::from(u64::MAX) { low | u128::from(self.word()) << 64 } else { low };
-            if number & mask <= max {
-                return number & mask;
-            }
-        }
-    }
-
-    fn word(&self) -> u64 {
-        match self.randomness {
-            Randomness::Thread => DRAWN.with_borrow_mut(|drawn| {
-                if drawn.is_empty() {
-                    drawn.resize(BLOCK, 0);
-                    self.randomness.fill(drawn);
-                }
-                drawn.pop().expect("filled above")
-            }),
-            Randomness::Seeded(_) => {
-                let mut word = [0];
-                self.randomness.fill(&mut word);
-                word[0]
+            let low = u128::from(words.next());
+            let number = if self.mask > u128::from(u64::MAX) { low | u128::from(words.next()) << 64 } else { low };
+            if number & self.mask <= self.max {
+                return number & self.mask;
             }
         }
     }
@@ -150,15 +168,22 @@ impl RandomIds {
     /// Draws ids into `ids` and says how many.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
         let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(ids.len());
-        for id in &mut ids[..count] {
-            if self.until_clock_read == 0 {
-                // A format that ends in the middle of a batch goes on with its last tick: the batch was promised.
-                self.base = self.minter.base().unwrap_or(self.base);
-                self.until_clock_read = IDS_PER_CLOCK_READ;
+        let mut rest = &mut ids[..count];
+        self.minter.randomness.with_words(|mut words| {
+            while !rest.is_empty() {
+                if self.until_clock_read == 0 {
+                    // A format that ends in the middle of a batch goes on with its last tick: the batch was promised.
+                    self.base = self.minter.base().unwrap_or(self.base);
+                    self.until_clock_read = IDS_PER_CLOCK_READ;
+                }
+                let (of_one_read, later) = rest.split_at_mut(self.until_clock_read.min(rest.len()));
+                for id in &mut *of_one_read {
+                    *id = self.base + self.minter.draw(&mut words);
+                }
+                self.until_clock_read -= of_one_read.len();
+                rest = later;
             }
-            self.until_clock_read -= 1;
-            *id = self.base + self.minter.draw();
-        }
+        });
         self.left -= u64::try_from(count).expect("a slice is shorter than 2^64");
         count
     }

@@ -7,10 +7,16 @@ use crate::id::{FieldKind, Layout};
 pub(super) struct Shape {
     /// The share of everything that is the same in every id: constants, qualifier, shard.
     pub(super) fixed: u128,
-    pub(super) time_stride: u128,
-    pub(super) sequence_stride: u128,
     pub(super) worker_stride: u128,
     pub(super) object_stride: u128,
+    pub(super) steps: Steps,
+}
+
+/// How far it is from one id to the next, and from one tick to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Steps {
+    pub(super) time_stride: u128,
+    pub(super) sequence_stride: u128,
     /// How many values the sequence has.
     pub(super) per_tick: u64,
 }
@@ -25,11 +31,13 @@ impl Shape {
             layout.field_of(FieldKind::Sequence).expect("a sequenced layout has a sequence, checked when it was made");
         Shape {
             fixed: constants + u128::from(shard) * stride(FieldKind::Shard),
-            time_stride: stride(FieldKind::Time),
-            sequence_stride: sequence.stride,
             worker_stride: stride(FieldKind::Worker),
             object_stride: stride(FieldKind::Object),
-            per_tick: u64::try_from(sequence.max + 1).expect("at most 2^32, checked when the format was made"),
+            steps: Steps {
+                time_stride: stride(FieldKind::Time),
+                sequence_stride: sequence.stride,
+                per_tick: u64::try_from(sequence.max + 1).expect("at most 2^32, checked when the format was made"),
+            },
         }
     }
 }
@@ -37,7 +45,7 @@ impl Shape {
 /// A row of ids of one worker number: strictly increasing stamps, which nobody else has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    pub(super) shape: Shape,
+    pub(super) steps: Steps,
     /// The share of worker and object, and of all that is fixed.
     pub(super) base: u128,
     pub(super) tick: u64,
@@ -67,17 +75,17 @@ impl Run {
         if self.count == 0 {
             return None;
         }
-        let count = (self.shape.per_tick - self.sequence).min(self.count).min(limit.max(1));
+        let count = (self.steps.per_tick - self.sequence).min(self.count).min(limit.max(1));
         let first = self.base
-            + u128::from(self.tick) * self.shape.time_stride
-            + u128::from(self.sequence) * self.shape.sequence_stride;
+            + u128::from(self.tick) * self.steps.time_stride
+            + u128::from(self.sequence) * self.steps.sequence_stride;
         self.count -= count;
         self.sequence += count;
-        if self.sequence == self.shape.per_tick {
+        if self.sequence == self.steps.per_tick {
             self.sequence = 0;
             self.tick += 1;
         }
-        Some(Segment { first, step: self.shape.sequence_stride, count })
+        Some(Segment { first, step: self.steps.sequence_stride, count })
     }
 }
 
@@ -121,9 +129,8 @@ mod tests {
 
     #[test]
     fn a_run_goes_on_in_the_next_tick() {
-        let shape =
-            Shape { fixed: 0, time_stride: 100, sequence_stride: 2, worker_stride: 50, object_stride: 0, per_tick: 3 };
-        let mut run = Run { shape, base: 50, tick: 7, sequence: 2, count: 5 };
+        let steps = Steps { time_stride: 100, sequence_stride: 2, per_tick: 3 };
+        let mut run = Run { steps, base: 50, tick: 7, sequence: 2, count: 5 };
         let mut ids = Vec::new();
         while let Some(segment) = run.take_segment(u64::MAX) {
             ids.extend((0..segment.count).map(|at| segment.first + u128::from(at) * segment.step));

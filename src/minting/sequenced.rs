@@ -1,6 +1,5 @@
 //! Minting from time, worker and sequence: which lane serves an order.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::batch::Batch;
@@ -11,8 +10,9 @@ use super::run::{Run, Shape};
 use super::sequencer::{Grant, Sequencer, Shortage};
 use super::stamps::StampLine;
 use super::stats::MintStats;
+use super::tenure::Beginning;
 use crate::id::Format;
-use crate::time::UnixNanos;
+use crate::time::{Tick, UnixNanos};
 
 /// Ticks at least this long have no lead: half a second of ids from the future would be seen.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
@@ -20,92 +20,119 @@ const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 /// The lanes of one sequenced format during one tenure.
 #[derive(Debug)]
 pub struct SequencedMinter {
-    format: Arc<Format>,
     /// For each variant of the format.
     shapes: Vec<Shape>,
+    /// The greatest order of each variant that can be filled at any time.
+    counts_max: Vec<u64>,
     lanes: Vec<Lane>,
     lead_max: Duration,
-    lead_ticks: u64,
+    wait_max: Duration,
 }
 
 /// One worker number, with a sequence for each variant of the format.
 #[derive(Debug)]
 struct Lane {
-    worker: u32,
+    /// For each variant of the format: what every id of this lane has in common.
+    bases: Vec<u128>,
     sequencers: Vec<Sequencer>,
 }
 
-/// Ids reserved for one order, and when they may leave.
+/// What was reserved for one order: nearly always all of it on one lane.
 #[derive(Debug)]
-pub(super) struct Reserved {
-    pub(super) batch: Batch,
-    pub(super) due: UnixNanos,
-    pub(super) refill: bool,
+pub(super) enum Placement {
+    Whole(Share),
+    Spread(Vec<Share>),
+}
+
+/// So many ids of one lane.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    lane: usize,
+    grant: Grant,
+    count: u64,
+}
+
+impl Placement {
+    /// When all of the ids may leave.
+    #[inline]
+    pub(super) fn due(&self) -> UnixNanos {
+        match self {
+            Placement::Whole(share) => share.grant.due,
+            Placement::Spread(shares) => {
+                shares.iter().map(|share| share.grant.due).max().expect("an order has a share")
+            }
+        }
+    }
+
+    /// Whether the horizon should be raised soon.
+    #[inline]
+    pub(super) fn refill(&self) -> bool {
+        match self {
+            Placement::Whole(share) => share.grant.refill,
+            Placement::Spread(shares) => shares.iter().any(|share| share.grant.refill),
+        }
+    }
 }
 
 impl SequencedMinter {
-    /// A minter that begins at `start` and may mint nothing until its horizon is raised.
-    pub(super) fn new(
-        format: Arc<Format>,
-        lanes: &Lanes,
-        shard: u64,
-        lead_max: Duration,
-        start: UnixNanos,
-    ) -> SequencedMinter {
+    /// A minter that may mint nothing until its horizon is raised.
+    pub(super) fn new(format: &Format, lanes: &Lanes, beginning: &Beginning) -> SequencedMinter {
+        let Beginning { start, shard, lead_max, wait_max, .. } = *beginning;
         let tick = format.tick.expect("a sequenced format has a tick, checked when it was made");
         let end_tick = format.end_tick().expect("a sequenced format has a time field");
         let lead_ticks = lead_ticks(lead_max, tick.duration());
         let shapes: Vec<Shape> = format.variants.iter().map(|variant| Shape::of(&variant.layout, shard)).collect();
         let sequencer = |shape: &Shape| {
-            let line = StampLine::new(tick, format.epoch, shape.per_tick, start);
+            let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start);
             Sequencer::new(line, start, end_tick, lead_ticks)
         };
-        let lanes = lanes
-            .workers()
-            .iter()
-            .map(|worker| Lane { worker: *worker, sequencers: shapes.iter().map(sequencer).collect() })
-            .collect();
-        SequencedMinter { format, shapes, lanes, lead_max, lead_ticks }
+        let lane = |worker: &u32| Lane {
+            bases: shapes.iter().map(|shape| shape.fixed + u128::from(*worker) * shape.worker_stride).collect(),
+            sequencers: shapes.iter().map(sequencer).collect(),
+        };
+        let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
+        let counts_max = shapes.iter().map(|shape| count_max(tick, lead_ticks, wait_max, shape, lanes.len())).collect();
+        SequencedMinter { shapes, counts_max, lanes, lead_max, wait_max }
     }
 
     /// Reserves the ids of an order: on the lowest lane that can answer within the lead, else on the one that can answer
     /// first, else spread over several as runs that each increase.
-    pub(super) fn reserve(
-        &self,
-        order: &Order,
-        moment: &Moment,
-        wait_max: Duration,
-        stats: &MintStats,
-    ) -> Result<Reserved, Shortage> {
-        match self.reserve_within(order, moment, wait_max.min(self.lead_max), stats) {
-            Ok(reserved) => return Ok(reserved),
-            Err(Shortage::Sequence { due }) if due.since(moment.now) <= wait_max => {
-                // Another caller may take the place of that lane meanwhile: then the next first one, while there is one.
-                for _ in 0..=self.lanes.len() {
-                    let lane = self.first_to_answer(order, moment);
-                    match self.lanes[lane].sequencers[order.variant()].reserve(order.count(), moment, wait_max) {
-                        Ok(grant) => {
-                            stats.count_exhausted(lane);
-                            return Ok(self.reserved(order, lane, grant));
-                        }
-                        Err(Shortage::Sequence { .. }) => {}
-                        Err(shortage) => return Err(shortage),
-                    }
-                }
-            }
-            Err(Shortage::Sequence { .. }) => {}
-            Err(shortage) => return Err(shortage),
+    #[inline]
+    pub(super) fn reserve(&self, order: &Order, moment: &Moment, stats: &MintStats) -> Result<Placement, Shortage> {
+        match self.reserve_within(order, moment, self.wait_max.min(self.lead_max), stats) {
+            Err(Shortage::Sequence { due }) => self.reserve_late(due, order, moment, stats),
+            outcome => outcome,
         }
-        self.spread(order, moment, wait_max, stats)
     }
 
-    /// The greatest order that can be filled at any time: of what every lane has in a tick, the lead and the wait.
-    pub(super) fn count_max(&self, variant: usize, wait_max: Duration) -> u64 {
-        let tick = self.format.tick.expect("a sequenced format has a tick");
-        let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
-        let ticks = u64::try_from(waited).unwrap_or(u64::MAX).saturating_add(self.lead_ticks).saturating_add(1);
-        let lanes = u64::try_from(self.lanes.len()).expect("lanes are few");
-        ticks.saturating_mul(self.shapes[variant].per_tick).saturating_mul(lanes)
+    /// Reserves the ids of an order that no lane can fill before `due`.
+    fn reserve_late(
+        &self,
+        due: UnixNanos,
+        order: &Order,
+        moment: &Moment,
+        stats: &MintStats,
+    ) -> Result<Placement, Shortage> {
+        if due.since(moment.now) <= self.wait_max {
+            // Another caller may take the place of that lane meanwhile: then the next first one, while there is one.
+            for _ in 0..=self.lanes.len() {
+                let lane = self.first_to_answer(order, moment);
+                match self.lanes[lane].sequencers[order.variant()].reserve(order.count(), moment, self.wait_max) {
+                    Ok(grant) => {
+                        stats.count_exhausted(lane);
+                        return Ok(Placement::Whole(Share { lane, grant, count: order.count() }));
+                    }
+                    Err(Shortage::Sequence { .. }) => {}
+                    Err(shortage) => return Err(shortage),
+                }
+            }
+        }
+        self.spread(order, moment, stats)
+    }
+
+    /// The greatest order that can be filled at any time.
+    pub(super) fn count_max(&self, variant: usize) -> u64 {
+        self.counts_max[variant]
     }
 
     /// Every counter of this minter.
@@ -113,13 +140,15 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
+    /// Reserves the ids of an order on the lowest lane that can answer within `wait_max`.
+    #[inline]
     fn reserve_within(
         &self,
         order: &Order,
         moment: &Moment,
         wait_max: Duration,
         stats: &MintStats,
-    ) -> Result<Reserved, Shortage> {
+    ) -> Result<Placement, Shortage> {
         let mut first_due = None;
         for (at, lane) in self.lanes.iter().enumerate() {
             match lane.sequencers[order.variant()].reserve(order.count(), moment, wait_max) {
@@ -127,7 +156,7 @@ impl SequencedMinter {
                     if grant.due > moment.now {
                         stats.count_exhausted(at);
                     }
-                    return Ok(self.reserved(order, at, grant));
+                    return Ok(Placement::Whole(Share { lane: at, grant, count: order.count() }));
                 }
                 Err(Shortage::Sequence { due }) => {
                     first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
@@ -145,13 +174,8 @@ impl SequencedMinter {
     }
 
     /// An order that no single lane can fill in time, from as many as it takes: all of it or nothing.
-    fn spread(
-        &self,
-        order: &Order,
-        moment: &Moment,
-        wait_max: Duration,
-        stats: &MintStats,
-    ) -> Result<Reserved, Shortage> {
+    fn spread(&self, order: &Order, moment: &Moment, stats: &MintStats) -> Result<Placement, Shortage> {
+        let wait_max = self.wait_max;
         let available = |lane: &Lane| lane.sequencers[order.variant()].available(moment, wait_max);
         let refused = |shortage_at: UnixNanos| {
             stats.count_exhausted(self.first_to_answer(order, moment));
@@ -159,20 +183,20 @@ impl SequencedMinter {
         };
         let all: u64 = self.lanes.iter().map(available).fold(0, u64::saturating_add);
         if all < order.count() {
-            return refused(self.filled_at(order, moment, wait_max));
+            return refused(self.filled_at(order, moment));
         }
-        let mut parts: Vec<(usize, Grant, u64)> = Vec::new();
+        let mut shares = Vec::new();
         let mut missing = order.count();
         for (at, lane) in self.lanes.iter().enumerate() {
-            let part = available(lane).min(missing);
-            if part == 0 {
+            let count = available(lane).min(missing);
+            if count == 0 {
                 continue;
             }
-            match lane.sequencers[order.variant()].reserve(part, moment, wait_max) {
+            match lane.sequencers[order.variant()].reserve(count, moment, wait_max) {
                 Ok(grant) => {
                     stats.count_exhausted(at);
-                    parts.push((at, grant, part));
-                    missing -= part;
+                    shares.push(Share { lane: at, grant, count });
+                    missing -= count;
                 }
                 Err(shortage @ Shortage::Horizon { .. }) => {
                     return self.give_up(shortage, order.count() - missing, stats);
@@ -183,31 +207,28 @@ impl SequencedMinter {
         if missing > 0 {
             // Others took the rest between the look and the reservation. What was reserved here stays a gap.
             return self.give_up(
-                Shortage::Sequence { due: self.filled_at(order, moment, wait_max) },
+                Shortage::Sequence { due: self.filled_at(order, moment) },
                 order.count() - missing,
                 stats,
             );
         }
-        let due = parts.iter().map(|(_, grant, _)| grant.due).max().expect("an order has a part");
-        let refill = parts.iter().any(|(_, grant, _)| grant.refill);
-        let runs = parts.into_iter().map(|(at, grant, part)| self.run(order, at, grant, part)).collect();
-        Ok(Reserved { batch: Batch::of_runs(Arc::clone(&self.format), runs), due, refill })
+        Ok(Placement::Spread(shares))
     }
 
-    fn give_up(&self, shortage: Shortage, reserved: u64, stats: &MintStats) -> Result<Reserved, Shortage> {
+    fn give_up(&self, shortage: Shortage, reserved: u64, stats: &MintStats) -> Result<Placement, Shortage> {
         stats.count_unsent(reserved);
         Err(shortage)
     }
 
     /// When all lanes together could fill the order, if nobody else came: found by bisection over the next ticks, to the
     /// nanosecond, because callers are told whole milliseconds, rounded up.
-    fn filled_at(&self, order: &Order, moment: &Moment, wait_max: Duration) -> UnixNanos {
+    fn filled_at(&self, order: &Order, moment: &Moment) -> UnixNanos {
         let enough = |wait: Duration| {
             let available =
                 |lane: &Lane| lane.sequencers[order.variant()].available(&moment.later(wait), Duration::ZERO);
             self.lanes.iter().map(available).fold(0, u64::saturating_add) >= order.count()
         };
-        let (mut short, mut long) = (Duration::ZERO, wait_max.max(Duration::from_millis(1)));
+        let (mut short, mut long) = (Duration::ZERO, self.wait_max.max(Duration::from_millis(1)));
         while !enough(long) && long < Duration::from_secs(1 << 20) {
             (short, long) = (long, long * 2);
         }
@@ -218,20 +239,31 @@ impl SequencedMinter {
         moment.now.after(long)
     }
 
-    fn reserved(&self, order: &Order, lane: usize, grant: Grant) -> Reserved {
-        let run = self.run(order, lane, grant, order.count());
-        Reserved { batch: Batch::of_runs(Arc::clone(&self.format), vec![run]), due: grant.due, refill: grant.refill }
+    /// The ids of an order, where they were placed.
+    #[inline]
+    pub(super) fn batch(&self, order: &Order, placement: &Placement) -> Batch {
+        match placement {
+            Placement::Whole(share) => Batch::of_run(self.run(order, share)),
+            Placement::Spread(shares) => Batch::of_runs(shares.iter().map(|share| self.run(order, share)).collect()),
+        }
     }
 
-    fn run(&self, order: &Order, lane: usize, grant: Grant, count: u64) -> Run {
-        let shape = self.shapes[order.variant()];
-        let lane = &self.lanes[lane];
-        let (tick, sequence) = lane.sequencers[order.variant()].line().tick_and_sequence(grant.first);
-        let base = shape.fixed
-            + u128::from(lane.worker) * shape.worker_stride
-            + u128::from(order.domain().get()) * shape.object_stride;
-        Run { shape, base, tick, sequence, count }
+    #[inline]
+    fn run(&self, order: &Order, share: &Share) -> Run {
+        let shape = &self.shapes[order.variant()];
+        let lane = &self.lanes[share.lane];
+        let (tick, sequence) = lane.sequencers[order.variant()].line().tick_and_sequence(share.grant.first);
+        let base = lane.bases[order.variant()] + u128::from(order.domain().get()) * shape.object_stride;
+        Run { steps: shape.steps, base, tick, sequence, count: share.count }
     }
+}
+
+/// What every lane has in a tick, the lead and the wait.
+fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
+    let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
+    let ticks = u64::try_from(waited).unwrap_or(u64::MAX).saturating_add(lead_ticks).saturating_add(1);
+    let lanes = u64::try_from(lanes).expect("lanes are few");
+    ticks.saturating_mul(shape.steps.per_tick).saturating_mul(lanes)
 }
 
 /// How many whole ticks fit into the lead: at least one of a short tick, none of a long one.

@@ -113,15 +113,19 @@ impl Sequencer {
         if moment.now < self.line.base() && moment.reference() < self.line.base() {
             return Err(Shortage::NotBegun);
         }
-        let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
-        let free_until = self.free_until(moment);
+        let tick = self.line.tick_at(moment.now);
+        let floor = tick.saturating_mul(self.line.per_tick());
+        let free_until = self.free_until(tick, moment);
         let mut next = self.state.next.load(Ordering::Relaxed);
         loop {
             let first = next.max(floor);
             let end = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
-            let due = if end <= free_until { moment.now } else { self.due(end, moment) };
-            if due.since(moment.now) > wait_max {
-                return Err(Shortage::Sequence { due });
+            let mut due = moment.now;
+            if end > free_until {
+                due = self.due(end, moment);
+                if due.since(moment.now) > wait_max {
+                    return Err(Shortage::Sequence { due });
+                }
             }
             // Acquire: pairs with the Release in raise(): seen means durable.
             if end > self.state.ceiling.load(Ordering::Acquire) {
@@ -141,7 +145,8 @@ impl Sequencer {
     pub fn available(&self, moment: &Moment, wait_max: Duration) -> u64 {
         let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
         let first = self.state.next.load(Ordering::Relaxed).max(floor);
-        self.free_until(&moment.later(wait_max)).min(self.end).saturating_sub(first)
+        let later = moment.later(wait_max);
+        self.free_until(self.line.tick_at(later.now), &later).min(self.end).saturating_sub(first)
     }
 
     /// When a run of `count` stamps could leave, if it were reserved at this moment.
@@ -176,15 +181,15 @@ impl Sequencer {
         }
     }
 
-    /// The first stamp that may not leave at this moment. By the clock a whole tick is free as soon as it has begun, and
-    /// the lead after it, but nothing before the clock has come to the start; by the pace of a start ahead of the clock
-    /// only what the pace has come past.
+    /// The first stamp that may not leave at this moment, which is in that tick. By the clock a whole tick is free as
+    /// soon as it has begun, and the lead after it, but nothing before the clock has come to the start; by the pace of a
+    /// start ahead of the clock only what the pace has come past.
     #[inline]
-    fn free_until(&self, moment: &Moment) -> u64 {
+    fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
         let by_clock = if moment.now < self.line.base() {
             0
         } else {
-            let ticks = self.line.tick_at(moment.now).saturating_add(self.lead_ticks).saturating_add(1);
+            let ticks = tick.saturating_add(self.lead_ticks).saturating_add(1);
             ticks.saturating_mul(self.line.per_tick())
         };
         match moment.paced {

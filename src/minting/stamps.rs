@@ -83,12 +83,8 @@ impl StampLine {
     /// The relative tick that an instant falls in.
     #[inline]
     pub fn tick_at(&self, instant: UnixNanos) -> u64 {
-        let scaled = self.scaled(instant);
-        match u64::try_from(scaled) {
-            // A division of 64 bits costs a third of one of 128.
-            Ok(scaled) => scaled / self.tick.nanos(),
-            Err(_) => u64::try_from(scaled / u128::from(self.tick.nanos())).unwrap_or(u64::MAX),
-        }
+        let (tick, _) = divided(self.scaled(instant), self.tick.nanos());
+        u64::try_from(tick).unwrap_or(u64::MAX)
     }
 
     /// The first relative stamp whose instant is not before `instant`.
@@ -104,7 +100,7 @@ impl StampLine {
     /// The first instant at which relative tick `tick` has begun.
     pub fn tick_start(&self, tick: u64) -> UnixNanos {
         let scaled = u128::from(tick).saturating_mul(u128::from(self.tick.nanos()));
-        self.unscaled(scaled.saturating_sub(u128::from(self.phase)).div_ceil(u128::from(self.tick.parts())))
+        self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
     /// The least instant `h` with `first_stamp_at(h) >= end`: a horizon that covers every stamp below `end`.
@@ -112,7 +108,7 @@ impl StampLine {
         let Some(last) = end.checked_sub(1) else { return self.base };
         // stamp `last` is below the horizon when last x nanos < scaled(h) x per_tick, all exact.
         let scaled = (u128::from(last) * u128::from(self.tick.nanos())) / u128::from(self.per_tick) + 1;
-        self.unscaled(scaled.saturating_sub(u128::from(self.phase)).div_ceil(u128::from(self.tick.parts())))
+        self.unscaled(scaled.saturating_sub(u128::from(self.phase)))
     }
 
     /// How long `ticks` ticks last, rounded down to nanoseconds.
@@ -128,9 +124,21 @@ impl StampLine {
         u128::from(since_base) * u128::from(self.tick.parts()) + u128::from(self.phase)
     }
 
-    fn unscaled(&self, nanos: u128) -> UnixNanos {
-        let instant = u128::from(self.base.get()).saturating_add(nanos);
+    /// The first nanosecond that is not before so many units of `1 / parts` nanoseconds after `base`.
+    #[inline]
+    fn unscaled(&self, units: u128) -> UnixNanos {
+        let (nanos, part) = divided(units, self.tick.parts());
+        let instant = nanos.saturating_add(u128::from(part > 0)).saturating_add(u128::from(self.base.get()));
         UnixNanos::new(u64::try_from(instant).unwrap_or(u64::MAX))
+    }
+}
+
+/// Quotient and remainder. A division of 64 bits, which nearly always suffices, costs a third of one of 128.
+#[inline]
+fn divided(number: u128, divisor: u64) -> (u128, u128) {
+    match u64::try_from(number) {
+        Ok(number) => ((number / divisor).into(), (number % divisor).into()),
+        Err(_) => (number / u128::from(divisor), number % u128::from(divisor)),
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Beginning {
     pub(super) window: Duration,
     /// How far ahead of the clock a lane may mint.
     pub(super) lead_max: Duration,
+    /// How long an answer may be held until its ids are due.
+    pub(super) wait_max: Duration,
     /// The configured shard number.
     pub(super) shard: u64,
 }
@@ -44,8 +46,7 @@ impl Tenure {
     pub(super) fn begin(formats: &[(Arc<Format>, Option<Lanes>)], beginning: &Beginning) -> Tenure {
         let minter = |(format, lanes): &(Arc<Format>, Option<Lanes>)| {
             let lanes = lanes.as_ref()?;
-            let Beginning { start, shard, lead_max, .. } = *beginning;
-            Some(SequencedMinter::new(Arc::clone(format), lanes, shard, lead_max, start))
+            Some(SequencedMinter::new(format, lanes, beginning))
         };
         Tenure {
             pace: Pace::new(beginning.start, beginning.now),

@@ -1,6 +1,7 @@
 //! The arithmetic of numbers as digits of a radix.
 
 use crate::id::codec::alphabet::Letters;
+use crate::id::codec::row::write_row;
 
 /// A radix of 2 to 94 with what its texts need: how many digits, which digits, and back.
 #[derive(Debug, Clone)]
@@ -68,15 +69,30 @@ impl Radix {
     /// Writes the digits over all of `out`, with zeros in front.
     #[inline]
     pub(super) fn write(&self, value: u128, letters: &Letters, out: &mut [u8]) {
+        let len = out.len();
+        self.write_row(&[value], letters, |_| len, [], out);
+    }
+
+    /// Writes the `len(value)` digits of each value and a seam after them, as [`write_row`] does.
+    #[inline]
+    pub(super) fn write_row<const SEAM: usize>(
+        &self,
+        values: &[u128],
+        letters: &Letters,
+        len: impl Fn(u128) -> usize,
+        seam: [u8; SEAM],
+        out: &mut [u8],
+    ) -> usize {
+        // The method is looked up once for all of the values.
         match self.method {
-            Method::Decimal => write_decimal(value, out),
-            Method::Shifts(1) => write_shifted::<1, 64>(value, letters, out),
-            Method::Shifts(2) => write_shifted::<2, 32>(value, letters, out),
-            Method::Shifts(3) => write_shifted::<3, 21>(value, letters, out),
-            Method::Shifts(4) => write_shifted::<4, 16>(value, letters, out),
-            Method::Shifts(5) => write_shifted::<5, 12>(value, letters, out),
-            Method::Shifts(_) => write_shifted::<6, 10>(value, letters, out),
-            Method::Division => self.write_divided(value, letters, out),
+            Method::Decimal => write_row(values, len, write_decimal, seam, out),
+            Method::Shifts(1) => write_row(values, len, |v, text| write_shifted::<1, 64>(v, letters, text), seam, out),
+            Method::Shifts(2) => write_row(values, len, |v, text| write_shifted::<2, 32>(v, letters, text), seam, out),
+            Method::Shifts(3) => write_row(values, len, |v, text| write_shifted::<3, 21>(v, letters, text), seam, out),
+            Method::Shifts(4) => write_row(values, len, |v, text| write_shifted::<4, 16>(v, letters, text), seam, out),
+            Method::Shifts(5) => write_row(values, len, |v, text| write_shifted::<5, 12>(v, letters, text), seam, out),
+            Method::Shifts(_) => write_row(values, len, |v, text| write_shifted::<6, 10>(v, letters, text), seam, out),
+            Method::Division => write_row(values, len, |v, text| self.write_divided(v, letters, text), seam, out),
         }
     }
 
@@ -105,9 +121,12 @@ impl Radix {
     }
 }
 
-/// Quotient and remainder, without 128-bit division where the number is short enough.
+/// Quotient and remainder, without a division where the number is short enough, and without one of 128 bits if it can be.
 pub(super) fn split(value: u128, divisor: u64) -> (u128, u64) {
     if let Ok(short) = u64::try_from(value) {
+        if short < divisor {
+            return (0, short);
+        }
         return (u128::from(short / divisor), short % divisor);
     }
     let divisor = u128::from(divisor);
@@ -124,6 +143,7 @@ fn write_part(value: u64, radix: u64, letters: &Letters, out: &mut [u8]) {
 }
 
 /// `BITS` a digit; `PART` of them fit in 64 bits, and within a part only short shifts are needed.
+#[inline]
 fn write_shifted<const BITS: u32, const PART: usize>(value: u128, letters: &Letters, out: &mut [u8]) {
     let mask = (1 << BITS) - 1;
     let mut rest = value;
@@ -145,17 +165,39 @@ fn write_shifted<const BITS: u32, const PART: usize>(value: u128, letters: &Lett
     }
 }
 
-fn write_decimal(value: u128, out: &mut [u8]) {
-    let mut buffer = itoa::Buffer::new();
-    // The shorter type is twice as fast.
-    let digits = match u64::try_from(value) {
-        Ok(short) => buffer.format(short),
-        Err(_) => buffer.format(value),
-    };
-    let (zeros, text) = out.split_at_mut(out.len() - digits.len());
-    if !zeros.is_empty() {
-        zeros.fill(b'0');
+/// The numbers from 0 to 99, two digits each.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [*b"00"; 100];
+    let mut at = 0;
+    while at < 100 {
+        pairs[at] = [b"0123456789"[at / 10], b"0123456789"[at % 10]];
+        at += 1;
     }
+    pairs
+};
+
+/// Two digits are looked up at a time, which halves the multiplications, and each stands at once where it belongs.
+#[inline]
+fn write_decimal(value: u128, out: &mut [u8]) {
+    let Ok(mut rest) = u64::try_from(value) else { return write_long_decimal(value, out) };
+    let (head, parts) = out.as_rchunks_mut::<4>();
+    for part in parts.iter_mut().rev() {
+        let low = lowest_14_bits(rest % 10_000);
+        rest /= 10_000;
+        let ([a, b], [c, d]) = (PAIRS[low / 100], PAIRS[low % 100]);
+        *part = [a, b, c, d];
+    }
+    for digit in head.iter_mut().rev() {
+        *digit = PAIRS[lowest_7_bits(rest % 10)][1];
+        rest /= 10;
+    }
+}
+
+fn write_long_decimal(value: u128, out: &mut [u8]) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(value);
+    let (zeros, text) = out.split_at_mut(out.len() - digits.len());
+    zeros.fill(b'0');
     text.copy_from_slice(digits.as_bytes());
 }
 
@@ -167,6 +209,11 @@ fn lowest_64_bits(value: u128) -> u64 {
 /// An index into an alphabet's table; digits are below 128.
 fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
+}
+
+/// A number below 10 000.
+fn lowest_14_bits(part: u64) -> usize {
+    (part & 0x3fff) as usize
 }
 
 #[cfg(test)]

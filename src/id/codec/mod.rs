@@ -5,6 +5,7 @@ mod digits;
 mod grouping;
 mod parameter;
 mod pattern;
+mod row;
 
 mod did;
 mod hashids;
@@ -22,6 +23,7 @@ pub use parameter::ParameterError;
 pub(crate) use pattern::escaped;
 pub(crate) use positional::bytes_of;
 pub use positional::{Positional, Width};
+pub(crate) use row::write_row;
 pub use sqids::Sqids;
 pub use uuid::Uuid;
 pub use uuid8::Uuid8;
@@ -87,6 +89,16 @@ impl Codec {
             Self::Uuid8(codec) => codec.write(value, out),
             Self::Hashids(codec) => codec.write(value, out),
             Self::Sqids(codec) => codec.write(value, out),
+        }
+    }
+
+    /// Writes each value's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
+    /// that took. `out` has room for all of them.
+    #[inline]
+    pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
+        match self {
+            Self::Positional(codec) => codec.write_row(values, seam, out),
+            other => write_row(values, |v| other.len(v), |v, text| other.write(v, text), seam, out),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::id::Rejection;
 use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
+use crate::id::codec::row::write_row;
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, pattern};
 
 /// How many digits a text has.
@@ -132,6 +133,17 @@ impl Positional {
             let last_digit = (value & ((1 << last_bits) - 1)) << self.filler_bits;
             self.radix.write(value >> last_bits, self.alphabet.table(), front);
             self.radix.write(last_digit, self.alphabet.table(), std::slice::from_mut(last));
+        }
+    }
+
+    /// Writes each value's text and a seam after it, and says how much of `out` that took.
+    #[inline]
+    pub(super) fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
+        let letters = self.alphabet.table();
+        match self.width {
+            _ if self.filler_bits != 0 => write_row(values, |v| self.len(v), |v, text| self.write(v, text), seam, out),
+            Width::Fixed(len) => self.radix.write_row(values, letters, |_| len, seam, out),
+            Width::Minimal | Width::Stripped => self.radix.write_row(values, letters, |v| self.len(v), seam, out),
         }
     }
 

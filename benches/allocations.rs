@@ -1,0 +1,59 @@
+//! Allocations of a mint, of few and of many ids: they belong to the request and to each piece of its answer of 64 KiB,
+//! never to an id.
+//!
+//! Counted is the router's whole answer, up to the last piece that a connection would be handed.
+
+mod harness;
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use divan::{AllocProfiler, Bencher};
+use harness::workshop::{YEARS, service};
+use http_body_util::BodyExt;
+use idmint::http;
+use idmint::http::metrics::HttpMetrics;
+use prometheus::Registry;
+use tokio::runtime::Runtime;
+use tower::ServiceExt;
+
+#[global_allocator]
+static ALLOC: AllocProfiler = AllocProfiler::system();
+
+static SERVER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
+    let runtime = Runtime::new().expect("a runtime");
+    let service = service(&runtime, YEARS);
+    let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+    (runtime, http::router(service, Arc::new(metrics)))
+});
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench(args = [1, 1_000, 100_000], sample_count = 20, sample_size = 5)]
+fn snowflake_as_json(bencher: Bencher<'_, '_>, count: u32) {
+    mint(bencher, &format!("/ids/snowflake?count={count}"));
+}
+
+#[divan::bench(args = [1, 1_000, 100_000], sample_count = 20, sample_size = 5)]
+fn flax_as_json(bencher: Bencher<'_, '_>, count: u32) {
+    mint(bencher, &format!("/ids/flax?count={count}"));
+}
+
+fn mint(bencher: Bencher<'_, '_>, address: &str) {
+    let (runtime, router) = &*SERVER;
+    let request = || (router.clone(), Request::post(address).body(Body::empty()).expect("a request"));
+    bencher.with_inputs(request).bench_values(|(router, request)| {
+        runtime.block_on(async {
+            let response = router.oneshot(request).await.expect("the router answers everything");
+            assert!(response.status().is_success());
+            let mut body = response.into_body();
+            while let Some(frame) = body.frame().await {
+                divan::black_box_drop(frame);
+            }
+        });
+    });
+}

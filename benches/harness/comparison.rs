@@ -1,0 +1,86 @@
+//! Things measured side by side: every round measures each of them once, so that a slow moment of the machine slows
+//! all of them and not the one whose turn it was.
+
+use std::time::{Duration, Instant};
+
+/// What a figure should be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    /// Less than this.
+    Under(f64),
+    /// At least this.
+    AtLeast(f64),
+    /// Measured for comparison.
+    None,
+}
+
+/// Subjects and their figures, in nanoseconds for each unit of work.
+pub(crate) struct Comparison<'a> {
+    subjects: Vec<Subject<'a>>,
+}
+
+struct Subject<'a> {
+    name: String,
+    target: Target,
+    /// Does some work, and says how many nanoseconds each unit of it took.
+    round: Box<dyn FnMut() -> f64 + 'a>,
+    figures: Vec<f64>,
+}
+
+impl<'a> Comparison<'a> {
+    pub(crate) fn new() -> Self {
+        Self { subjects: Vec::new() }
+    }
+
+    /// `round` does some work and returns the nanoseconds that a unit of it took.
+    pub(crate) fn add(&mut self, name: impl Into<String>, target: Target, round: impl FnMut() -> f64 + 'a) {
+        self.subjects.push(Subject { name: name.into(), target, round: Box::new(round), figures: Vec::new() });
+    }
+
+    /// Measures every subject once in each round, after one round that does not count, and prints a table.
+    pub(crate) fn run(mut self, title: &str, rounds: usize) {
+        for round in 0..=rounds {
+            for subject in &mut self.subjects {
+                let figure = (subject.round)();
+                if round > 0 {
+                    subject.figures.push(figure);
+                }
+            }
+        }
+        println!("\n{title}: median of {rounds} rounds, and from the first tenth to the last");
+        for Subject { name, target, figures, .. } in &mut self.subjects {
+            report(name, "ns", *target, figures);
+        }
+    }
+}
+
+/// Prints one row: the median, how far figures are spread, and whether the median is what it should be.
+pub(crate) fn report(name: &str, unit: &str, target: Target, figures: &mut [f64]) {
+    let middle = median(figures);
+    let verdict = match target {
+        Target::Under(most) if middle < most => format!("PASS (under {most} {unit})"),
+        Target::Under(most) => format!("MISS (under {most} {unit})"),
+        Target::AtLeast(least) if middle >= least => format!("PASS (at least {least} {unit})"),
+        Target::AtLeast(least) => format!("MISS (at least {least} {unit})"),
+        Target::None => String::new(),
+    };
+    let (low, high) = (figures[figures.len() / 10], figures[figures.len() - 1 - figures.len() / 10]);
+    println!("  {name:<52} {middle:>9.2} {unit:<3} {:>21}   {verdict}", format!("{low:.2} .. {high:.2}"));
+}
+
+/// The middle figure; sorts them all.
+pub(crate) fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// Nanoseconds for each of `units` that `work` does together.
+pub(crate) fn timed(units: u32, work: impl FnOnce()) -> f64 {
+    let began = Instant::now();
+    work();
+    nanos(began.elapsed()) / f64::from(units)
+}
+
+fn nanos(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e9
+}

@@ -1,0 +1,5 @@
+//! What the benchmarks share.
+#![allow(dead_code, reason = "each benchmark uses its own part of this")]
+
+pub(crate) mod comparison;
+pub(crate) mod workshop;
