@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::query::no_query;
 use super::representation::{MediaType, choose};
 use super::service::Service;
-use crate::id::{Format, Rule};
+use crate::id::Format;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const OPENAPI: &str = include_str!("../../openapi.yaml");
@@ -41,7 +41,7 @@ pub(super) async fn cheat_sheet(
 
 /// Ten lines, of which each names a format and a spelling that this service has.
 fn sheet(formats: &[Arc<Format>], host: &str) -> String {
-    let minted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| is_minted(format)).collect();
+    let minted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
     let names: Vec<_> = minted.iter().map(|format| format.name.as_str()).collect();
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
     let ids = format!("http://{host}/ids");
@@ -64,10 +64,6 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
     line("all formats", format!("http://{host}/formats"));
     line("the interface", format!("http://{host}/openapi.yaml"));
     text
-}
-
-fn is_minted(format: &Format) -> bool {
-    matches!(format.rule, Rule::Sequenced | Rule::Random)
 }
 
 fn document(media: MediaType, text: String) -> Response<Body> {

@@ -14,7 +14,7 @@ use super::query::{Query, percent_decoded, strict_query};
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
 use super::spelling::{Spelling, body};
-use crate::id::{DomainHash, FieldKind, Format, Rule};
+use crate::id::{DomainHash, FieldKind, Format};
 use crate::minting::{Order, Refusal};
 use crate::wire::MintRequest;
 
@@ -77,7 +77,7 @@ async fn mint_format(
 
 /// A mint request that works: of this format, or of the first that is minted where this one is only read.
 fn example(service: &Service, format: &Format, count: Option<u64>) -> String {
-    let is_minted = |format: &&Format| matches!(format.rule, Rule::Sequenced | Rule::Random);
+    let is_minted = |format: &&Format| format.rule.is_counted();
     let minted = service.mint.formats().map(|(format, ..)| &**format).find(is_minted);
     let format = Some(format).filter(is_minted).or(minted).unwrap_or(format);
     let types = format.variants.iter().find_map(|variant| variant.name.as_deref());

@@ -107,6 +107,8 @@ pub struct Field {
     pub max: u128,
     /// What one unit of it adds to the id.
     pub stride: u128,
+    /// What one unit of it adds to the number that the fields of its name carry together; 1 where it is the only one.
+    pub scale: u128,
     /// The only value it has, for a constant.
     pub constant: Option<u128>,
 }

@@ -39,6 +39,11 @@ impl Rule {
             Rule::DecodeOnly => "decode-only",
         }
     }
+
+    /// Whether ids of this rule are had by their number, with nothing else to say about each.
+    pub const fn is_counted(self) -> bool {
+        matches!(self, Rule::Sequenced | Rule::Random)
+    }
 }
 
 /// One kind of id: its layout, its spellings, and how it is minted.
@@ -176,12 +181,7 @@ impl Format {
     pub fn split(&self, id: u128) -> Result<Parts<'_>, Rejection> {
         let layout = &self.variant_of(id).layout;
         let values = layout.unpack(id)?;
-        let time = layout
-            .fields()
-            .iter()
-            .zip(&values)
-            .find(|(field, _)| field.kind == FieldKind::Time)
-            .and_then(|(_, ticks)| self.time_of(*ticks));
+        let time = layout.sum_of(FieldKind::Time, &values).and_then(|ticks| self.time_of(ticks));
         Ok(Parts { layout, values, time })
     }
 
@@ -197,14 +197,19 @@ impl Format {
     pub fn ticks_at(&self, instant: UnixTime) -> Result<u128, Rejection> {
         let tick = self.tick.ok_or(Rejection::OutOfRange)?;
         let ticks = u128::try_from(tick.count(self.epoch, instant)).map_err(|_| Rejection::BeforeEpoch)?;
-        let most = self.variants[0].layout.field_of(FieldKind::Time).map_or(0, |field| field.max);
-        if ticks <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
+        let most = self.variants[0].layout.greatest_of(FieldKind::Time);
+        if Some(ticks) <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
     }
 
-    /// The first tick that cannot be minted any more: its time field is full, or ids reach `mint_below`.
+    /// The first tick that cannot be minted any more: its time field is full, or ids reach `mint_below`. Of a format that is
+    /// only read, the first that has no id.
     pub fn end_tick(&self) -> Option<u128> {
-        let time = self.variants[0].layout.field_of(FieldKind::Time)?;
-        Some((time.max + 1).min(self.mint_below / time.stride))
+        let layout = &self.variants[0].layout;
+        let full = layout.greatest_of(FieldKind::Time)? + 1;
+        match self.rule {
+            Rule::DecodeOnly => Some(full),
+            _ => Some(full.min(self.mint_below / layout.field_of(FieldKind::Time)?.stride)),
+        }
     }
 
     /// The instant from which nothing can be minted any more; `None` for a format without time.
@@ -228,5 +233,6 @@ impl Format {
 
 fn identity_of(field: &Field) -> String {
     let constant = field.constant.map(|value| format!(" = {value}")).unwrap_or_default();
-    format!("{} ({}) 0..{} x {}{constant}", field.name, field.kind, field.max, field.stride)
+    let scale = if field.scale == 1 { String::new() } else { format!(" counted {}", field.scale) };
+    format!("{} ({}) 0..{} x {}{scale}{constant}", field.name, field.kind, field.max, field.stride)
 }

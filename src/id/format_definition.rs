@@ -67,6 +67,8 @@ struct FieldDefinition {
     cardinality: Option<WholeNumber>,
     stride: Option<WholeNumber>,
     value: Option<WholeNumber>,
+    max: Option<WholeNumber>,
+    scale: Option<WholeNumber>,
     /// The name of the sequence in the bits that the code words leave.
     sequence: Option<String>,
     codes: Option<Vec<CodeDefinition>>,
@@ -239,27 +241,30 @@ impl FormatDefinition {
     fn layout(&self, word: Option<(u32, u128)>) -> Result<Layout, Cause> {
         let mut builder = Layout::builder();
         for field in &self.fields {
-            let stride = field.stride.as_ref().map(|stride| stride.get("stride")).transpose()?;
+            let given = |key, number: &Option<WholeNumber>| number.as_ref().map(|number| number.get(key)).transpose();
+            let stride = given("stride", &field.stride)?;
             let (Some((word_bits, suffix)), FieldKind::Qualifier) = (word, field.kind) else {
-                let value = field.value.as_ref().map(|value| value.get("value")).transpose()?;
                 if field.codes.is_some() || field.sequence.is_some() {
                     return Err(Cause::Rule(format!(
                         "field `{}`: only a qualifier has `codes` and `sequence`",
                         field.name
                     )));
                 }
-                let (name, kind, width) = (field.name.clone(), field.kind, field.width()?);
-                builder = builder.draft(FieldDraft { name, kind, width, stride, value });
+                builder = builder.draft(FieldDraft {
+                    stride,
+                    value: given("value", &field.value)?,
+                    max: given("max", &field.max)?,
+                    scale: given("scale", &field.scale)?,
+                    ..FieldDraft::new(&field.name, field.kind, field.width()?)
+                });
                 continue;
             };
             let bits = field.bits.unwrap_or(0).saturating_sub(word_bits);
             let sequence = field.sequence.clone().unwrap_or_else(|| "sequence".to_owned());
             builder = builder.field(&sequence, FieldKind::Sequence, Width::Bits(bits)).draft(FieldDraft {
-                name: field.name.clone(),
-                kind: FieldKind::Qualifier,
-                width: Width::Bits(word_bits),
                 stride,
                 value: Some(suffix),
+                ..FieldDraft::new(&field.name, FieldKind::Qualifier, Width::Bits(word_bits))
             });
         }
         Ok(builder.build()?)
@@ -270,7 +275,7 @@ impl FormatDefinition {
         let count = |kind| layout.fields().iter().filter(|field| field.kind == kind).count();
         let refuse = |text: &str| Err(Cause::Rule(format!("rule `{}`: {text}", self.rule.name())));
         for kind in [FieldKind::Time, FieldKind::Worker, FieldKind::Shard, FieldKind::Sequence, FieldKind::Object] {
-            if count(kind) > 1 && matches!(self.rule, Rule::Sequenced | Rule::Random) {
+            if count(kind) > 1 && self.rule.is_counted() {
                 return refuse(&format!("at most one field can be of kind {kind}"));
             }
         }

@@ -35,8 +35,8 @@ pub enum LayoutError {
         /// How many there are.
         count: usize,
     },
-    /// Two fields of one name.
-    #[error("two fields are named `{name}`")]
+    /// Two fields of one name that do not carry one number together.
+    #[error("two fields are named `{name}`: they need one kind, and scales that keep their shares of the number apart")]
     NameTwice {
         /// The name.
         name: String,
@@ -48,6 +48,24 @@ pub enum LayoutError {
         name: String,
         /// The width as written.
         width: Width,
+    },
+    /// A greatest value that the width has no room for.
+    #[error("field `{name}`: max = {max} does not fit into {width}")]
+    Max {
+        /// The field.
+        name: String,
+        /// The greatest value as written.
+        max: u128,
+        /// Its width.
+        width: Width,
+    },
+    /// A scale that is none, or that leaves 127 bits.
+    #[error("field `{name}`: scale = {scale} must be at least 1 and leave its greatest share below 2^127")]
+    Scale {
+        /// The field.
+        name: String,
+        /// The scale as written.
+        scale: u128,
     },
     /// A stride that lets two fields overlap.
     #[error("field `{name}`: stride {stride} must exceed {below}, the greatest value of the fields below it")]
@@ -94,13 +112,24 @@ pub struct FieldDraft {
     pub stride: Option<u128>,
     /// The value of a constant.
     pub value: Option<u128>,
+    /// The greatest value, where that is less than the width has room for.
+    pub max: Option<u128>,
+    /// What one unit adds to the number that several fields of one name carry together; by default 1.
+    pub scale: Option<u128>,
+}
+
+impl FieldDraft {
+    /// A field without anything of its own but name, kind and width.
+    pub fn new(name: &str, kind: FieldKind, width: Width) -> FieldDraft {
+        FieldDraft { name: name.to_owned(), kind, width, stride: None, value: None, max: None, scale: None }
+    }
 }
 
 impl LayoutBuilder {
     /// Adds a field below the ones added before.
     #[must_use]
     pub fn field(self, name: &str, kind: FieldKind, width: Width) -> LayoutBuilder {
-        self.draft(FieldDraft { name: name.to_owned(), kind, width, stride: None, value: None })
+        self.draft(FieldDraft::new(name, kind, width))
     }
 
     /// Adds a field with a stride or a value of its own.
@@ -125,10 +154,10 @@ impl LayoutBuilder {
         let mut capacity: Option<u128> = None;
         let mut greatest = 0_u128;
         for draft in self.drafts.into_iter().rev() {
-            if fields.iter().any(|field| field.name == draft.name) {
-                return Err(LayoutError::NameTwice { name: draft.name });
-            }
             let field = place(draft, capacity)?;
+            if fields.iter().any(|other| other.name == field.name && !add_up(other, &field)) {
+                return Err(LayoutError::NameTwice { name: field.name });
+            }
             let too_wide = || LayoutError::TooWide { name: field.name.clone() };
             let share = field.max.checked_mul(field.stride).ok_or_else(too_wide)?;
             capacity = Some(share.checked_add(capacity.unwrap_or(0)).ok_or_else(too_wide)?);
@@ -141,8 +170,16 @@ impl LayoutBuilder {
 }
 
 fn place(draft: FieldDraft, capacity_below: Option<u128>) -> Result<Field, LayoutError> {
-    let FieldDraft { name, kind, width, stride, value } = draft;
-    let Some(max) = width.max() else { return Err(LayoutError::Width { name, width }) };
+    let FieldDraft { name, kind, width, stride, value, max, scale } = draft;
+    let Some(widest) = width.max() else { return Err(LayoutError::Width { name, width }) };
+    let max = max.unwrap_or(widest);
+    if max > widest {
+        return Err(LayoutError::Max { name, max, width });
+    }
+    let scale = scale.unwrap_or(1);
+    if scale == 0 || max.checked_mul(scale).is_none_or(|share| share >= 1 << 127) {
+        return Err(LayoutError::Scale { name, scale });
+    }
     let least = match capacity_below {
         None => Some(1),
         Some(below) => below.checked_add(1),
@@ -156,7 +193,16 @@ fn place(draft: FieldDraft, capacity_below: Option<u128>) -> Result<Field, Layou
     if has_own_value != value.is_some() || value.is_some_and(|value| value > max) {
         return Err(LayoutError::Constant { name, max });
     }
-    Ok(Field { name, kind, width, max, stride, constant: value })
+    Ok(Field { name, kind, width, max, stride, scale, constant: value })
+}
+
+/// Whether two fields of one name carry one number together: every value of the lesser lies below one unit of the other.
+fn add_up(one: &Field, other: &Field) -> bool {
+    let (lesser, greater) = if one.scale < other.scale { (one, other) } else { (other, one) };
+    one.kind == other.kind
+        && one.constant.is_none()
+        && other.constant.is_none()
+        && lesser.max * lesser.scale < greater.scale
 }
 
 impl Layout {
@@ -176,6 +222,32 @@ impl Layout {
     /// The first field of a kind.
     pub fn field_of(&self, kind: FieldKind) -> Option<&Field> {
         self.fields.iter().find(|field| field.kind == kind)
+    }
+
+    /// Whether a later time is always a greater id: nothing but constants stands above the time, nor between its shares.
+    pub fn time_leads(&self) -> bool {
+        let varying = self.fields.iter().filter(|field| field.constant.is_none());
+        let shares: Vec<_> = varying.take_while(|field| field.kind == FieldKind::Time).collect();
+        let all = self.fields.iter().filter(|field| field.kind == FieldKind::Time).count();
+        !shares.is_empty() && shares.len() == all && shares.is_sorted_by(|above, below| above.scale > below.scale)
+    }
+
+    /// The number that the fields of a kind carry together, each counted by its scale; `None` without such a field.
+    ///
+    /// # Panics
+    /// When `values` are not as many as the fields.
+    pub fn sum_of(&self, kind: FieldKind, values: &[u128]) -> Option<u128> {
+        assert_eq!(values.len(), self.fields.len(), "one value for each field");
+        let mut shares = self.fields.iter().zip(values).filter(|(field, _)| field.kind == kind).peekable();
+        shares.peek()?;
+        Some(shares.map(|(field, value)| value * field.scale).sum())
+    }
+
+    /// The greatest number that the fields of a kind carry together; `None` without such a field.
+    pub fn greatest_of(&self, kind: FieldKind) -> Option<u128> {
+        let mut fields = self.fields.iter().filter(|field| field.kind == kind).peekable();
+        fields.peek()?;
+        Some(fields.map(|field| field.max * field.scale).sum())
     }
 
     /// The greatest id of this layout.
@@ -247,8 +319,7 @@ mod tests {
     use super::*;
 
     fn payment_wide() -> Layout {
-        let draft =
-            |name: &str, kind, width, stride| FieldDraft { name: name.to_owned(), kind, width, stride, value: None };
+        let draft = |name, kind, width, stride| FieldDraft { stride, ..FieldDraft::new(name, kind, width) };
         Layout::builder()
             .draft(draft("time", FieldKind::Time, Width::Digits { digits: 6, radix: 36 }, Some(46_656)))
             .draft(draft("worker", FieldKind::Worker, Width::Cardinality(45), None))
@@ -270,13 +341,7 @@ mod tests {
     #[test]
     fn a_stride_that_lets_fields_overlap_is_refused() {
         let error = Layout::builder()
-            .draft(FieldDraft {
-                name: "time".to_owned(),
-                kind: FieldKind::Time,
-                width: Width::Bits(8),
-                stride: Some(15),
-                value: None,
-            })
+            .draft(FieldDraft { stride: Some(15), ..FieldDraft::new("time", FieldKind::Time, Width::Bits(8)) })
             .field("sequence", FieldKind::Sequence, Width::Bits(4))
             .build()
             .expect_err("16 values below a stride of 15");
@@ -308,13 +373,7 @@ mod tests {
 
     #[test]
     fn another_constant_is_another_version() {
-        let constant = |value| FieldDraft {
-            name: "version".to_owned(),
-            kind: FieldKind::Constant,
-            width: Width::Bits(2),
-            stride: None,
-            value,
-        };
+        let constant = |value| FieldDraft { value, ..FieldDraft::new("version", FieldKind::Constant, Width::Bits(2)) };
         let layout = Layout::builder()
             .field("time", FieldKind::Time, Width::Bits(8))
             .draft(constant(Some(1)))
@@ -325,5 +384,38 @@ mod tests {
         assert_eq!(layout.pack(&[7, 2]), Err(Rejection::OutOfRange));
         let without = Layout::builder().draft(constant(None)).build();
         assert_eq!(without, Err(LayoutError::Constant { name: "version".to_owned(), max: 3 }));
+    }
+
+    #[test]
+    fn fields_of_one_name_carry_one_number_by_their_scales() {
+        let time = |bits, scale| FieldDraft { scale, ..FieldDraft::new("time", FieldKind::Time, Width::Bits(bits)) };
+        let built = |low, high| {
+            let between = FieldDraft::new("node", FieldKind::Worker, Width::Bits(4));
+            Layout::builder().draft(time(8, low)).draft(between).draft(time(4, high)).build()
+        };
+        let layout = built(Some(1), Some(256)).expect("the shares do not overlap");
+        assert_eq!(layout.unpack(0xabcd), Ok(vec![0xab, 0xc, 0xd]));
+        assert_eq!(layout.sum_of(FieldKind::Time, &[0xab, 0xc, 0xd]), Some(0xdab));
+        assert_eq!(layout.greatest_of(FieldKind::Time), Some(0xfff));
+        assert_eq!(layout.sum_of(FieldKind::Random, &[0xab, 0xc, 0xd]), None);
+        assert!(!layout.time_leads() && Layout::builder().draft(time(8, None)).build().expect("fits").time_leads());
+        for (low, high) in [(None, None), (Some(1), Some(255)), (Some(15), Some(1))] {
+            assert_eq!(built(low, high), Err(LayoutError::NameTwice { name: "time".to_owned() }), "{low:?} {high:?}");
+        }
+        assert!(built(Some(16), None).is_ok(), "the low share may stand above");
+        assert_eq!(built(Some(0), None), Err(LayoutError::Scale { name: "time".to_owned(), scale: 0 }));
+    }
+
+    #[test]
+    fn a_field_may_end_before_its_width() {
+        let time = |max| FieldDraft { max: Some(max), ..FieldDraft::new("time", FieldKind::Time, Width::Bits(4)) };
+        let layout = |max| Layout::builder().draft(time(max)).field("rest", FieldKind::Random, Width::Bits(4)).build();
+        let seven = layout(7).expect("fits");
+        assert_eq!((seven.greatest(), seven.unpack(0x7f)), (0x7f, Ok(vec![7, 15])));
+        assert_eq!(seven.unpack(0x80), Err(Rejection::OutOfRange));
+        assert_eq!(
+            layout(16).expect_err("four bits end at 15").to_string(),
+            "field `time`: max = 16 does not fit into 4 bits"
+        );
     }
 }

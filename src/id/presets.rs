@@ -16,5 +16,24 @@ macro_rules! presets {
 }
 
 /// The built-in formats, in the order in which they are listed and tried.
-pub const PRESETS: &[Preset] =
-    presets!["conjunction-v1", "payment", "flax", "siq", "snowflake", "payment-wide", "twitter"];
+pub const PRESETS: &[Preset] = presets![
+    "conjunction",
+    "conjunction-v1",
+    "evently",
+    "payment",
+    "flax",
+    "siq",
+    "snowflake",
+    "payment-wide",
+    "twitter",
+    "instagram",
+    "uuid7",
+    "uuid4",
+    "ulid",
+    "firebase",
+    "uuid1",
+    "uuid6",
+    "sonyflake",
+    "objectid",
+    "xid",
+];

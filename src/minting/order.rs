@@ -53,7 +53,7 @@ impl Order {
     /// # Errors
     /// [`OrderError`] names what was asked for and what there is.
     pub fn new(format: &Format, count: NonZeroU32, of_type: Option<&str>) -> Result<Order, OrderError> {
-        if !matches!(format.rule, Rule::Sequenced | Rule::Random) {
+        if !format.rule.is_counted() {
             return Err(OrderError::NotMinted { format: format.name.clone(), rule: format.rule });
         }
         let variant = match (of_type, format.has_types()) {

@@ -133,7 +133,7 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
     let mut caller = service.connect().await;
     let formats = service.get("/formats").await.json();
     let mut spellings = 0;
-    for format in formats["formats"].as_array().unwrap() {
+    for format in formats["formats"].as_array().unwrap().iter().filter(|format| format["minted"] == true) {
         let name = format["name"].as_str().unwrap();
         let of_type = if name == "siq" { "&type=message" } else { "" };
         for encoding in
@@ -145,12 +145,14 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
             assert_eq!(decoded.status(), 200, "{id} of {name} in {encoding}");
             let reading = &decoded.json()["matches"][0];
             assert_eq!(reading["encodings"][encoding], id);
-            assert_eq!(reading["time"].as_str().map(|time| &time[..19]), Some("2040-01-01T00:00:00"), "{reading}");
+            let has_time = !format["tick"].is_null();
+            let second = has_time.then_some("2040-01-01T00:00:00");
+            assert_eq!(reading["time"].as_str().map(|time| &time[..19]), second, "{reading}");
             assert_eq!(reading["plausible"], true);
             spellings += 1;
         }
     }
-    assert_eq!(spellings, 4 + 2 + 3 + 9 + 8 + 2 + 4);
+    assert_eq!(spellings, 4 + 2 + 3 + 9 + 8 + 2 + 4 + 2 + 2 + 2 + 3 + 2);
 }
 
 #[tokio::test]

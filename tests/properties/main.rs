@@ -6,6 +6,7 @@
 mod cases;
 mod encoding;
 mod laws;
+mod published;
 mod restarts;
 mod uniqueness;
 mod vectors;
