@@ -47,11 +47,11 @@ impl Decode {
         let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
         let decoder = Decoder::new(catalog.formats);
         let pin = Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
-        let now = Clock::system().now();
+        let decoder = decoder.at(Clock::system().now());
         let mut unread = 0;
         let mut out = io::stdout().lock();
         for id in &self.ids {
-            let answer = DecodeAnswer::new(id, &decoder.decode(id, pin), &domains, now);
+            let answer = DecodeAnswer::new(id, &decoder, pin, &domains);
             unread += usize::from(answer.matches.is_empty());
             let text = if self.json { json_line(&answer) } else { for_people(&answer) };
             // Whoever reads may have seen enough.

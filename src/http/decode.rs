@@ -11,8 +11,8 @@ use super::problem::{Problem, Slug};
 use super::query::{percent_decoded, strict_query};
 use super::representation::{MediaType, choose};
 use super::service::Service;
-use crate::id::{Decoded, Pin};
-use crate::wire::{DecodeAnswer, RejectedFormat};
+use crate::id::Pin;
+use crate::wire::DecodeAnswer;
 
 /// Every reading of the id. Never touches what is minted, and works while nothing can be.
 ///
@@ -31,12 +31,9 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
     let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
     check(service, pin)?;
-    let decoded = service.decoder.decode(&id, pin);
-    if decoded.matches.is_empty() {
-        return Err(no_match(&id, &decoded));
-    }
-    let answer = DecodeAnswer::new(&id, &decoded, &service.siq.known, service.mint.clock().now());
-    Ok(json(&answer))
+    let decoder = service.decoder.at(service.mint.clock().now());
+    let answer = DecodeAnswer::new(&id, &decoder, pin, &service.siq.known);
+    if answer.matches.is_empty() { Err(no_match(answer)) } else { Ok(json(&answer)) }
 }
 
 fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
@@ -56,14 +53,15 @@ fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
     Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
 }
 
-fn no_match(id: &str, decoded: &Decoded) -> Problem {
-    let rejected = RejectedFormat::all(decoded);
+fn no_match(answer: DecodeAnswer) -> Problem {
+    let DecodeAnswer { id, rejected, did_you_mean, .. } = answer;
     let problem = Problem::new(Slug::NoFormatMatches, format!("{id:?} is not an id of any format that was tried"));
     let problem = match rejected.as_slice() {
         [only] => problem.reason(&only.reason),
         _ => problem,
     };
-    problem.with("rejected", serde_json::to_value(rejected).expect("strings always serialize"))
+    let rejected = serde_json::to_value(rejected).expect("strings always serialize");
+    problem.with("rejected", rejected).with("did_you_mean", serde_json::Value::from(did_you_mean))
 }
 
 /// An answer in JSON that is not to be kept.

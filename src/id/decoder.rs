@@ -1,21 +1,30 @@
-//! Reading an id whose format is not known: every format and every spelling is tried.
+//! Reading an id whose format is not known: every format and every spelling is tried, and the readings are ranked.
 
 use std::sync::Arc;
 
 use super::encoding::Encoding;
+use super::evidence::{OwnNumbers, TimeWeight, Weights, bits_of_text};
+use super::field::FieldKind;
 use super::format::{Format, Parts};
+use super::near_texts::near_texts;
 use super::rejection::Rejection;
-use crate::time::UnixNanos;
+use super::spelling_groups::{SpellingGroup, SpellingGroups};
+use crate::time::{UnixNanos, UnixTime};
 
-/// Tries every format, in a fixed order. Strict: a reading counts only if it spells back to exactly the same text.
+/// A reading that has not so many bits more of evidence than the next one leaves a doubt.
+const AMBIGUOUS_BITS: f64 = 4.0;
+
+/// Tries every format and spelling. Strict: a reading counts only if it spells back to exactly the same text.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin, Rejection};
+/// use idmint::time::UnixNanos;
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
 /// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
 /// let decoder = Decoder::new(vec![Arc::new(format)]);
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 ///
 /// let decoded = decoder.decode("1I9ZC1002", Pin::default());
 /// assert_eq!(decoded.matches[0].encoding().name(), "base36");
@@ -23,11 +32,22 @@ use crate::time::UnixNanos;
 ///
 /// let decoded = decoder.decode("1I9ZC1002", Pin { encoding: Some("decimal"), ..Pin::default() });
 /// assert_eq!(decoded.rejected[0].1, Rejection::BadAlphabet);
+/// assert_eq!(decoder.did_you_mean(" 1i9zc1002", Pin::default()), ["1I9ZC1002"]);
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```
 #[derive(Debug)]
 pub struct Decoder {
     formats: Vec<Arc<Format>>,
+    groups: SpellingGroups,
+    weights: Vec<Weights>,
+}
+
+/// A decoder at a moment, which decides what times are plausible. Good for as many texts as come at once.
+#[derive(Debug)]
+pub struct DecoderAt<'a> {
+    decoder: &'a Decoder,
+    now: UnixNanos,
+    times: Vec<Option<TimeWeight>>,
 }
 
 /// Which formats and spellings to try.
@@ -42,7 +62,7 @@ pub struct Pin<'a> {
 /// What a text can be.
 #[derive(Debug, Default)]
 pub struct Decoded {
-    /// Every reading, in the order of the formats; within one, in the order of its encodings.
+    /// Every reading, the one with the most evidence first; equal ones in the order of the formats and their encodings.
     pub matches: Vec<Match>,
     /// The formats that have no reading, each with the reason of the spelling that came nearest.
     pub rejected: Vec<(Arc<Format>, Rejection)>,
@@ -54,12 +74,29 @@ pub struct Match {
     format: Arc<Format>,
     encoding: usize,
     id: u128,
+    evidence_bits: f64,
+    is_plausible: bool,
+}
+
+/// A match by the positions of its format and encoding.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    format: usize,
+    encoding: usize,
+    id: u128,
+    evidence_bits: f64,
 }
 
 impl Decoder {
-    /// A decoder of these formats, tried in this order.
+    /// A decoder of these formats, of which the first wins where the evidence is the same.
     pub fn new(formats: Vec<Arc<Format>>) -> Decoder {
-        Decoder { formats }
+        Decoder::knowing(formats, &OwnNumbers::default())
+    }
+
+    /// The same where it is known what is minted with: ids with other numbers are less likely.
+    pub fn knowing(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
+        let weights = formats.iter().map(|format| Weights::new(format, own)).collect();
+        Decoder { groups: SpellingGroups::of(&formats), weights, formats }
     }
 
     /// The formats it tries, in order.
@@ -67,38 +104,138 @@ impl Decoder {
         &self.formats
     }
 
-    /// Every reading of `text` that spells back to exactly the same text.
-    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded {
-        let mut decoded = Decoded::default();
-        for format in self.formats.iter().filter(|format| pin.format.is_none_or(|name| name == format.name)) {
-            let mut nearest: Option<Rejection> = None;
-            let mut is_read = false;
-            for (at, encoding) in format.encodings.iter().enumerate() {
-                if pin.encoding.is_some_and(|name| name != encoding.name()) {
-                    continue;
-                }
-                match read(format, encoding, text) {
-                    Ok(id) => {
-                        is_read = true;
-                        decoded.matches.push(Match { format: Arc::clone(format), encoding: at, id });
-                    }
-                    Err(rejection) => {
-                        nearest = nearest.into_iter().chain([rejection]).max_by_key(|rejection| rejection.nearness());
-                    }
-                }
-            }
-            if let (false, Some(rejection)) = (is_read, nearest) {
-                decoded.rejected.push((Arc::clone(format), rejection));
-            }
-        }
-        decoded
+    /// The decoder at this moment.
+    pub fn at(&self, now: UnixNanos) -> DecoderAt<'_> {
+        let times = self.formats.iter().map(|format| TimeWeight::at(format, now)).collect();
+        DecoderAt { decoder: self, now, times }
     }
 }
 
-fn read(format: &Format, encoding: &Encoding, text: &str) -> Result<u128, Rejection> {
-    let id = encoding.read(text)?;
-    format.split(id)?;
-    Ok(id)
+impl DecoderAt<'_> {
+    /// Every reading of `text` that spells back to exactly the same text, and for the other formats why there is none.
+    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded {
+        let formats = &self.decoder.formats;
+        let mut readings = Vec::new();
+        let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
+        let text_bits = bits_of_text(text);
+        for group in self.decoder.groups.all() {
+            self.read(text, text_bits, group, pin, |format, reading| match reading {
+                Ok(reading) => readings.push(reading),
+                Err(why) => {
+                    let before = nearest[format].take();
+                    nearest[format] = before.into_iter().chain([why]).max_by_key(|why| why.nearness());
+                }
+            });
+        }
+        for reading in &readings {
+            nearest[reading.format] = None;
+        }
+        readings.sort_by(Reading::rank);
+        let rejected = formats.iter().zip(nearest).filter_map(|(format, why)| Some((Arc::clone(format), why?)));
+        Decoded {
+            rejected: rejected.collect(),
+            matches: readings.iter().map(|reading| self.match_of(reading)).collect(),
+        }
+    }
+
+    /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
+    pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match> {
+        let mut best: Option<Reading> = None;
+        let text_bits = bits_of_text(text);
+        for group in self.decoder.groups.of_len(text.len()) {
+            self.read(text, text_bits, group, pin, |_, reading| {
+                if let Ok(reading) = reading
+                    && best.is_none_or(|best| reading.rank(&best).is_lt())
+                {
+                    best = Some(reading);
+                }
+            });
+        }
+        best.map(|reading| self.match_of(&reading))
+    }
+
+    /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
+    /// four, the likeliest first.
+    pub fn did_you_mean(&self, text: &str, pin: Pin<'_>) -> Vec<String> {
+        let mut found: Vec<(String, Match)> = Vec::new();
+        for text in near_texts(text, self.decoder.groups.shapes()) {
+            if let Some(best) = self.best(&text, pin).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
+                found.push((text, best));
+            }
+        }
+        found.sort_by(|(_, one), (_, other)| other.evidence_bits.total_cmp(&one.evidence_bits));
+        found.into_iter().map(|(text, _)| text).take(4).collect()
+    }
+
+    /// Tells for each format and spelling of the group what it makes of the text.
+    fn read(
+        &self,
+        text: &str,
+        text_bits: f64,
+        group: &SpellingGroup,
+        pin: Pin<'_>,
+        mut tell: impl FnMut(usize, Result<Reading, Rejection>),
+    ) {
+        let formats = &self.decoder.formats;
+        if pin.encoding.is_some_and(|name| name != group.encoding(formats).name()) {
+            return;
+        }
+        // Most groups are read for nothing: not before a format of it is wanted.
+        let mut number = None;
+        for member in group.members() {
+            let format = &formats[member.format];
+            if pin.format.is_some_and(|name| name != format.name) {
+                continue;
+            }
+            let number = *number.get_or_insert_with(|| group.encoding(formats).read_unbounded(text));
+            let reading = number.and_then(|id| {
+                format.encodings[member.encoding].check(id)?;
+                let bits = self.bits(member.format, id)?;
+                Ok(Reading { format: member.format, encoding: member.encoding, id, evidence_bits: text_bits - bits })
+            });
+            tell(member.format, reading);
+        }
+    }
+
+    fn bits(&self, at: usize, id: u128) -> Result<f64, Rejection> {
+        let format = &self.decoder.formats[at];
+        let variant = format.variant_at(id);
+        let layout = &format.variants[variant].layout;
+        let values = layout.values(id)?;
+        let ticks = layout.sum_of(FieldKind::Time, &values);
+        let time = self.times[at].zip(ticks).map_or(0.0, |(weight, ticks)| weight.bits(ticks));
+        Ok(time + self.decoder.weights[at].bits(variant, &values))
+    }
+
+    fn match_of(&self, reading: &Reading) -> Match {
+        let format = &self.decoder.formats[reading.format];
+        let time = format.split(reading.id).expect("a reading splits, checked when it was made").time;
+        let latest: UnixTime = self.now.after(format.plausible_ahead).into();
+        Match {
+            format: Arc::clone(format),
+            encoding: reading.encoding,
+            id: reading.id,
+            evidence_bits: reading.evidence_bits,
+            is_plausible: time.is_none_or(|time| time <= latest),
+        }
+    }
+}
+
+impl Reading {
+    fn rank(&self, other: &Reading) -> std::cmp::Ordering {
+        let by_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);
+        by_evidence.then((self.format, self.encoding).cmp(&(other.format, other.encoding)))
+    }
+}
+
+impl Decoded {
+    /// Whether another id, or the same number as another format, has nearly as much evidence as the first match. Two
+    /// spellings of one id leave no doubt.
+    pub fn is_ambiguous(&self) -> bool {
+        let Some((best, others)) = self.matches.split_first() else { return false };
+        let rival = others.iter().find(|other| (&other.format.name, other.id) != (&best.format.name, best.id));
+        rival.is_some_and(|rival| best.evidence_bits - rival.evidence_bits <= AMBIGUOUS_BITS)
+    }
 }
 
 impl Match {
@@ -122,11 +259,15 @@ impl Match {
         self.format.split(self.id).expect("a match splits, checked when it was made")
     }
 
-    /// Whether the time of the id lies no later than the format's `plausible_ahead` after `now`; true without a time.
-    pub fn is_plausible(&self, now: UnixNanos) -> bool {
-        match self.parts().time {
-            None => true,
-            Some(time) => time <= now.after(self.format.plausible_ahead).into(),
-        }
+    /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits;
+    /// below zero where it is less likely.
+    pub fn evidence_bits(&self) -> f64 {
+        self.evidence_bits
+    }
+
+    /// Whether the time of the id lies no later than the format's `plausible_ahead` after the moment of decoding; true
+    /// without a time.
+    pub fn is_plausible(&self) -> bool {
+        self.is_plausible
     }
 }

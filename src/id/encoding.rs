@@ -154,9 +154,34 @@ impl Encoding {
     /// [`Rejection::BadPrefix`], then whatever the codec finds, then [`Rejection::OutOfRange`] above the greatest
     /// value.
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        let value = self.read_unbounded(text)?;
+        self.check(value)?;
+        Ok(value)
+    }
+
+    /// The same, but the number may lie above the layout's greatest.
+    pub(super) fn read_unbounded(&self, text: &str) -> Result<u128, Rejection> {
         let letters = text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?;
-        let value = self.codec.read(letters)?;
-        if value <= self.max { Ok(value) } else { Err(Rejection::OutOfRange) }
+        self.codec.read(letters)
+    }
+
+    /// # Errors
+    /// [`Rejection::OutOfRange`] above the layout's greatest value.
+    pub(super) fn check(&self, value: u128) -> Result<(), Rejection> {
+        if value <= self.max { Ok(()) } else { Err(Rejection::OutOfRange) }
+    }
+
+    /// Whether the two make the same of every text, but for the greatest value.
+    pub(super) fn reads_like(&self, other: &Encoding) -> bool {
+        let depends_on_max = self.definition.kind == EncodingKind::Uuid8;
+        self.definition == other.definition
+            && self.fixed_len() == other.fixed_len()
+            && (self.max == other.max || !depends_on_max)
+    }
+
+    /// How many letters stand between the hyphens, where the codec puts any.
+    pub(super) fn groups(&self) -> &[usize] {
+        self.codec.groups()
     }
 
     /// Whether texts in byte order are numbers in numeric order.

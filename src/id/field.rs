@@ -71,6 +71,14 @@ pub enum Width {
 }
 
 impl Width {
+    /// The width of the numbers up to this one.
+    pub(super) fn of_max(max: u128) -> Width {
+        match max + 1 {
+            cardinality if cardinality.is_power_of_two() => Width::Bits(cardinality.ilog2()),
+            cardinality => Width::Cardinality(cardinality),
+        }
+    }
+
     /// The greatest value, or `None` if there is no such number of values or it leaves 127 bits.
     pub fn max(self) -> Option<u128> {
         let cardinality = match self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::encoding::Encoding;
-use super::field::{Field, FieldKind};
+use super::field::{Field, FieldKind, Width};
 use super::layout::Layout;
 use super::rejection::Rejection;
 use super::suffix_code::SuffixCode;
@@ -128,13 +128,33 @@ pub struct Parts<'a> {
     pub time: Option<UnixTime>,
 }
 
+impl<'a> Parts<'a> {
+    /// The numbers that the id carries: each field, or the fields of one name together, with how many values it has.
+    pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
+        let fields = self.layout.fields();
+        let firsts = (0..fields.len()).filter(|at| fields[..*at].iter().all(|field| field.name != fields[*at].name));
+        firsts.map(|at| {
+            let first = &fields[at];
+            let shares = || fields.iter().zip(&self.values).filter(|(field, _)| field.name == first.name);
+            let value = shares().map(|(field, value)| value * field.scale).sum();
+            let width = match shares().count() {
+                1 => first.width,
+                _ => Width::of_max(shares().map(|(field, _)| field.max * field.scale).sum()),
+            };
+            (first, value, width)
+        })
+    }
+}
+
 impl Format {
     /// The layout that an id has.
     pub fn variant_of(&self, id: u128) -> &Variant {
-        match &self.code {
-            None => &self.variants[0],
-            Some(placed) => &self.variants[placed.code.index_of(id >> placed.shift)],
-        }
+        &self.variants[self.variant_at(id)]
+    }
+
+    /// Its position in `variants`.
+    pub(super) fn variant_at(&self, id: u128) -> usize {
+        self.code.as_ref().map_or(0, |placed| placed.code.index_of(id >> placed.shift))
     }
 
     /// Whether callers must say which sort of id they want (`?type=`).

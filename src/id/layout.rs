@@ -26,6 +26,9 @@ pub struct Layout {
     greatest: u128,
 }
 
+/// The values of the fields of an id.
+pub(super) type Values = [u128; Layout::FIELDS_MAX];
+
 /// Why fields make no layout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
@@ -235,9 +238,9 @@ impl Layout {
     /// The number that the fields of a kind carry together, each counted by its scale; `None` without such a field.
     ///
     /// # Panics
-    /// When `values` are not as many as the fields.
+    /// When `values` are fewer than the fields.
     pub fn sum_of(&self, kind: FieldKind, values: &[u128]) -> Option<u128> {
-        assert_eq!(values.len(), self.fields.len(), "one value for each field");
+        assert!(values.len() >= self.fields.len(), "a value for each field");
         let mut shares = self.fields.iter().zip(values).filter(|(field, _)| field.kind == kind).peekable();
         shares.peek()?;
         Some(shares.map(|(field, value)| value * field.scale).sum())
@@ -279,17 +282,22 @@ impl Layout {
     /// [`Rejection::OutOfRange`] when a field has no such value or something remains, [`Rejection::BadVersion`] when a
     /// constant has another value.
     pub fn unpack(&self, id: u128) -> Result<Vec<u128>, Rejection> {
+        let values = self.values(id)?;
+        Ok(values[..self.fields.len()].to_vec())
+    }
+
+    /// The same without an allocation; what stands behind the last field is zero.
+    pub(super) fn values(&self, id: u128) -> Result<Values, Rejection> {
         let mut rest = id;
-        let mut values = Vec::with_capacity(self.fields.len());
-        for field in &self.fields {
-            let value = field.take_from(&mut rest);
-            if value > field.max {
+        let mut values = [0; Layout::FIELDS_MAX];
+        for (field, value) in self.fields.iter().zip(&mut values) {
+            *value = field.take_from(&mut rest);
+            if *value > field.max {
                 return Err(Rejection::OutOfRange);
             }
-            if field.constant.is_some_and(|constant| constant != value) {
+            if field.constant.is_some_and(|constant| constant != *value) {
                 return Err(Rejection::BadVersion);
             }
-            values.push(value);
         }
         if rest == 0 { Ok(values) } else { Err(Rejection::OutOfRange) }
     }

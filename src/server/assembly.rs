@@ -1,6 +1,6 @@
 //! From a configuration to a service that is ready to begin.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use prometheus::Registry;
 use super::catalog::{Catalog, CatalogError};
 use super::config::{AssignmentKind, Config, Lanes as ConfiguredLanes};
 use crate::http::{RequestLimits, Service, ServiceMetrics, SiqDefaults};
-use crate::id::{Decoder, DomainHash, Format, Rejection, Rule};
+use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::storage::KeptFormat;
 use crate::time::Clock;
@@ -71,6 +71,7 @@ pub fn assemble(
     };
     let formats = catalog.formats.iter().map(|format| Ok((Arc::clone(format), lanes(format)?)));
     let formats: Vec<_> = formats.collect::<Result<_, LaneError>>()?;
+    let own = own_numbers(config, &formats)?;
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
@@ -80,7 +81,7 @@ pub fn assemble(
     Ok(Arc::new(Service {
         mint: Mint::new(formats, clock, randomness, settings),
         siq: siq_defaults(config, &catalog)?,
-        decoder: Decoder::new(catalog.formats),
+        decoder: Decoder::knowing(catalog.formats, &own),
         keeper: OnceLock::new(),
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
@@ -103,6 +104,25 @@ pub fn lane_rule(config: &Config) -> LaneRule {
         (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule { slot: assignment.slot, slots: assignment.slots, lanes, shard: config.worker.shard }
+}
+
+/// The numbers that all nodes of this deployment together mint with.
+fn own_numbers(config: &Config, formats: &[(Arc<Format>, Option<Lanes>)]) -> Result<OwnNumbers, AssemblyError> {
+    let slots = config.worker.assignment().slots;
+    let workers = |format: &Format, lanes: &Lanes| {
+        let count = u32::try_from(lanes.workers().len()).ok()?.checked_mul(slots)?;
+        Some((format.name.clone(), format.first_worker..=format.first_worker.checked_add(count.checked_sub(1)?)?))
+    };
+    let known = known_domains(config)?;
+    Ok(OwnNumbers {
+        workers: formats.iter().filter_map(|(format, lanes)| workers(format, lanes.as_ref()?)).collect(),
+        shard: Some(config.worker.shard),
+        domains: if known.is_empty() {
+            BTreeSet::from([DomainHash::DEVELOPMENT.get()])
+        } else {
+            known.into_keys().collect()
+        },
+    })
 }
 
 /// What the store keeps of each sequenced format: two programs that differ in it could mint one id twice.

@@ -5,22 +5,26 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::formats::FieldWidth;
-use crate::id::{Decoded, DomainHash, FieldKind, Format, Match, Rule};
-use crate::time::UnixNanos;
+use crate::id::{Decoded, DecoderAt, DomainHash, FieldKind, Format, Match, Pin, Rule};
 
 /// What a text can be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DecodeAnswer {
     /// The text as it was given.
     pub id: String,
-    /// Every reading of it, the formats in the order in which they are tried.
+    /// Every reading of it, the one with the most evidence first.
     pub matches: Vec<MatchReading>,
+    /// Whether another reading has nearly as much evidence as the first: less than 4 bits below it.
+    pub ambiguous: bool,
     /// The formats that have none.
     pub rejected: Vec<RejectedFormat>,
+    /// Ids that the text is near to, where it is none: without what stands around it, in the other case, with other
+    /// separators.
+    pub did_you_mean: Vec<String>,
 }
 
 /// One reading: a format and a spelling.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchReading {
     /// The format.
     pub format: String,
@@ -40,6 +44,9 @@ pub struct MatchReading {
     pub encodings: BTreeMap<String, String>,
     /// Whether the instant is not further in the future than the format allows for.
     pub plausible: bool,
+    /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits to
+    /// one decimal place; below zero where it is less likely.
+    pub evidence_bits: f64,
 }
 
 /// One field of an id.
@@ -70,19 +77,23 @@ pub struct RejectedFormat {
 pub type KnownDomains = BTreeMap<u32, String>;
 
 impl DecodeAnswer {
-    /// The answer to `id`, at the moment `now`.
-    pub fn new(id: &str, decoded: &Decoded, domains: &KnownDomains, now: UnixNanos) -> DecodeAnswer {
+    /// What the decoder makes of `id`.
+    pub fn new(id: &str, decoder: &DecoderAt<'_>, pin: Pin<'_>, domains: &KnownDomains) -> DecodeAnswer {
+        let decoded = decoder.decode(id, pin);
+        let matches: Vec<_> = decoded.matches.iter().map(|found| MatchReading::new(found, domains)).collect();
         DecodeAnswer {
             id: id.to_owned(),
-            matches: decoded.matches.iter().map(|found| MatchReading::new(found, domains, now)).collect(),
-            rejected: RejectedFormat::all(decoded),
+            did_you_mean: if matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() },
+            ambiguous: decoded.is_ambiguous(),
+            rejected: RejectedFormat::all(&decoded),
+            matches,
         }
     }
 }
 
 impl RejectedFormat {
     /// Every format that has no reading, with its reason.
-    pub fn all(decoded: &Decoded) -> Vec<RejectedFormat> {
+    fn all(decoded: &Decoded) -> Vec<RejectedFormat> {
         let rejected = decoded.rejected.iter();
         rejected
             .map(|(format, why)| RejectedFormat { format: format.name.clone(), reason: why.code().to_owned() })
@@ -91,20 +102,20 @@ impl RejectedFormat {
 }
 
 impl MatchReading {
-    fn new(found: &Match, domains: &KnownDomains, now: UnixNanos) -> MatchReading {
+    fn new(found: &Match, domains: &KnownDomains) -> MatchReading {
         let format = found.format();
         let id = found.id();
         let parts = found.parts();
         let variant = format.variant_of(id);
-        let fields = parts.layout.fields().iter().zip(&parts.values).map(|(field, value)| {
+        let fields = parts.numbers().map(|(field, value, width)| {
             let label = match field.kind {
                 FieldKind::Qualifier => Some(variant.name.clone().unwrap_or_else(|| "unassigned".to_owned())),
-                FieldKind::Worker => format.labels.get(value).cloned(),
-                FieldKind::Object => domain_label(format, *value, domains),
+                FieldKind::Worker => format.labels.get(&value).cloned(),
+                FieldKind::Object => domain_label(format, value, domains),
                 _ => None,
             };
             let (name, value) = (field.name.clone(), value.to_string());
-            FieldReading { name, kind: field.kind, value, width: field.width.into(), label }
+            FieldReading { name, kind: field.kind, value, width: width.into(), label }
         });
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
         MatchReading {
@@ -120,7 +131,8 @@ impl MatchReading {
                 .iter()
                 .map(|spelling| (spelling.name().to_owned(), spelling.to_text(id)))
                 .collect(),
-            plausible: found.is_plausible(now),
+            plausible: found.is_plausible(),
+            evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
         }
     }
 }

@@ -191,7 +191,12 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     let document = openapi();
     let router = minting().await;
     let decoded = &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
-    assert_eq!(json_at(&router, "/decode/1I9ZC1002").await, *decoded);
+    let mut answer = json_at(&router, "/decode/1I9ZC1002").await;
+    // The longer the format is in use, the less the time of an id says.
+    let evidence = answer["matches"][0]["evidence_bits"].take();
+    assert!((4.0..=6.0).contains(&evidence.as_f64().unwrap()), "{evidence}");
+    answer["matches"][0]["evidence_bits"] = decoded["matches"][0]["evidence_bits"].clone();
+    assert_eq!(answer, *decoded);
     let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
     assert_eq!(json_at(&router, "/formats/payment").await, format["example"]);
 }

@@ -51,13 +51,13 @@ fn plain(text: &str) -> Value {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" => Value::Bool(true),
         "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => text.parse::<i64>().map_or_else(|_| not_a_fraction(text), Value::from),
+        _ => match (text.parse::<i64>(), text.parse::<f64>()) {
+            (Ok(integer), _) => Value::from(integer),
+            // Not the names that Rust reads as numbers, such as nan.
+            (_, Ok(fraction)) if text.ends_with(|last: char| last.is_ascii_digit()) => Value::from(fraction),
+            _ => Value::from(text),
+        },
     }
-}
-
-fn not_a_fraction(text: &str) -> Value {
-    assert!(text.parse::<f64>().is_err(), "{text}: quote what only looks like a number");
-    Value::from(text)
 }
 
 /// What a `$ref` stands for; anything else stands for itself.
@@ -89,6 +89,11 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
             "enum" => must(rule.as_array().unwrap().contains(value), &format!("enum {rule}")),
             "minimum" => must(value.as_i64().is_none_or(|it| it >= rule.as_i64().unwrap()), &format!("minimum {rule}")),
             "maximum" => must(value.as_i64().is_none_or(|it| it <= rule.as_i64().unwrap()), &format!("maximum {rule}")),
+            "minItems" | "maxItems" => {
+                let (bound, len) = (rule.as_u64().unwrap(), value.as_array().map(|items| items.len() as u64));
+                let holds = len.is_none_or(|len| if keyword == "minItems" { len >= bound } else { len <= bound });
+                must(holds, &format!("{keyword} {rule}"));
+            }
             "pattern" => {
                 let pattern = Regex::new(rule.as_str().unwrap()).unwrap();
                 must(value.as_str().is_none_or(|text| pattern.is_match(text)), &format!("pattern {rule}"));
@@ -141,6 +146,7 @@ fn is_a(value: &Value, name: &str) -> bool {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
         "string" => value.is_string(),
         "array" => value.is_array(),
         "object" => value.is_object(),

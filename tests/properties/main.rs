@@ -4,9 +4,13 @@
 
 #[path = "../vectors/cases.rs"]
 mod cases;
+mod detection;
 mod encoding;
 mod laws;
 mod published;
 mod restarts;
 mod uniqueness;
 mod vectors;
+
+/// The moment at which ids are decoded, where that does not matter.
+const NOW: idmint::time::UnixNanos = idmint::time::UnixNanos::from_seconds(1_800_000_000);

@@ -9,6 +9,7 @@ use idmint::server::config::Config;
 use idmint::time::UnixTime;
 use serde_json::Value;
 
+use crate::NOW;
 use crate::cases::{self, FORMATS, Unreadable, Valid, digits, file, format_of, rows};
 
 fn decoder() -> Decoder {
@@ -22,7 +23,7 @@ fn format<'a>(decoder: &'a Decoder, name: &str) -> &'a Arc<Format> {
 
 /// The id that a text spells in one format and encoding.
 fn read(decoder: &Decoder, format: &str, encoding: &str, text: &str) -> Result<u128, Rejection> {
-    let decoded = decoder.decode(text, Pin { format: Some(format), encoding: Some(encoding) });
+    let decoded = decoder.at(NOW).decode(text, Pin { format: Some(format), encoding: Some(encoding) });
     match (decoded.matches.as_slice(), decoded.rejected.as_slice()) {
         ([found], []) => Ok(found.id()),
         ([], [(_, rejection)]) => Err(*rejection),

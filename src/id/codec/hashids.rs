@@ -151,6 +151,11 @@ impl Hashids {
         if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
     }
 
+    /// How many letters stand between two hyphens; none where there are no hyphens.
+    pub fn groups(&self) -> &[usize] {
+        &self.groups
+    }
+
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         if !self.groups.is_empty() {

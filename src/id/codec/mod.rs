@@ -138,6 +138,15 @@ impl Codec {
         }
     }
 
+    /// How many letters stand between two hyphens; none where there are no hyphens.
+    pub fn groups(&self) -> &[usize] {
+        match self {
+            Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,
+            Self::Hashids(codec) => codec.groups(),
+            Self::Positional(_) | Self::Did(_) | Self::Sqids(_) => &[],
+        }
+    }
+
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         match self {

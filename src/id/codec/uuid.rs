@@ -22,7 +22,8 @@ impl Uuid {
     /// The length of every text.
     pub const LEN: usize = 36;
 
-    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    /// How many digits stand between the hyphens.
+    pub const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
     /// The codec; there is only one.
     pub fn new() -> Self {

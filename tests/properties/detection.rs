@@ -1,0 +1,218 @@
+//! Which format a text is taken for: the ranking of its readings, and what is near to an id.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use idmint::http::Service;
+use idmint::id::{Encoding, FieldKind, Format, Pin, Rejection, Rule};
+use idmint::minting::Randomness;
+use idmint::server::assemble;
+use idmint::server::config::Config;
+use idmint::time::{ManualClock, UnixNanos, UnixTime};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::cases;
+
+const IDS: usize = 20_000;
+const NOW_NANOS: u64 = 1_800_000_000_000_000_000;
+const NOW: UnixNanos = UnixNanos::new(NOW_NANOS);
+/// Five years before.
+const SINCE: u64 = NOW_NANOS - 5 * 365 * 86_400 * 1_000_000_000;
+
+/// A node by itself, as it is without any configuration: it knows which numbers it mints with.
+static SERVICE: LazyLock<Arc<Service>> = LazyLock::new(|| {
+    let config = Config::load(None, std::iter::empty(), toml::Table::new()).unwrap();
+    let clock = Arc::new(ManualClock::at(NOW).clock());
+    assemble(&config, clock, &Randomness::seeded(1), &prometheus::Registry::new()).unwrap()
+});
+
+fn is_minted(format: &Format) -> bool {
+    matches!(format.rule, Rule::Sequenced | Rule::Random | Rule::Grouped)
+}
+
+/// An id as it would be minted at that moment.
+fn minted(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
+    let assigned: Vec<_> = format.variants.iter().filter(|variant| variant.assigned).collect();
+    let layout = &assigned[random.random_range(0..assigned.len())].layout;
+    let workers = SERVICE.mint.workers(&format.name);
+    let values = layout.fields().iter().map(|field| match (field.kind, field.constant) {
+        (_, Some(constant)) => constant,
+        (FieldKind::Time, _) => format.ticks_at(UnixTime::from(at)).unwrap(),
+        (FieldKind::Worker, _) => workers[random.random_range(0..workers.len())].into(),
+        (FieldKind::Shard, _) => 0,
+        // The first of a tick, as often as not.
+        (FieldKind::Sequence, _) if random.random() => 0,
+        // Catalogue numbers have reached 70 000 by now; the other objects are the domain, which is not configured.
+        (FieldKind::Object, _) if format.rule == Rule::Grouped => random.random_range(1..70_000),
+        (FieldKind::Object, _) => 0,
+        _ => random.random_range(0..=field.max),
+    });
+    layout.pack(&values.collect::<Vec<_>>()).unwrap()
+}
+
+/// What one format's ids were taken for.
+#[derive(Default)]
+struct Row {
+    ids: usize,
+    ambiguous: usize,
+    /// How often which format came first where there was no doubt.
+    first: BTreeMap<String, usize>,
+}
+
+/// Draws ids of all minted formats in their canonical spelling and decodes them.
+fn confusion(seed: u64) -> BTreeMap<String, Row> {
+    let mut random = StdRng::seed_from_u64(seed);
+    let decoder = SERVICE.decoder.at(NOW);
+    let formats: Vec<_> = SERVICE.decoder.formats().iter().filter(|format| is_minted(format)).collect();
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for at in 0..IDS {
+        let format = formats[at % formats.len()];
+        // Payment ids have begun later.
+        let since = SINCE.max(u64::try_from(format.epoch.nanos()).unwrap());
+        let instant = UnixNanos::new(random.random_range(since..NOW_NANOS));
+        let id = minted(format, instant, &mut random);
+        let decoded = decoder.decode(&format.canonical().to_text(id), Pin::default());
+        assert!(decoded.matches.iter().any(|found| found.format().name == format.name && found.id() == id));
+        let row = rows.entry(format.name.clone()).or_default();
+        row.ids += 1;
+        if decoded.is_ambiguous() {
+            row.ambiguous += 1;
+        } else {
+            *row.first.entry(decoded.matches[0].format().name.clone()).or_default() += 1;
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_right_format_comes_first_unless_there_is_a_doubt() {
+    let rows = confusion(7);
+    assert_eq!(rows.values().map(|row| row.ids).sum::<usize>(), IDS);
+    let is_decimal = |name: &str| {
+        let format = SERVICE.decoder.formats().iter().find(|format| format.name == name).unwrap();
+        format.canonical().name() == "decimal"
+    };
+    let (mut clear, mut right, mut others, mut others_ambiguous) = (0, 0, 0, 0);
+    for (name, row) in &rows {
+        clear += row.first.values().sum::<usize>();
+        right += row.first.get(name).unwrap_or(&0);
+        if !is_decimal(name) {
+            others += row.ids;
+            others_ambiguous += row.ambiguous;
+        }
+        println!("{name}: {} ids, {} ambiguous, first: {:?}", row.ids, row.ambiguous, row.first);
+    }
+    assert!(right * 100 >= clear * 99, "{right} of {clear} without doubt are right");
+    assert!(others_ambiguous * 10 <= others, "{others_ambiguous} of {others} that are no decimal numbers are in doubt");
+}
+
+/// Each encoding by itself, one after the other: what decoding would be without anything shared.
+fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, Rejection> {
+    let read = |encoding: &Encoding| {
+        let id = encoding.read(text)?;
+        format.split(id).map(|_| (encoding.name().to_owned(), id))
+    };
+    let readings: Vec<_> = format.encodings.iter().map(read).collect();
+    let refusals = readings.iter().filter_map(|reading| reading.as_ref().err().copied());
+    let nearest = refusals.max_by_key(|why| why.nearness());
+    let read: Vec<_> = readings.into_iter().filter_map(Result::ok).collect();
+    if read.is_empty() { Err(nearest.unwrap()) } else { Ok(read) }
+}
+
+#[test]
+fn reading_spellings_together_gives_what_each_gives_by_itself() {
+    let mut random = StdRng::seed_from_u64(11);
+    let decoder = SERVICE.decoder.at(NOW);
+    let ids = SERVICE.decoder.formats().iter().flat_map(|format| {
+        let id = random.random_range(0..=format.greatest());
+        format.encodings.iter().map(move |encoding| encoding.to_text(id))
+    });
+    let mut texts: Vec<String> = ids.collect();
+    texts.extend(cases::valid().into_iter().flat_map(|case| case.spellings).map(|(_, text)| text));
+    texts.extend(cases::unreadable().into_iter().map(|case| case.text));
+    let halves: Vec<_> = texts.iter().map(|text| text.chars().take(text.chars().count() / 2).collect()).collect();
+    texts.extend(halves);
+    assert!(texts.len() > 1_000);
+    for text in &texts {
+        let decoded = decoder.decode(text, Pin::default());
+        for format in SERVICE.decoder.formats() {
+            let mut found: Vec<_> = decoded
+                .matches
+                .iter()
+                .filter(|found| found.format().name == format.name)
+                .map(|found| (found.encoding().name().to_owned(), found.id()))
+                .collect();
+            let why = decoded.rejected.iter().find(|(rejected, _)| rejected.name == format.name);
+            match read_one_by_one(format, text) {
+                Ok(mut read) => {
+                    read.sort();
+                    found.sort();
+                    assert_eq!(found, read, "{text:?} as {}", format.name);
+                    assert!(why.is_none());
+                }
+                Err(expected) => {
+                    assert_eq!(why.map(|(_, why)| *why), Some(expected), "{text:?} as {}", format.name);
+                    assert!(found.is_empty());
+                }
+            }
+        }
+        let best = decoder.best(text, Pin::default());
+        let first = decoded.matches.first();
+        assert_eq!(
+            best.as_ref().map(|best| (&best.format().name, best.encoding().name(), best.id())),
+            first.map(|first| (&first.format().name, first.encoding().name(), first.id())),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn a_copy_with_a_slip_leads_to_the_id() {
+    let decoder = SERVICE.decoder.at(NOW);
+    for (copied, meant) in [
+        (" 175928847299117063\n", "175928847299117063"),
+        ("\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        ("01arz3ndektsv4rrffq69g5fav", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        ("017F22E2-79B0-7CC3-98C4-DC0C0C07398F", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+        ("{017f22e279b07cc398c4dc0c0c07398f}", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"),
+        ("ZWWQLZZPJJMXMDLKPVWQ", "zwwqlzz-pjjmxmd-lkpvwq"),
+        ("zwwqlzz pjjmxmd lkpvwq", "zwwqlzz-pjjmxmd-lkpvwq"),
+        ("1i9zc1002", "1I9ZC1002"),
+        ("175_928_847_299_117_063", "175928847299117063"),
+    ] {
+        let near = decoder.did_you_mean(copied, Pin::default());
+        assert!(near.iter().any(|text| text == meant), "{copied:?}: {near:?}");
+        assert!(near.len() <= 4);
+        assert!(near.iter().all(|text| decoder.best(text, Pin::default()).is_some()));
+    }
+    assert!(decoder.did_you_mean("", Pin::default()).is_empty());
+    assert!(decoder.did_you_mean("no id at all, whatever is done to it", Pin::default()).is_empty());
+}
+
+#[test]
+fn the_evidence_of_published_ids_names_their_format() {
+    let decoder = SERVICE.decoder.at(NOW);
+    for (text, format) in [
+        ("zwwqlzz-pjjmxmd-lkpvwq", "conjunction"),
+        ("0005cd7556b05092aecc815daa77f99c", "evently"),
+        ("1I9ZC1002", "payment"),
+        ("0RdKJcxqVBiAiQr0", "flax"),
+        ("did:siq:iuxvojaaf4c6s6aaaaaaaaaaaaaah", "siq"),
+        ("175928847299117063", "snowflake"),
+        ("1541815603606036480", "twitter"),
+        ("c232ab00-9414-11ec-b3c8-9f6bdeced846", "uuid1"),
+        ("1ec9414c-232a-6b00-b3c8-9f6bdeced846", "uuid6"),
+        ("017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "uuid7"),
+        ("919108f7-52d1-4320-9bac-f847db4148a8", "uuid4"),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "ulid"),
+        ("-JhLeOlGIEjaIOFHR0xd", "firebase"),
+        ("9m4e2mr0ui3e8a215n4g", "xid"),
+    ] {
+        let decoded = decoder.decode(text, Pin::default());
+        let readings: Vec<_> =
+            decoded.matches.iter().map(|found| (&found.format().name, found.evidence_bits())).collect();
+        assert_eq!(readings[0].0, format, "{text}: {readings:?}");
+        println!("{text} ambiguous={} {readings:?}", decoded.is_ambiguous());
+    }
+}
