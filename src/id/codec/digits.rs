@@ -97,8 +97,20 @@ impl Radix {
     }
 
     /// The number these digits make, if it fits.
-    pub(super) fn number(&self, mut digits: impl Iterator<Item = u8>) -> Option<u128> {
-        digits.try_fold(0, |number, digit| self.push(number, digit))
+    pub(super) fn number(&self, digits: impl Iterator<Item = u8>) -> Option<u128> {
+        let mut number = 0_u128;
+        // As many digits as 64 bits hold are put together before they are put to the others.
+        let (mut low, mut scale, mut len) = (0_u64, 1_u64, 0);
+        for digit in digits {
+            low = low * self.radix + u64::from(digit);
+            scale *= self.radix;
+            len += 1;
+            if len == self.part_len {
+                number = number.checked_mul(scale.into())?.checked_add(low.into())?;
+                (low, scale, len) = (0, 1, 0);
+            }
+        }
+        number.checked_mul(scale.into())?.checked_add(low.into())
     }
 
     /// The number with one more digit at its end, if it still fits.

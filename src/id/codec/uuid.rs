@@ -51,6 +51,10 @@ impl Uuid {
     /// In this order: [`Rejection::WrongLength`] (not 32 characters beside the hyphens), [`Rejection::BadAlphabet`],
     /// [`Rejection::BadGrouping`], [`Rejection::NonCanonical`] (upper case).
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        if let Some(value) = well_formed(text.as_bytes()) {
+            return Ok(value);
+        }
+        // It is none, and the letters tell why.
         let digits = grouping::ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
         self.digits.read(&digits)
     }
@@ -59,6 +63,23 @@ impl Uuid {
     pub fn pattern(&self) -> String {
         "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$".to_owned()
     }
+}
+
+/// The value of a text in the one form that is accepted.
+fn well_formed(text: &[u8]) -> Option<u128> {
+    let text: &[u8; Uuid::LEN] = text.try_into().ok()?;
+    let mut value = 0;
+    for (at, letter) in text.iter().enumerate() {
+        let digit = match (letter, at) {
+            (b'-', 8 | 13 | 18 | 23) => continue,
+            (_, 8 | 13 | 18 | 23) => return None,
+            (b'0'..=b'9', _) => letter - b'0',
+            (b'a'..=b'f', _) => letter - b'a' + 10,
+            _ => return None,
+        };
+        value = value << 4 | u128::from(digit);
+    }
+    Some(value)
 }
 
 impl Default for Uuid {

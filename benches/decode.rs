@@ -1,0 +1,57 @@
+//! Reading ids whose format is not known: under 1 µs for the best reading among all built-in formats.
+//!
+//! The ids are of every format that is on, in its canonical spelling, as it is used most; as many of each, one format after
+//! the other. `every reading` also ranks the others and says why the rest is rejected, as `GET /decode/{id}` does.
+
+mod harness;
+
+use std::hint::black_box;
+
+use harness::comparison::{Comparison, Target, timed};
+use harness::workshop::{YEARS, service};
+use idmint::id::{Format, Pin};
+use idmint::time::UnixTime;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::runtime::Runtime;
+
+const IDS: u32 = 20_000;
+const ROUNDS: usize = 31;
+
+fn main() {
+    let runtime = Runtime::new().expect("a runtime");
+    let service = service(&runtime, YEARS);
+    let now = service.mint.clock().now();
+    let decoder = service.decoder.at(now);
+    let mut random = StdRng::seed_from_u64(1);
+    let formats = service.decoder.formats();
+    let of_all = formats.iter().cycle().map(|format| text(format, now.into(), &mut random)).take(IDS as usize);
+    let of_all: Vec<String> = of_all.collect();
+    let mut comparison = Comparison::new();
+    comparison.add("all formats, best reading", Target::Under(1000.0), || {
+        timed(IDS, || of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some())))
+    });
+    comparison.add("all formats, every reading", Target::None, || {
+        timed(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
+    });
+    for format in formats {
+        let texts: Vec<_> = (0..IDS / 10).map(|_| text(format, now.into(), &mut random)).collect();
+        let decoder = &decoder;
+        comparison.add(format!("{}, best reading", format.name), Target::None, move || {
+            timed(IDS / 10, || texts.iter().for_each(|text| drop(black_box(decoder.best(text, Pin::default())))))
+        });
+    }
+    comparison.run("Reading an id of an unknown format", ROUNDS);
+}
+
+/// An id of the past in its canonical spelling.
+fn text(format: &Format, now: UnixTime, random: &mut StdRng) -> String {
+    loop {
+        let id = random.random_range(0..=format.greatest());
+        let Ok(parts) = format.split(id) else { continue };
+        let is_past = parts.time.is_none_or(|time| time <= now);
+        if is_past {
+            return format.canonical().to_text(id);
+        }
+    }
+}
