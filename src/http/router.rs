@@ -18,6 +18,7 @@ fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
         ("/decode/", Method::GET, get(decode::decode)),
         ("/formats", Method::GET, get(formats::list)),
         ("/formats/{format}", Method::GET, get(formats::one)),
+        ("/formats/{format}/range", Method::GET, get(formats::range)),
         ("/health/live", Method::GET, get(health::live)),
         ("/health/ready", Method::GET, get(health::ready)),
         ("/metrics", Method::GET, get(metrics_page::metrics)),

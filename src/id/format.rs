@@ -188,6 +188,11 @@ impl Format {
         self.variants.iter().map(|variant| variant.layout.greatest()).max().expect("a format has a layout")
     }
 
+    /// The smallest id of this format, whichever layout it has.
+    pub fn least(&self) -> u128 {
+        self.variants.iter().map(|variant| variant.layout.least()).min().expect("a format has a layout")
+    }
+
     /// How many bytes an id takes as a big-endian number.
     pub fn byte_width(&self) -> usize {
         let bits = u128::BITS - self.greatest().leading_zeros();
@@ -235,6 +240,13 @@ impl Format {
     /// The instant from which nothing can be minted any more; `None` for a format without time.
     pub fn end(&self) -> Option<UnixTime> {
         self.time_of(self.end_tick()?)
+    }
+
+    /// How many ids of this layout one worker number has in a second, on average; `None` where nothing counts them.
+    pub fn per_second(&self, layout: &Layout) -> Option<u128> {
+        let (tick, sequence) = (self.tick?, layout.field_of(FieldKind::Sequence)?);
+        let in_parts = (sequence.max + 1).checked_mul(1_000_000_000 * u128::from(tick.parts()))?;
+        Some(in_parts / u128::from(tick.nanos()))
     }
 
     /// What must stay the same for two programs to mint the same format: two that differ in it could mint one id twice.

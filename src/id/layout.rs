@@ -253,6 +253,11 @@ impl Layout {
         Some(fields.map(|field| field.max * field.scale).sum())
     }
 
+    /// The smallest id of this layout: its constants alone.
+    pub fn least(&self) -> u128 {
+        self.fields.iter().map(|field| field.constant.unwrap_or(0) * field.stride).sum()
+    }
+
     /// The greatest id of this layout.
     pub fn greatest(&self) -> u128 {
         self.greatest

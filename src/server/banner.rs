@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::config::{Config, Engine};
 use crate::http::Service;
-use crate::id::{FieldKind, Format};
+use crate::id::Format;
 use crate::minting::Lanes;
 
 /// The lines that a start prints.
@@ -47,10 +47,8 @@ fn workers_text(lanes: &Lanes) -> String {
 
 /// What all lanes can mint in a second, of the first type where a format has several.
 fn ids_per_second(format: &Format, lanes: &Lanes) -> u128 {
-    let tick = format.tick.expect("a sequenced format has a tick");
-    let sequence = format.variants[0].layout.field_of(FieldKind::Sequence).expect("a sequenced format has a sequence");
-    let lanes = u128::try_from(lanes.workers().len()).expect("lanes are few");
-    (sequence.max + 1) * lanes * 1_000_000_000 * u128::from(tick.parts()) / u128::from(tick.nanos())
+    let per_worker = format.per_second(&format.variants[0].layout).expect("a sequenced format counts in ticks");
+    per_worker * u128::try_from(lanes.workers().len()).expect("lanes are few")
 }
 
 /// Where a service that listens on `listen` is reached from the same machine.

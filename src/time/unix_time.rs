@@ -44,6 +44,12 @@ impl UnixTime {
         self.0
     }
 
+    /// The instant that much later, or the last there is.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> UnixTime {
+        UnixTime(self.0.saturating_add(i128::from(saturating_nanos(duration))))
+    }
+
     /// Whole seconds since 1970, rounded down.
     pub const fn seconds(self) -> i128 {
         self.0.div_euclid(NANOS_PER_SECOND)
@@ -56,6 +62,20 @@ impl UnixTime {
         let cut = 10_i128.pow(9 - u32::from(digits.min(9)));
         let cut = Timestamp::from_nanosecond(timestamp.as_nanosecond().div_euclid(cut) * cut).ok()?;
         Some(format!("{cut:.*}", usize::from(digits.min(9))))
+    }
+
+    /// RFC 3339 in UTC with as many digits of the second as it takes to lose nothing; `None` as in [`UnixTime::to_text`].
+    ///
+    /// ```
+    /// use idmint::time::UnixTime;
+    /// let instant = UnixTime::from_nanos(1_420_070_400_000_015_259);
+    /// assert_eq!(instant.to_exact_text().as_deref(), Some("2015-01-01T00:00:00.000015259Z"));
+    /// ```
+    pub fn to_exact_text(self) -> Option<String> {
+        let digits = [(0, NANOS_PER_SECOND), (3, 1_000_000), (6, 1_000)]
+            .into_iter()
+            .find_map(|(digits, unit)| (self.0.rem_euclid(unit) == 0).then_some(digits));
+        self.to_text(digits.unwrap_or(9))
     }
 
     /// The first instant of the year 0, the earliest that RFC 3339 can write.

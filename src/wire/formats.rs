@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{Encoding, FieldKind, Format, Width};
+use super::storage::StorageInfo;
+use crate::id::{CollisionOdds, Encoding, FieldKind, Format, Width};
+use crate::time::UnixTime;
 
 /// All formats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +45,8 @@ pub struct FormatInfo {
     pub encodings: Vec<EncodingInfo>,
     /// How many ids one worker number has in one tick.
     pub per_tick: Option<String>,
+    /// The same in one second, on average.
+    pub per_second: Option<String>,
     /// The worker numbers that this node mints with.
     pub workers: Vec<u32>,
     /// How many ids one request can have here.
@@ -50,8 +54,40 @@ pub struct FormatInfo {
     /// What worker numbers stand for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub labels: BTreeMap<String, String>,
+    /// In which order its ids come.
+    pub order: String,
+    /// How likely two ids are the same; `None` where they never are.
+    pub collision_odds: Option<OddsInfo>,
     /// What an outsider learns from an id.
     pub reveals: String,
+    /// A valid id, the same every time.
+    pub example: ExampleId,
+    /// How to keep ids in a database: for each the most compact column, then the readable one.
+    pub storage: Vec<StorageInfo>,
+}
+
+/// How many ids make it how likely that two of them are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OddsInfo {
+    /// The span within which ids can be the same: the tick; `None` for ids that carry no time, which can be ever.
+    pub within: Option<String>,
+    /// How many random bits an id has.
+    pub random_bits: String,
+    /// How many ids of that span make a collision as likely as one in a million.
+    pub one_in_a_million: String,
+    /// How many ids of that span make a collision as likely as none.
+    pub even: String,
+}
+
+/// A valid id.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExampleId {
+    /// The instant it carries.
+    pub time: Option<String>,
+    /// The id as a number.
+    pub value: String,
+    /// The id in every spelling.
+    pub encodings: BTreeMap<String, String>,
 }
 
 /// One field.
@@ -99,6 +135,10 @@ pub struct EncodingInfo {
     pub name: String,
     /// The number of characters, where all ids have the same.
     pub length: Option<usize>,
+    /// The least number of characters.
+    pub length_min: usize,
+    /// The greatest number of characters.
+    pub length_max: usize,
     /// A regular expression that every id of this spelling matches.
     pub pattern: String,
     /// Whether the order of the texts is the order of the ids.
@@ -115,13 +155,36 @@ impl From<Width> for FieldWidth {
     }
 }
 
-impl From<&Encoding> for EncodingInfo {
-    fn from(encoding: &Encoding) -> EncodingInfo {
+impl EncodingInfo {
+    fn new(encoding: &Encoding, format: &Format) -> EncodingInfo {
         EncodingInfo {
             name: encoding.name().to_owned(),
             length: encoding.fixed_len(),
+            length_min: encoding.len(format.least()),
+            length_max: encoding.len_max(),
             pattern: encoding.pattern(),
             sortable: encoding.is_sortable(),
+        }
+    }
+}
+
+impl OddsInfo {
+    fn new(format: &Format) -> Option<OddsInfo> {
+        let CollisionOdds { random_bits, one_in_a_million, even } = format.collision_odds()?;
+        let within = format.tick.filter(|_| format.variants[0].layout.field_of(FieldKind::Time).is_some());
+        Some(OddsInfo { within: within.map(|tick| tick.to_string()), random_bits, one_in_a_million, even })
+    }
+}
+
+impl ExampleId {
+    fn new(format: &Format) -> ExampleId {
+        let id = format.example();
+        let time = format.split(id).ok().and_then(|parts| parts.time);
+        let spelled = |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
+        ExampleId {
+            time: time.and_then(UnixTime::to_exact_text),
+            value: id.to_string(),
+            encodings: format.encodings.iter().map(spelled).collect(),
         }
     }
 }
@@ -154,12 +217,17 @@ impl FormatInfo {
             end: format.end().and_then(|end| end.to_text(digits)),
             fields: layout.fields().iter().map(field).collect(),
             types: types.collect(),
-            encodings: format.encodings.iter().map(EncodingInfo::from).collect(),
+            encodings: format.encodings.iter().map(|encoding| EncodingInfo::new(encoding, format)).collect(),
             per_tick: per_tick(layout),
+            per_second: format.per_second(layout).map(|count| count.to_string()),
             workers: workers.to_vec(),
             batch_max: batch_max.map(|most| most.to_string()),
             labels: format.labels.iter().map(|(value, label)| (value.to_string(), label.clone())).collect(),
+            order: format.order(),
+            collision_odds: OddsInfo::new(format),
             reveals: format.reveals.clone(),
+            example: ExampleId::new(format),
+            storage: StorageInfo::all(format),
         }
     }
 }

@@ -4,8 +4,12 @@ mod decode;
 mod formats;
 mod health;
 mod mint;
+mod range;
+mod storage;
 
 pub use decode::{DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
-pub use formats::{EncodingInfo, FieldInfo, FieldWidth, FormatInfo, FormatList};
+pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
 pub use mint::{MintAnswer, MintRequest};
+pub use range::{RangeAnswer, SortedSpellings};
+pub use storage::{StorageInfo, StorageSql};

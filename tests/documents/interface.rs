@@ -111,7 +111,9 @@ impl Call {
 async fn every_answer_is_as_described() {
     const DECODE: &str = "/decode/{id}";
     const FORMAT: &str = "/formats/{format}";
+    const RANGE: &str = "/formats/{format}/range";
     const PROBLEM: &str = "/problems/{slug}";
+    const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     let document = openapi();
     let router = minting().await;
     let long = "x".repeat(9_000);
@@ -156,6 +158,12 @@ async fn every_answer_is_as_described() {
         get(FORMAT, "/formats/siq", 200),
         get(FORMAT, "/formats/invoice", 404),
         get(FORMAT, "/formats/siq", 406).with("accept", "text/plain"),
+        get(RANGE, &format!("/formats/flax/range?{DAY}"), 200),
+        get(RANGE, &format!("/formats/siq/range?{DAY}"), 200),
+        get(RANGE, &format!("/formats/%zz/range?{DAY}"), 400),
+        get(RANGE, &format!("/formats/invoice/range?{DAY}"), 404),
+        get(RANGE, &format!("/formats/flax/range?{DAY}"), 406).with("accept", "text/plain"),
+        get(RANGE, "/formats/flax/range?from=2026-01-01T00:00:00Z", 422),
         get("/health/live", "/health/live", 200),
         get("/health/ready", "/health/ready", 200),
         get("/metrics", "/metrics", 200),
@@ -199,6 +207,9 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     assert_eq!(answer, *decoded);
     let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
     assert_eq!(json_at(&router, "/formats/payment").await, format["example"]);
+    let range = &document["paths"]["/formats/{format}/range"]["get"]["responses"]["200"]["content"]["application/json"];
+    let of_flax = "/formats/flax/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
+    assert_eq!(json_at(&router, of_flax).await, range["example"]);
 }
 
 async fn json_at(router: &Router, uri: &str) -> Value {

@@ -163,6 +163,54 @@ async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused(
     .await;
 }
 
+/// Formats whose ids carry no time, or do not begin with it.
+const WITHOUT_RANGES: &str = r#"
+[formats.timeless]
+summary   = "Nothing but random bits"
+rule      = "random"
+fields    = [{ name = "random", kind = "random", bits = 64 }]
+encodings = ["hex_padded"]
+
+[formats.worker-first]
+like   = "snowflake"
+fields = [
+    { name = "worker", kind = "worker", bits = 5 },
+    { name = "time", kind = "time", bits = 41 },
+    { name = "sequence", kind = "sequence", bits = 12 },
+]
+"#;
+
+#[tokio::test]
+async fn a_time_span_that_has_no_range_of_ids_is_refused() {
+    let service = Service::start(WITHOUT_RANGES).await;
+    let day = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
+    let invalid = |format: &str, query: &str, named| {
+        wrong(get_request(&format!("/formats/{format}/range?{query}")), 422, "invalid-parameter", named)
+    };
+    assert_all_refused(
+        &service,
+        &[
+            invalid("flax", "", &["from is missing"]),
+            invalid("flax", "to=2026-01-01T00:00:00Z", &["from is missing"]),
+            invalid("flax", "from=2026-01-01T00:00:00Z", &["to is missing"]),
+            invalid("flax", &format!("{day}&x=1"), &["\"x\"", "from, to"]),
+            invalid("flax", &format!("{day}&to=2026-01-02T00:00:00Z"), &["to", "more than once"]),
+            invalid("flax", "from=yesterday&to=2026-01-02T00:00:00Z", &["from", "`yesterday`", "2025-01-01T00:00:00Z"]),
+            invalid("flax", "from=2026-01-01T00:00:00Z&to=2026-13-01T00:00:00Z", &["to", "`2026-13-01T00:00:00Z`"]),
+            invalid("flax", "from=2026-01-01T00:00:00+01:00&to=2026-01-02T00:00:00Z", &["from", "+01:00"]),
+            invalid("flax", "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", &["is not before"]),
+            invalid("flax", "from=2000-01-01T00:00:00Z&to=2015-01-01T00:00:00Z", &["outside"]),
+            invalid("payment", "from=2026-01-01T00:00:00.1Z&to=2026-01-01T00:00:00.9Z", &["no tick of 1s"]),
+            invalid("timeless", day, &["timeless", "no time"]),
+            invalid("worker-first", day, &["worker-first", "not what its ids begin with"]),
+        ],
+    )
+    .await;
+    let problem = service.get("/formats/flax/range?from=2050-01-01T00:00:00Z&to=2051-01-01T00:00:00Z").await.json();
+    assert_eq!(problem["reason"], "outside");
+    assert_eq!(problem["limit"], "from 2015-01-01T00:00:00.000Z to 2049-11-03T19:53:47.776Z");
+}
+
 #[tokio::test]
 async fn a_request_that_cannot_be_read_is_refused() {
     let service = Service::start("").await;

@@ -9,6 +9,7 @@ mod cases;
 mod connections;
 mod decode;
 mod draining;
+mod formats;
 mod http2;
 mod mint;
 mod service;

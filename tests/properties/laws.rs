@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use idmint::id::{Decoder, FieldKind, Format, FormatDefinition, Layout, Pin, Rejection};
+use idmint::id::{Decoder, FieldKind, Format, FormatDefinition, Layout, Pin, RangeError, Rejection};
 use idmint::server::Catalog;
 use idmint::server::config::Config;
+use idmint::time::UnixTime;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
@@ -206,6 +207,31 @@ proptest! {
             let texts = ids.map(|id| encoding.to_text(id));
             prop_assert_eq!(texts[0].cmp(&texts[1]), ids[0].cmp(&ids[1]), "{:?}", texts);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, max_local_rejects: 1_000_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_range_of_a_custom_format_has_the_ids_of_its_span_and_no_other(
+        format in custom_format(&ANY), variant in any::<Index>(), seeds in seeds(),
+        before in -2_000_000_i128..2_000_000, after in -2_000_000_i128..2_000_000,
+    ) {
+        let id = id_of(&format, &values(&format, variant, &seeds));
+        let time = format.split(id).unwrap().time.unwrap_or(format.epoch);
+        let [from, to] = [time.nanos() - before, time.nanos() + after].map(UnixTime::from_nanos);
+        match format.range(from, to) {
+            Ok(range) => prop_assert_eq!((range.least..=range.greatest).contains(&id), from <= time && time < to),
+            Err(RangeError::NoTime | RangeError::TimeNotLeading) => prop_assert!(!format.leads_with_time()),
+            Err(_) => prop_assert!(time < from || to <= time),
+        }
+    }
+
+    #[test]
+    fn the_example_of_a_custom_format_is_an_id_of_it(format in custom_format(&ANY)) {
+        prop_assert!(format.split(format.example()).is_ok());
+        prop_assert!((format.least()..=format.greatest()).contains(&format.example()));
     }
 }
 

@@ -8,6 +8,7 @@ mod detection;
 mod encoding;
 mod laws;
 mod published;
+mod ranges;
 mod restarts;
 mod uniqueness;
 mod vectors;

@@ -1,0 +1,79 @@
+//! How each database writes the type of a column and the value in it.
+
+use super::encoding::Encoding;
+use super::storage_advice::{Database, Stored};
+
+/// The SQL of one database.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sql(Database);
+
+impl Sql {
+    /// That of this one.
+    pub(super) const fn of(database: Database) -> Sql {
+        Sql(database)
+    }
+
+    /// The collation under which text is compared byte by byte.
+    pub(super) const fn collation(self) -> &'static str {
+        match self.0 {
+            Database::PostgreSql => r#"COLLATE "C""#,
+            Database::MySql | Database::MariaDb => "ascii_bin",
+            Database::SqlServer => "Latin1_General_BIN2",
+            Database::Sqlite => "BINARY (the default)",
+        }
+    }
+
+    /// The type of a column.
+    pub(super) fn column(self, stored: Stored<'_>) -> String {
+        match (self.0, stored) {
+            (Database::Sqlite, Stored::Number) => "INTEGER".to_owned(),
+            (_, Stored::Number) => "bigint".to_owned(),
+            (_, Stored::Uuid(_)) => "uuid".to_owned(),
+            (Database::PostgreSql, Stored::Bytes(_)) => "bytea".to_owned(),
+            (Database::Sqlite, Stored::Bytes(_)) => "BLOB".to_owned(),
+            (_, Stored::Bytes(bytes)) => format!("binary({bytes})"),
+            (Database::Sqlite, Stored::Text(_)) => "TEXT".to_owned(),
+            (_, Stored::Text(encoding)) => self.text_column(encoding),
+        }
+    }
+
+    fn text_column(self, encoding: &Encoding) -> String {
+        let of_letters = match encoding.fixed_len() {
+            Some(len) => format!("char({len})"),
+            None => format!("varchar({})", encoding.len_max()),
+        };
+        match self.0 {
+            Database::MySql | Database::MariaDb => {
+                format!("{of_letters} CHARACTER SET ascii COLLATE {}", self.collation())
+            }
+            Database::SqlServer => format!("{of_letters} COLLATE {}", self.collation()),
+            Database::PostgreSql => format!("{of_letters} {}", self.collation()),
+            Database::Sqlite => "TEXT".to_owned(),
+        }
+    }
+
+    /// A value of such a column.
+    pub(super) fn literal(self, stored: Stored<'_>, id: u128) -> String {
+        match stored {
+            Stored::Number => id.to_string(),
+            Stored::Uuid(encoding) | Stored::Text(encoding) => self.quoted(&encoding.to_text(id)),
+            Stored::Bytes(bytes) => {
+                let digits = format!("{id:0width$x}", width = 2 * bytes);
+                match self.0 {
+                    Database::PostgreSql => format!(r"'\x{digits}'"),
+                    Database::MySql | Database::MariaDb | Database::SqlServer => format!("0x{digits}"),
+                    Database::Sqlite => format!("X'{digits}'"),
+                }
+            }
+        }
+    }
+
+    fn quoted(self, text: &str) -> String {
+        let text = text.replace('\'', "''");
+        match self.0 {
+            // A backslash escapes here, unless the server is told otherwise.
+            Database::MySql | Database::MariaDb => format!("'{}'", text.replace('\\', r"\\")),
+            Database::PostgreSql | Database::SqlServer | Database::Sqlite => format!("'{text}'"),
+        }
+    }
+}

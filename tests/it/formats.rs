@@ -1,0 +1,89 @@
+//! What `GET /formats` says of a format, and which ids it says a time span has.
+
+use serde_json::{Value, json};
+
+use crate::service::Service;
+
+/// Every number in a document.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Number(number) => number.as_f64().into_iter().collect(),
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        Value::Object(members) => members.values().flat_map(numbers).collect(),
+        Value::Null | Value::Bool(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() {
+    let service = Service::start("formats.payment-wide.enabled = true").await;
+    for format in service.get("/formats").await.json()["formats"].as_array().unwrap() {
+        let (name, example) = (format["name"].as_str().unwrap(), &format["example"]);
+        for (encoding, text) in example["encodings"].as_object().unwrap() {
+            let path = format!("/decode/{}?format={name}&encoding={encoding}", text.as_str().unwrap());
+            let decoded = service.get(&path).await.json();
+            let found = &decoded["matches"][0];
+            assert_eq!(found["encodings"], example["encodings"], "{path}: {decoded}");
+            assert_eq!(found["value"], example["value"], "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_description_holds_no_number_that_a_parser_would_round() {
+    let service = Service::start("").await;
+    let formats = service.get("/formats").await.json();
+    let greatest = numbers(&formats).into_iter().fold(0.0, f64::max);
+    assert!(greatest < 9_007_199_254_740_992.0, "{greatest}");
+}
+
+#[tokio::test]
+async fn a_custom_format_is_described_like_a_built_in_one() {
+    let service = Service::start(
+        r#"
+        [formats.token]
+        summary   = "Nothing but random bits"
+        rule      = "random"
+        fields    = [{ name = "random", kind = "random", bits = 122 }]
+        encodings = [{ kind = "uuid8" }, "hashids"]
+        "#,
+    )
+    .await;
+    let token = service.get("/formats/token").await.json();
+    assert_eq!(token["order"], "None.");
+    assert_eq!(
+        token["collision_odds"],
+        json!({ "within": null, "random_bits": "122", "one_in_a_million": "3260000000000000", "even": "2710000000000000000" })
+    );
+    assert_eq!(token["example"]["time"], Value::Null);
+    assert_eq!(token["encodings"][0]["length"], 36);
+    assert!(
+        token["encodings"][1]["length_min"].as_u64().unwrap() < token["encodings"][1]["length_max"].as_u64().unwrap()
+    );
+    let postgresql = &token["storage"][0];
+    assert_eq!((&postgresql["column"], &postgresql["bind"]), (&"uuid".into(), &"the spelling uuid8".into()));
+    assert_eq!(postgresql["sql"]["select_range"], Value::Null, "its ids carry no time");
+}
+
+#[tokio::test]
+async fn minted_ids_lie_in_the_range_of_their_time() {
+    let service = Service::start("").await;
+    let range = service.get("/formats/snowflake/range?from=2040-01-01T00:00:00Z&to=2040-01-01T00:01:00Z").await.json();
+    assert_eq!((&range["from"], &range["to"]), (&"2040-01-01T00:00:00Z".into(), &"2040-01-01T00:01:00Z".into()));
+    let [least, greatest] =
+        ["least", "greatest"].map(|end| range[end]["encodings"]["hex_padded"].as_str().unwrap().to_owned());
+    let ids = service.mint("/ids/snowflake?count=100&encoding=hex_padded").await;
+    assert!(ids.iter().all(|id| least <= *id && *id <= greatest), "{ids:?} in {least} to {greatest}");
+    let next = service.get("/formats/snowflake/range?from=2040-01-01T00:01:00Z&to=2040-01-01T00:02:00Z").await.json();
+    let value = |range: &Value, end: &str| range[end]["value"].as_str().unwrap().parse::<u128>().unwrap();
+    assert_eq!(value(&range, "greatest") + 1, value(&next, "least"), "no id is in neither span");
+}
+
+#[tokio::test]
+async fn a_span_that_reaches_beyond_the_format_is_cut() {
+    let service = Service::start("").await;
+    let range = service.get("/formats/payment/range?from=0001-01-01T00:00:00Z&to=9999-01-01T00:00:00Z").await.json();
+    assert_eq!((&range["from"], &range["to"]), (&"2024-01-01T00:00:00Z".into(), &"2092-12-23T05:45:36Z".into()));
+    assert_eq!(range["least"]["encodings"], json!({ "base36": "000000000" }));
+    assert_eq!(range["greatest"]["encodings"], json!({ "base36": "ZZZZZZZZZ" }));
+}

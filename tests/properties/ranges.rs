@@ -1,0 +1,113 @@
+//! The range of a time span holds exactly the ids that were minted in it.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
+use idmint::time::{ManualClock, UnixNanos, UnixTime};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+const ORDERS: usize = 400;
+const SPANS: usize = 2_000;
+
+/// Minted from 2027-01-15 on, for about two minutes.
+const BEGIN: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+
+fn format(name: &str, toml: &str) -> Arc<Format> {
+    Arc::new(FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap())
+}
+
+fn formats() -> Vec<Arc<Format>> {
+    let odd = r#"
+        summary = "a tick that no second is a multiple of, and constants around the time"
+        rule = "sequenced"
+        tick = "7ms"
+        epoch = "2020-01-01T00:00:00.003Z"
+        fields = [ { name = "region", kind = "constant", bits = 4, value = 9 },
+                   { name = "time", kind = "time", bits = 40 },
+                   { name = "version", kind = "constant", bits = 3, value = 5 },
+                   { name = "sequence", kind = "sequence", cardinality = 37 } ]
+        encodings = ["decimal"]"#;
+    let minted = PRESETS.iter().map(|preset| format(preset.name, preset.toml));
+    let minted = minted.filter(|format| matches!(format.rule, Rule::Sequenced | Rule::Random));
+    minted.filter(|format| format.leads_with_time()).chain([format("odd", odd)]).collect()
+}
+
+fn mint_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Mint {
+    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(3), shard: 0 };
+    let lanes = |format: &Arc<Format>| (format.rule == Rule::Sequenced).then(|| Lanes::of(format, &rule).unwrap());
+    let formats = formats.iter().map(|format| (Arc::clone(format), lanes(format))).collect();
+    let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
+    let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+    let mint = Mint::new(formats, Arc::new(hand.clock()), &Randomness::seeded(1), settings);
+    let tenure = mint.prepare(hand.wall());
+    // All the time that this test takes, at once: it is no test of the horizon.
+    let needed = hand.wall().after(Duration::from_secs(3_600));
+    let durable = Durable::write(tenure.plan_extension(hand.wall(), needed), |_| Ok::<_, std::convert::Infallible>(()));
+    tenure.raise(&durable.unwrap(), hand.wall());
+    mint.begin(Arc::new(tenure));
+    mint
+}
+
+/// Ids of each format, minted at random moments.
+fn minted(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<Vec<u128>> {
+    let hand = ManualClock::at(BEGIN);
+    let mint = mint_on(&hand, formats);
+    let mut minted = vec![Vec::new(); formats.len()];
+    for _ in 0..ORDERS {
+        hand.advance(Duration::from_nanos(random.random_range(0..600_000_000)));
+        for (at, format) in formats.iter().enumerate() {
+            let types: Vec<_> = format.variants.iter().filter_map(|variant| variant.name.as_deref()).collect();
+            let of_type = (!types.is_empty()).then(|| types[random.random_range(0..types.len())]);
+            let count = NonZeroU32::new(random.random_range(1..20)).unwrap();
+            let order =
+                Order::new(format, count, of_type).unwrap().for_domain(DomainHash::of("example.com", None).unwrap());
+            match mint.reserve(at, &order) {
+                Ok(mut granted) => {
+                    let mut ids = vec![0; usize::try_from(count.get()).unwrap()];
+                    assert_eq!(granted.batch.fill(&mut ids), ids.len());
+                    minted[at].extend(ids);
+                }
+                Err(Denied::Refused(_)) => {}
+                Err(Denied::Horizon { needed }) => panic!("the horizon was raised beyond {needed}"),
+            }
+        }
+    }
+    minted
+}
+
+/// An instant in the two minutes: any nanosecond, or one at or beside an id's.
+fn edge(format: &Format, ids: &[u128], random: &mut StdRng) -> UnixTime {
+    if random.random_bool(0.5) {
+        return UnixTime::from(BEGIN).after(Duration::from_nanos(random.random_range(0..120_000_000_000)));
+    }
+    let time = format.split(ids[random.random_range(0..ids.len())]).unwrap().time.unwrap();
+    UnixTime::from_nanos(time.nanos() + random.random_range(-1..=1))
+}
+
+#[test]
+fn minted_ids_lie_in_a_range_exactly_when_their_times_lie_in_its_span() {
+    let random = &mut StdRng::seed_from_u64(1);
+    let formats = formats();
+    for (format, ids) in formats.iter().zip(minted(&formats, random)) {
+        assert!(ids.len() > 1_000, "only {} ids of {}", ids.len(), format.name);
+        for _ in 0..SPANS {
+            let [from, to] = [edge(format, &ids, random), edge(format, &ids, random)];
+            let range = match format.range(from, to) {
+                Ok(range) => Some(range.least..=range.greatest),
+                Err(RangeError::NotBefore { .. }) => continue,
+                Err(RangeError::WithinOneTick { .. }) => None,
+                Err(error) => panic!("{}: {error}", format.name),
+            };
+            for id in &ids {
+                let time = format.split(*id).unwrap().time.unwrap();
+                let is_in_span = from <= time && time < to;
+                let is_in_range = range.as_ref().is_some_and(|range| range.contains(id));
+                assert_eq!(is_in_range, is_in_span, "{} {id} of {time} in {from} to {to}", format.name);
+            }
+        }
+    }
+}
