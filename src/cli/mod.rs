@@ -3,6 +3,7 @@
 mod check;
 mod decode;
 mod exit;
+mod formats;
 mod health;
 mod mint;
 mod serve;
@@ -30,6 +31,8 @@ enum Command {
     Mint(mint::Mint),
     /// Say what ids can be, offline.
     Decode(decode::Decode),
+    /// Say which formats there are, or everything about one, offline.
+    Formats(formats::Formats),
     /// Check a configuration and print what it means.
     Check(check::Check),
     /// Say whether a running service mints: exit code 0 or 1.
@@ -51,6 +54,7 @@ pub fn run() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Mint(mint) => mint.run(),
         Command::Decode(decode) => decode.run(),
+        Command::Formats(formats) => formats.run(),
         Command::Check(check) => check.run(),
         Command::Health(health) => health.run(),
     };

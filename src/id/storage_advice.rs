@@ -197,8 +197,8 @@ impl StorageAdvice<'_> {
 
     /// What else there is to know, one sentence or two each.
     pub fn notes(&self) -> Vec<String> {
-        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid(), self.note_on_inserts()];
-        notes.into_iter().flatten().collect()
+        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid()];
+        notes.into_iter().flatten().chain([self.note_on_inserts()]).collect()
     }
 
     fn note_on_sign(&self) -> Option<String> {
@@ -208,16 +208,15 @@ impl StorageAdvice<'_> {
 
     fn note_on_sort(&self) -> Option<String> {
         let Stored::Text(encoding) = self.stored else { return None };
-        let (name, collation) = (encoding.name(), Sql::of(self.database).collation());
-        Some(if encoding.is_sortable() {
-            format!(
-                "Sorts like the ids under {collation} only: others compare letters without case, or in another order."
-            )
+        let sorts = if encoding.is_sortable() {
+            "As text they sort like ids, and differ as ids do,".to_owned()
         } else {
-            format!(
-                "The spelling {name} does not sort like the ids. {collation} still matters: others may take two ids for one."
-            )
-        })
+            format!("As text in the spelling {} they do not sort like ids, and differ as ids do", encoding.name())
+        };
+        Some(format!(
+            "{sorts} only under the collation of the column, which compares bytes (in SQLite the default, BINARY): others \
+             compare letters without case, or in another order."
+        ))
     }
 
     fn note_on_uuid(&self) -> Option<String> {
@@ -227,35 +226,30 @@ impl StorageAdvice<'_> {
         let name = self.format.encodings.iter().find(spells_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
-                "Not uniqueidentifier: it holds the spelling {name}, but sorts by its last group first, and a Guid in .NET \
-                 has its first three groups in another byte order."
+                "SQL Server: uniqueidentifier holds the spelling {name}, but sorts by its last group first, and a Guid in \
+                 .NET has the bytes of its first three groups in another order."
             )),
-            Database::MySql => Some(format!(
-                "There is no type for UUIDs. Where the spelling {name} is what others know, BIN_TO_UUID reads 16 bytes as one."
-            )),
+            Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(format!(
-                "The type uuid holds the spelling {name}, but sorts versions below 6 by their last group first."
+                "MariaDB: uuid holds the spelling {name}, but sorts versions below 6 by their last group first."
             )),
             Database::PostgreSql | Database::Sqlite => None,
         }
     }
 
-    fn note_on_inserts(&self) -> Option<String> {
+    fn note_on_inserts(&self) -> String {
         let appends = self.format.leads_with_time() && self.stored.is_sorted();
-        let note = if appends {
-            "New ids go to the end of the index, whose last pages stay in memory."
-        } else {
-            match self.database {
-                Database::MySql | Database::MariaDb | Database::SqlServer => {
-                    "New ids scatter over the whole table, which lies in the order of its primary key: give the table \
-                     a primary key that counts up, and the id a unique index."
-                }
-                Database::PostgreSql | Database::Sqlite => {
-                    "New ids scatter over the whole index: keep it in memory, or expect a read for each insert."
-                }
+        let note = match self.database {
+            _ if appends => "New ids go to the end of the index, whose last pages stay in memory.",
+            Database::MySql | Database::MariaDb | Database::SqlServer => {
+                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so new ids scatter over all of \
+                 it: give the table a primary key that counts up, and the id a unique index."
+            }
+            Database::PostgreSql | Database::Sqlite => {
+                "New ids scatter over the whole index: keep it in memory, or expect a read for each insert."
             }
         };
-        Some(note.to_owned())
+        note.to_owned()
     }
 }
 
@@ -320,7 +314,7 @@ mod tests {
         let text = unsorted.storage_advice()[1];
         assert!(columns(&unsorted, 1)[0].starts_with("varchar("));
         assert_eq!(text.select_range(0, 1), None);
-        assert!(text.notes()[0].contains("does not sort"), "{:?}", text.notes());
+        assert!(text.notes()[0].contains("do not sort"), "{:?}", text.notes());
     }
 
     #[test]

@@ -13,16 +13,6 @@ impl Sql {
         Sql(database)
     }
 
-    /// The collation under which text is compared byte by byte.
-    pub(super) const fn collation(self) -> &'static str {
-        match self.0 {
-            Database::PostgreSql => r#"COLLATE "C""#,
-            Database::MySql | Database::MariaDb => "ascii_bin",
-            Database::SqlServer => "Latin1_General_BIN2",
-            Database::Sqlite => "BINARY (the default)",
-        }
-    }
-
     /// The type of a column.
     pub(super) fn column(self, stored: Stored<'_>) -> String {
         match (self.0, stored) {
@@ -32,22 +22,20 @@ impl Sql {
             (Database::PostgreSql, Stored::Bytes(_)) => "bytea".to_owned(),
             (Database::Sqlite, Stored::Bytes(_)) => "BLOB".to_owned(),
             (_, Stored::Bytes(bytes)) => format!("binary({bytes})"),
-            (Database::Sqlite, Stored::Text(_)) => "TEXT".to_owned(),
             (_, Stored::Text(encoding)) => self.text_column(encoding),
         }
     }
 
+    /// Text that is compared byte by byte.
     fn text_column(self, encoding: &Encoding) -> String {
-        let of_letters = match encoding.fixed_len() {
+        let letters = match encoding.fixed_len() {
             Some(len) => format!("char({len})"),
             None => format!("varchar({})", encoding.len_max()),
         };
         match self.0 {
-            Database::MySql | Database::MariaDb => {
-                format!("{of_letters} CHARACTER SET ascii COLLATE {}", self.collation())
-            }
-            Database::SqlServer => format!("{of_letters} COLLATE {}", self.collation()),
-            Database::PostgreSql => format!("{of_letters} {}", self.collation()),
+            Database::PostgreSql => format!(r#"{letters} COLLATE "C""#),
+            Database::MySql | Database::MariaDb => format!("{letters} CHARACTER SET ascii COLLATE ascii_bin"),
+            Database::SqlServer => format!("{letters} COLLATE Latin1_General_BIN2"),
             Database::Sqlite => "TEXT".to_owned(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::storage::StorageInfo;
+use super::storage::{StorageInfo, StorageSql};
 use crate::id::{CollisionOdds, Encoding, FieldKind, Format, Width};
 use crate::time::UnixTime;
 
@@ -190,6 +190,31 @@ impl ExampleId {
 }
 
 impl FormatInfo {
+    /// What to run with the first column of each database; databases that run the same stand together.
+    pub fn storage_sql(&self) -> Vec<(Vec<&str>, &StorageSql)> {
+        let mut together: Vec<(Vec<&str>, &StorageSql)> = Vec::new();
+        for StorageInfo { database, sql, .. } in &self.storage {
+            let is_first = together.iter().all(|(databases, _)| !databases.contains(&database.as_str()));
+            match together.iter_mut().find(|(_, same)| *same == sql) {
+                _ if !is_first => {}
+                Some((databases, _)) => databases.push(database),
+                None => together.push((vec![database], sql)),
+            }
+        }
+        together
+    }
+
+    /// What else there is to know of storage, each note once.
+    pub fn storage_notes(&self) -> Vec<&str> {
+        let mut notes: Vec<&str> = Vec::new();
+        for note in self.storage.iter().flat_map(|advice| &advice.notes) {
+            if !notes.contains(&note.as_str()) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
     /// What is known of a format, minted here with these worker numbers, at most `batch_max` ids a request.
     pub fn new(format: &Format, workers: &[u32], batch_max: Option<u64>) -> FormatInfo {
         let layout = &format.variants[0].layout;

@@ -38,6 +38,16 @@ pub struct StorageSql {
     pub select_range: Option<String>,
 }
 
+impl StorageSql {
+    /// The statements, in the order in which they are run.
+    pub fn statements(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.create_table), Some(&self.insert), self.select_range.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+    }
+}
+
 impl StorageInfo {
     /// The advice for every database, the most compact column first.
     pub fn all(format: &Format) -> Vec<StorageInfo> {

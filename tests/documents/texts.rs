@@ -14,14 +14,20 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 5] =
-    ["README.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/OPERATIONS.md", "docs/UNIQUENESS.md"];
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "CHANGELOG.md",
+    "docs/ARCHITECTURE.md",
+    "docs/FORMATS.md",
+    "docs/OPERATIONS.md",
+    "docs/UNIQUENESS.md",
+];
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

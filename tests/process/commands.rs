@@ -65,6 +65,46 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
 }
 
 #[test]
+fn formats_prints_a_line_for_each_format_or_all_about_one() {
+    let ended = said(&["formats"]);
+    ended.assert(0, &[]);
+    let line = ended.out.lines().find(|line| line.starts_with("payment ")).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words[..6], ["payment", "sequenced", "47", "9", "1296", "2092-12-23"], "{}", ended.out);
+
+    let ended = said(&["formats", "payment"]);
+    ended.assert(0, &[]);
+    for word in [
+        "| 6 digits of base 36 | 1 digits of base 36 | 2 digits of base 36 |",
+        "1296 ids a tick for each worker number, 1296 a second",
+        "2092-12-23T05:45:36Z",
+        "Strictly increasing",
+        "11LPC0007",
+        "^[0-9A-Z]{9}$",
+        r#"postgresql  char(9) COLLATE "C""#,
+        "SELECT id FROM example WHERE id BETWEEN",
+        "how many were minted before it",
+    ] {
+        assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
+    }
+    let ended = said(&["formats", "flax"]);
+    assert!(ended.out.contains("even odds with 316000000"), "{}", ended.out);
+}
+
+#[test]
+fn formats_reads_the_configuration_and_exits_64_for_a_format_there_is_not() {
+    let home = Home::new();
+    let file = home.path("mine.toml");
+    std::fs::write(&file, "[formats.mine]\nlike = 'flax'\nsummary = 'all mine'").unwrap();
+    let file = file.to_str().unwrap();
+    let ended = said(&["formats", "--config", file]);
+    ended.assert(0, &[]);
+    assert!(ended.out.contains("all mine"), "{}", ended.out);
+    said(&["formats", "mine", "--config", file]).assert(0, &[]);
+    said(&["formats", "mine"]).assert(64, &["mine", "snowflake"]);
+}
+
+#[test]
 fn check_prints_what_a_configuration_means_or_exits_78() {
     let home = Home::new();
     let ended = said(&["check"]);
