@@ -130,9 +130,9 @@ impl Format {
         }
         match (database, definition.kind) {
             (Database::PostgreSql, EncodingKind::Uuid | EncodingKind::Uuid8) => true,
-            (Database::MariaDb, EncodingKind::Uuid8) => true,
-            // MariaDB sorts a UUID by its last group first, unless its version is 6 or above.
-            (Database::MariaDb, EncodingKind::Uuid) => self.uuid_version().is_some_and(|version| version >= 6),
+            // MariaDB sorts versions below 6 by their last group first, and refuses some UUIDs of version 8 and above:
+            // those whose ninth byte is 80 (seen in 10.11).
+            (Database::MariaDb, EncodingKind::Uuid) => matches!(self.uuid_version(), Some(6 | 7)),
             _ => false,
         }
     }
@@ -231,7 +231,8 @@ impl StorageAdvice<'_> {
             )),
             Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(format!(
-                "MariaDB: uuid holds the spelling {name}, but sorts versions below 6 by their last group first."
+                "MariaDB: uuid holds the spelling {name} only where its version is 6 or 7: it sorts lower ones by their last \
+                 group first, and refuses some of the higher ones."
             )),
             Database::PostgreSql | Database::Sqlite => None,
         }
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn wider_ids_are_uuids_where_a_uuid_sorts_like_them_and_bytes_elsewhere() {
-        assert_eq!(columns(&preset("siq"), 0), ["uuid", "binary(14)", "uuid", "binary(14)", "BLOB"]);
+        assert_eq!(columns(&preset("siq"), 0), ["uuid", "binary(14)", "binary(14)", "binary(14)", "BLOB"]);
         assert_eq!(columns(&preset("flax"), 0), ["bytea", "binary(12)", "binary(12)", "binary(12)", "BLOB"]);
         let version = |value: u32| {
             let fields = format!(
@@ -293,7 +294,8 @@ mod tests {
             );
             columns(&custom(&fields, "'uuid'"), 0)[2].clone()
         };
-        assert_eq!([version(4), version(7)], ["binary(16)", "uuid"], "MariaDB sorts the older versions otherwise");
+        let in_maria_db = [4, 6, 7, 8].map(version);
+        assert_eq!(in_maria_db, ["binary(16)", "uuid", "uuid", "binary(16)"], "which sorts or refuses the others");
         let without = custom("{ name = 'a', kind = 'random', bits = 127 }", "'uuid'");
         assert_eq!(columns(&without, 0)[..3], ["uuid", "binary(16)", "binary(16)"]);
     }

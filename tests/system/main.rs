@@ -15,6 +15,7 @@ mod load;
 #[path = "../process/service.rs"]
 mod service;
 
+mod databases;
 mod small_disk;
 mod tools;
 mod wall_clock;
@@ -25,3 +26,4 @@ mod disk;
 mod killing;
 mod memory;
 mod metrics;
+mod storage_advice;

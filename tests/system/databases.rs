@@ -1,0 +1,160 @@
+//! SQLite, PostgreSQL and MariaDB, each to itself: state in a folder that goes with it, reached by no network.
+
+use std::fs::{self, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use tempfile::TempDir;
+
+use crate::service::until;
+
+/// Runs a script in a database that is in memory, and returns the lines it printed, each value as an SQL literal.
+pub(crate) fn sqlite(script: &str) -> Vec<String> {
+    let mut sqlite = Command::new("sqlite3");
+    sqlite.args(["-batch", "-bail", "-quote", ":memory:"]);
+    lines_of(fed(sqlite, script, "sqlite3"))
+}
+
+/// A server of its own, ended with the value.
+pub(crate) struct Server {
+    process: Child,
+    /// What ends it in good order, at once.
+    end: Signal,
+    client: Vec<PathBuf>,
+    home: TempDir,
+}
+
+impl Server {
+    /// PostgreSQL, whose text sorts by language where nothing else is said, as most installations have it.
+    pub(crate) fn postgresql() -> Server {
+        let programs = newest_postgresql();
+        let home = folder_of("postgres");
+        let data = home.path().join("data");
+        let mut initdb = as_user("postgres", &programs.join("initdb"));
+        initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]);
+        initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]).arg("--pgdata").arg(&data);
+        succeeded(initdb.output().expect("initdb runs: Debian package postgresql"), "initdb");
+        let mut postgres = as_user("postgres", &programs.join("postgres"));
+        postgres.arg("-D").arg(&data).arg("-k").arg(home.path());
+        postgres.args(["-c", "listen_addresses=", "-c", "fsync=off"]);
+        let psql =
+            ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--username=postgres"];
+        let mut client = vec![programs.join("psql"), PathBuf::from("--host"), home.path().to_owned()];
+        client.extend(psql.map(PathBuf::from));
+        Server::started(postgres, Signal::INT, client, home)
+    }
+
+    /// MariaDB, which understands the SQL for MySQL as well.
+    pub(crate) fn mariadb() -> Server {
+        let home = folder_of("mysql");
+        let data = home.path().join("data");
+        let datadir = format!("--datadir={}", data.display());
+        let mut install = as_user("mysql", Path::new("mariadb-install-db"));
+        install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]).arg(&datadir);
+        succeeded(
+            install.output().expect("mariadb-install-db runs: Debian package mariadb-server"),
+            "mariadb-install-db",
+        );
+        let socket = format!("--socket={}", home.path().join("socket").display());
+        let mut mariadbd = as_user("mysql", Path::new("/usr/sbin/mariadbd"));
+        mariadbd.args(["--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", &datadir, &socket]);
+        mariadbd.arg(format!("--pid-file={}", home.path().join("pid").display()));
+        let client = [
+            "mariadb",
+            "--no-defaults",
+            "--user=root",
+            &socket,
+            "--batch",
+            "--raw",
+            "--skip-column-names",
+            "--binary-as-hex",
+            "test",
+        ];
+        // The folder is the database; there is none yet.
+        let owner = as_user("mysql", Path::new("mkdir")).arg(data.join("test")).status();
+        assert!(owner.expect("mkdir runs").success());
+        Server::started(mariadbd, Signal::TERM, client.map(PathBuf::from).to_vec(), home)
+    }
+
+    fn started(mut program: Command, end: Signal, client: Vec<PathBuf>, home: TempDir) -> Server {
+        let process = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let server = Server { process: process.expect("the server runs"), end, client, home };
+        until("the server answers", || {
+            let (program, args) = server.client.split_first().expect("a program");
+            let mut client = Command::new(program);
+            client.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            client.status().expect("the client runs").success().then_some(())
+        });
+        server
+    }
+
+    /// Runs a script in one session and returns the lines it printed.
+    pub(crate) fn run(&self, script: &str) -> Vec<String> {
+        let (program, args) = self.client.split_first().expect("a program");
+        let mut client = Command::new(program);
+        client.args(args).current_dir(self.home.path());
+        lines_of(fed(client, script, &program.display().to_string()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a process has a number");
+        let _ = kill_process(pid, self.end);
+        let _ = self.process.wait();
+    }
+}
+
+fn newest_postgresql() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions.max_by_key(|version| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    newest
+        .expect("/usr/lib/postgresql is there: Debian package postgresql, installed by .ci/install-packages")
+        .path()
+        .join("bin")
+}
+
+/// These servers refuse to run as root.
+fn as_user(user: &str, program: &Path) -> Command {
+    if !geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut setpriv = Command::new("setpriv");
+    setpriv.arg(format!("--reuid={user}")).arg(format!("--regid={user}")).args(["--clear-groups", "--"]).arg(program);
+    // A folder that the user may be in.
+    setpriv.current_dir("/");
+    setpriv
+}
+
+fn folder_of(user: &str) -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    if geteuid().is_root() {
+        let chown = Command::new("chown").arg(user).arg(home.path()).status().expect("chown runs");
+        assert!(chown.success(), "there is no user {user}: its Debian package is installed by .ci/install-packages");
+    }
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("it is ours");
+    home
+}
+
+fn fed(mut client: Command, script: &str, name: &str) -> Output {
+    let spawned = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut client = spawned.unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
+    let mut input = client.stdin.take().expect("it is piped");
+    std::thread::scope(|scope| {
+        // Beside reading: the client prints before it has read everything. It may end early, and then says why.
+        scope.spawn(move || input.write_all(script.as_bytes()));
+        succeeded(client.wait_with_output().expect("the client is waited for"), name)
+    })
+}
+
+fn succeeded(output: Output, name: &str) -> Output {
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn lines_of(output: Output) -> Vec<String> {
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
