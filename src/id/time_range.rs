@@ -23,8 +23,10 @@ pub enum RangeError {
     /// Ids of this format carry no time.
     #[error("its ids carry no time")]
     NoTime,
-    /// Something that varies stands above the time, or within it.
-    #[error("its time is not what its ids begin with, so the ids of a time span are no range")]
+    /// Something that varies stands above the time or within it, or its pieces stand in another order.
+    #[error(
+        "its ids do not begin with their time, or have it in scattered pieces, so those of a time span are no range"
+    )]
     TimeNotLeading,
     /// The span ends before it begins, or where it begins.
     #[error("from {from} is not before to {to}")]

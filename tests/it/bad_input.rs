@@ -202,7 +202,7 @@ async fn a_time_span_that_has_no_range_of_ids_is_refused() {
             invalid("flax", "from=2000-01-01T00:00:00Z&to=2015-01-01T00:00:00Z", &["outside"]),
             invalid("payment", "from=2026-01-01T00:00:00.1Z&to=2026-01-01T00:00:00.9Z", &["no tick of 1s"]),
             invalid("timeless", day, &["timeless", "no time"]),
-            invalid("worker-first", day, &["worker-first", "not what its ids begin with"]),
+            invalid("worker-first", day, &["worker-first", "do not begin with their time"]),
         ],
     )
     .await;

@@ -202,6 +202,4 @@ fn mariadb_keeps_the_ids_in_order_and_would_not_in_any_column_for_uuids() {
          SELECT id FROM example ORDER BY id;",
     );
     assert_eq!(sorted[0], "10000000-0000-4000-8000-000000000001", "version 4 sorts by its last group first");
-    let cast = server.run("SELECT CAST('00000000-0000-8000-8000-000000000001' AS uuid);");
-    assert_eq!(cast, ["NULL"], "a UUID of version 8 that it refuses: once it does not, the advice can name the type");
 }
