@@ -86,7 +86,7 @@ impl std::str::FromStr for UnixTime {
     type Err = UnixTimeError;
 
     fn from_str(text: &str) -> Result<UnixTime, UnixTimeError> {
-        if !text.ends_with('Z') {
+        if !is_utc_date_time(text) {
             return Err(UnixTimeError { text: text.to_owned(), cause: None });
         }
         match text.parse::<Timestamp>() {
@@ -94,6 +94,22 @@ impl std::str::FromStr for UnixTime {
             Err(cause) => Err(UnixTimeError { text: text.to_owned(), cause: Some(cause) }),
         }
     }
+}
+
+/// The form of RFC 3339 in UTC, its letters in upper case, with at most nine digits of the second. Without leap seconds, as
+/// instants here are: a second 60 would become the one before it.
+fn is_utc_date_time(text: &str) -> bool {
+    const DATE_TIME: &[u8] = b"0000-00-00T00:00:00";
+    let Some((date_time, rest)) = text.as_bytes().split_at_checked(DATE_TIME.len()) else { return false };
+    let mut letters = date_time.iter().zip(DATE_TIME);
+    let is_formed = letters.all(|(found, form)| if *form == b'0' { found.is_ascii_digit() } else { found == form });
+    let is_fraction = |digits: &[u8]| (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    let is_ended = match rest {
+        [b'Z'] => true,
+        [b'.', digits @ .., b'Z'] => is_fraction(digits),
+        _ => false,
+    };
+    is_formed && is_ended && !date_time.ends_with(b"60")
 }
 
 impl fmt::Display for UnixTime {
@@ -185,6 +201,34 @@ mod tests {
         assert!(last.to_text(0).is_some());
         assert_eq!(UnixTime::from_nanos(300_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
         assert_eq!(UnixTime::from_nanos(-70_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
+    }
+
+    #[test]
+    fn other_forms_of_an_instant_are_refused() {
+        for text in [
+            "",
+            "Z",
+            "2026-01-01",
+            "2026-01-01Z",
+            "20260101T000000Z",
+            "2026-01-01T00Z",
+            "2026-01-01T00:00Z",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01t00:00:00Z",
+            "2026-01-01T00:00:00z",
+            "2026-01-01T00:00:00,5Z",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00.1234567891Z",
+            "2026-06-30T23:59:60Z",
+            "2026-02-29T00:00:00Z",
+            "+02026-01-01T00:00:00Z",
+            "２026-01-01T00:00:00Z",
+        ] {
+            assert!(text.parse::<UnixTime>().is_err(), "{text}");
+        }
+        for text in ["0000-01-01T00:00:00Z", "2024-02-29T23:59:59.123456789Z", "9999-12-30T00:00:00Z"] {
+            assert!(text.parse::<UnixTime>().is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -197,6 +197,7 @@ async fn a_time_span_that_has_no_range_of_ids_is_refused() {
             invalid("flax", &format!("{day}&to=2026-01-02T00:00:00Z"), &["to", "more than once"]),
             invalid("flax", "from=yesterday&to=2026-01-02T00:00:00Z", &["from", "`yesterday`", "2025-01-01T00:00:00Z"]),
             invalid("flax", "from=2026-01-01T00:00:00Z&to=2026-13-01T00:00:00Z", &["to", "`2026-13-01T00:00:00Z`"]),
+            invalid("flax", "from=2026-06-30T23:59:60Z&to=2027-01-01T00:00:00Z", &["from", "23:59:60"]),
             invalid("flax", "from=2026-01-01T00:00:00+01:00&to=2026-01-02T00:00:00Z", &["from", "+01:00"]),
             invalid("flax", "from=2026-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", &["is not before"]),
             invalid("flax", "from=2000-01-01T00:00:00Z&to=2015-01-01T00:00:00Z", &["outside"]),
