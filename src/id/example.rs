@@ -4,7 +4,6 @@ use sha2::{Digest, Sha256};
 
 use super::field::{Field, FieldKind};
 use super::format::Format;
-use super::time_fields::greatest_tick;
 use crate::time::UnixTime;
 
 /// 2026-01-01T00:00:00Z: the time of every example, in formats that can say it.
@@ -27,20 +26,18 @@ impl Format {
     /// ```
     pub fn example(&self) -> u128 {
         let variant = self.variants.iter().find(|variant| variant.assigned).unwrap_or(&self.variants[0]);
-        let fields = variant.layout.fields();
-        let mut values: Vec<u128> = fields.iter().map(|field| self.example_value(field)).collect();
-        let time = self.time_fields();
-        let ticks = self.example_tick(greatest_tick(&time), time.len());
-        for field in &time {
-            values[field.at] = field.value(ticks);
-        }
+        let values: Vec<u128> = variant.layout.fields().iter().map(|field| self.example_value(field)).collect();
+        let values = match self.example_tick() {
+            Some(ticks) => variant.layout.with_ticks(ticks, values),
+            None => values,
+        };
         variant.layout.pack(&values).expect("each value is within its field")
     }
 
-    fn example_tick(&self, greatest: u128, time_fields: usize) -> u128 {
-        let ticks = self.tick.map_or(0, |tick| tick.count(self.epoch, EXAMPLE_TIME));
-        let last_minted = self.end_tick().filter(|_| time_fields == 1).map(|end| end.saturating_sub(1));
-        u128::try_from(ticks).unwrap_or(0).min(last_minted.unwrap_or(greatest)).min(greatest)
+    fn example_tick(&self) -> Option<u128> {
+        let ticks = self.tick?.count(self.epoch, EXAMPLE_TIME);
+        let last = self.end_tick()?.saturating_sub(1);
+        Some(u128::try_from(ticks).unwrap_or(0).min(last))
     }
 
     fn example_value(&self, field: &Field) -> u128 {

@@ -253,6 +253,18 @@ impl Layout {
         Some(fields.map(|field| field.max * field.scale).sum())
     }
 
+    /// The values of an id's fields with those of its time set to these ticks.
+    ///
+    /// # Panics
+    /// When there are more ticks than the time can count.
+    pub(super) fn with_ticks(&self, ticks: u128, mut values: Vec<u128>) -> Vec<u128> {
+        assert!(self.greatest_of(FieldKind::Time).is_some_and(|most| ticks <= most), "{ticks} ticks are too many");
+        for (field, value) in self.fields.iter().zip(&mut values).filter(|(field, _)| field.kind == FieldKind::Time) {
+            *value = ticks / field.scale % (field.max + 1);
+        }
+        values
+    }
+
     /// The smallest id of this layout: its constants alone.
     pub fn least(&self) -> u128 {
         self.fields.iter().map(|field| field.constant.unwrap_or(0) * field.stride).sum()

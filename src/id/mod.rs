@@ -21,7 +21,6 @@ mod spelling_groups;
 mod storage_advice;
 mod storage_sql;
 mod suffix_code;
-mod time_fields;
 mod time_range;
 
 pub use codec::Codec;

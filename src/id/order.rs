@@ -33,7 +33,7 @@ impl Format {
 
     /// Whether a later tick is always a greater id.
     pub fn leads_with_time(&self) -> bool {
-        self.leading_time_fields().is_some()
+        self.variants[0].layout.time_leads()
     }
 
     fn order_of_sequences(&self, by_time: bool) -> String {

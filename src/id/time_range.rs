@@ -1,7 +1,7 @@
 //! From which id to which the ids of a time span go.
 
+use super::field::{Field, FieldKind};
 use super::format::Format;
-use super::time_fields::{TimeField, greatest_tick};
 use crate::time::{Tick, UnixTime};
 
 /// The ids of a time span: all of them lie between these two, and no id of another time does.
@@ -77,13 +77,16 @@ impl Format {
     /// # Errors
     /// [`RangeError`] says why there is no such range.
     pub fn range(&self, from: UnixTime, to: UnixTime) -> Result<IdRange, RangeError> {
-        let tick = self.tick.filter(|_| !self.time_fields().is_empty()).ok_or(RangeError::NoTime)?;
-        let fields = self.leading_time_fields().ok_or(RangeError::TimeNotLeading)?;
+        let layout = &self.variants[0].layout;
+        let (tick, most) = self.tick.zip(layout.greatest_of(FieldKind::Time)).ok_or(RangeError::NoTime)?;
+        if !layout.time_leads() {
+            return Err(RangeError::TimeNotLeading);
+        }
         if from >= to {
             return Err(RangeError::NotBefore { from, to });
         }
         let first = self.epoch;
-        let end = greatest_tick(&fields).checked_add(1).and_then(|ticks| tick.start(first, ticks));
+        let end = most.checked_add(1).and_then(|ticks| tick.start(first, ticks));
         if to <= first || end.is_some_and(|end| end <= from) {
             return Err(RangeError::Outside { from, to, first, end });
         }
@@ -96,26 +99,20 @@ impl Format {
             return Err(RangeError::WithinOneTick { tick });
         }
         let ticks = |count: i128| u128::try_from(count).expect("the span was cut at the first tick");
-        let least = self.extreme_at(&fields, ticks(begin), Extreme::Least);
-        let greatest = self.extreme_at(&fields, ticks(after - 1), Extreme::Greatest);
+        let least = self.extreme_at(ticks(begin), Extreme::Least);
+        let greatest = self.extreme_at(ticks(after - 1), Extreme::Greatest);
         Ok(IdRange { from, to, least, greatest })
     }
 
     /// The smallest or the greatest id of a tick, whichever layout it has.
-    fn extreme_at(&self, time: &[TimeField], ticks: u128, extreme: Extreme) -> u128 {
+    fn extreme_at(&self, ticks: u128, extreme: Extreme) -> u128 {
         let ids = self.variants.iter().map(|variant| {
-            let fields = variant.layout.fields();
-            let mut values: Vec<u128> = fields
-                .iter()
-                .map(|field| match extreme {
-                    Extreme::Least => field.constant.unwrap_or(0),
-                    Extreme::Greatest => field.constant.unwrap_or(field.max),
-                })
-                .collect();
-            for field in time {
-                values[field.at] = field.value(ticks);
-            }
-            variant.layout.pack(&values).expect("each value is within its field")
+            let extreme_of = |field: &Field| match extreme {
+                Extreme::Least => field.constant.unwrap_or(0),
+                Extreme::Greatest => field.constant.unwrap_or(field.max),
+            };
+            let values = variant.layout.fields().iter().map(extreme_of).collect();
+            variant.layout.pack(&variant.layout.with_ticks(ticks, values)).expect("each value is within its field")
         });
         match extreme {
             Extreme::Least => ids.min(),
