@@ -44,6 +44,11 @@ impl Rule {
     pub const fn is_counted(self) -> bool {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
+
+    /// Whether ids of this rule are minted by this version.
+    pub const fn is_minted(self) -> bool {
+        matches!(self, Rule::Sequenced | Rule::Random | Rule::Grouped)
+    }
 }
 
 /// One kind of id: its layout, its spellings, and how it is minted.

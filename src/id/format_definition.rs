@@ -302,7 +302,20 @@ impl FormatDefinition {
                     None => Ok(()),
                 }
             }
-            Rule::Chained | Rule::Grouped | Rule::DecodeOnly => Ok(()),
+            Rule::Grouped => {
+                if count(FieldKind::Time) != 1 || count(FieldKind::Object) != 2 {
+                    return refuse("one field of kind time and two of kind object are needed");
+                }
+                let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
+                match layout.fields().iter().find(|field| !known.contains(&field.kind) || field.scale != 1) {
+                    Some(field) => refuse(&format!(
+                        "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 belong to it",
+                        field.name, field.kind, field.scale
+                    )),
+                    None => Ok(()),
+                }
+            }
+            Rule::Chained | Rule::DecodeOnly => Ok(()),
         }
     }
 

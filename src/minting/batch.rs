@@ -17,6 +17,7 @@ pub struct Batch {
 enum Source {
     Runs(Runs),
     Random(RandomIds),
+    Known(vec::IntoIter<u128>),
 }
 
 /// One run after the other. Nearly every batch has only one, which is reserved without an allocation.
@@ -43,6 +44,14 @@ impl Batch {
         Batch { count: ids.count(), source: Source::Random(ids) }
     }
 
+    /// Ids that are computed already.
+    pub fn of_ids(ids: Vec<u128>) -> Batch {
+        Batch {
+            count: u64::try_from(ids.len()).expect("a list is shorter than 2^64"),
+            source: Source::Known(ids.into_iter()),
+        }
+    }
+
     /// How many ids are left.
     pub fn count(&self) -> u64 {
         self.count
@@ -53,6 +62,7 @@ impl Batch {
         let filled = match &mut self.source {
             Source::Random(random) => random.fill(ids),
             Source::Runs(runs) => runs.fill(ids),
+            Source::Known(known) => ids.iter_mut().zip(known).map(|(id, known)| *id = known).count(),
         };
         self.count -= u64::try_from(filled).expect("a slice is shorter than 2^64");
         filled
@@ -63,11 +73,20 @@ impl Batch {
         if let Some(len) = encoding.fixed_len() {
             return u64::try_from(len).expect("a spelling is short").checked_mul(self.count);
         }
-        let Source::Runs(runs) = &self.source else { return None };
         let mut total = 0_u64;
-        for mut run in runs.left() {
-            while let Some(segment) = run.take_segment(u64::MAX) {
-                total = total.checked_add(segment.total_len(|id| encoding.len(id)))?;
+        match &self.source {
+            Source::Random(_) => return None,
+            Source::Known(known) => {
+                for id in known.as_slice() {
+                    total = total.checked_add(u64::try_from(encoding.len(*id)).expect("a spelling is short"))?;
+                }
+            }
+            Source::Runs(runs) => {
+                for mut run in runs.left() {
+                    while let Some(segment) = run.take_segment(u64::MAX) {
+                        total = total.checked_add(segment.total_len(|id| encoding.len(id)))?;
+                    }
+                }
             }
         }
         Some(total)

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::batch::Batch;
+use super::grouped::{GroupedMinter, PairOrder, Report, ReportError};
 use super::lanes::Lanes;
 use super::order::Order;
 use super::random::{RandomMinter, Randomness};
@@ -26,6 +27,8 @@ pub struct MintSettings {
     pub window: Duration,
     /// The number in fields of kind shard.
     pub shard: u64,
+    /// What the order of the two objects of a report means.
+    pub pair_order: PairOrder,
 }
 
 /// All formats, their worker numbers and counters; and, once it has begun, the tenure in which they are minted.
@@ -35,7 +38,7 @@ pub struct MintSettings {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use idmint::id::{FormatDefinition, PRESETS};
-/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
+/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness};
 /// use idmint::time::{ManualClock, UnixNanos};
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
@@ -43,7 +46,8 @@ pub struct MintSettings {
 /// let lanes = Lanes::of(&format, &LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 })?;
 /// let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
 /// let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-/// let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+/// let (window, pair_order) = (Duration::from_secs(3), PairOrder::Reported);
+/// let settings = MintSettings { wait_max, lead_max, window, shard: 0, pair_order };
 /// let formats = vec![(Arc::clone(&format), Some(lanes))];
 /// let mint = Mint::new(formats, Arc::clone(&clock), &Randomness::Thread, settings);
 ///
@@ -68,6 +72,7 @@ pub struct Mint {
     settings: MintSettings,
     formats: Vec<(Arc<Format>, Option<Lanes>)>,
     random: Vec<Option<Arc<RandomMinter>>>,
+    grouped: Vec<Option<GroupedMinter>>,
     stats: Vec<MintStats>,
     positions: HashMap<String, usize>,
     tenure: OnceLock<Arc<Tenure>>,
@@ -110,7 +115,11 @@ impl Mint {
             let minter = || RandomMinter::new(Arc::clone(format), Arc::clone(&clock), randomness.clone());
             (format.rule == Rule::Random).then(|| Arc::new(minter()))
         };
+        let grouped = |format: &Arc<Format>| {
+            (format.rule == Rule::Grouped).then(|| GroupedMinter::new(Arc::clone(format), settings.pair_order))
+        };
         Mint {
+            grouped: formats.iter().map(|(format, _)| grouped(format)).collect(),
             random: formats.iter().map(|(format, _)| random(format)).collect(),
             stats: formats
                 .iter()
@@ -159,7 +168,7 @@ impl Mint {
 
     /// A tenure that starts at `start`, to be begun by [`Mint::begin`] once its first horizon is durable.
     pub fn prepare(&self, start: UnixNanos) -> Tenure {
-        let MintSettings { wait_max, lead_max, window, shard } = self.settings;
+        let MintSettings { wait_max, lead_max, window, shard, pair_order: _ } = self.settings;
         Tenure::begin(&self.formats, &Beginning { start, now: self.clock.now(), window, lead_max, wait_max, shard })
     }
 
@@ -203,6 +212,34 @@ impl Mint {
             Some(minter) => self.promise(minter, format, order),
             None => self.reserve_stamps(format, order),
         }
+    }
+
+    /// The ids of reports, in their order: all of them or none. Reads no clock and keeps nothing.
+    ///
+    /// `format`: the position that [`Mint::format`] gave, of a grouped format.
+    ///
+    /// # Errors
+    /// The place of the first report that gets no id, from 0, and why.
+    ///
+    /// # Panics
+    /// When the rule of the format is another.
+    pub fn mint_reports(&self, format: usize, reports: &[Report]) -> Result<Vec<u128>, (usize, ReportError)> {
+        let id_of = |(at, report)| self.report_id(format, report).map_err(|error| (at, error));
+        let ids = reports.iter().enumerate().map(id_of).collect::<Result<Vec<_>, _>>()?;
+        self.stats[format].count_granted(u64::try_from(ids.len()).expect("a list is shorter than 2^64"), false);
+        Ok(ids)
+    }
+
+    /// The id that a report would get; nothing is counted.
+    ///
+    /// # Errors
+    /// Why it gets none.
+    ///
+    /// # Panics
+    /// When the rule of the format is another.
+    pub fn report_id(&self, format: usize, report: &Report) -> Result<u128, ReportError> {
+        let minter = self.grouped[format].as_ref().expect("reports are only taken for a grouped format");
+        minter.id_of(report)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 
 mod batch;
 mod durable;
+mod grouped;
 mod horizon;
 mod lanes;
 mod mint;
@@ -20,6 +21,7 @@ mod tenure;
 
 pub use batch::Batch;
 pub use durable::Durable;
+pub use grouped::{GroupedMinter, PairOrder, Report, ReportError, Role};
 pub use horizon::{HorizonPlan, Reservation};
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes};
 pub use mint::{Denied, Granted, Mint, MintSettings};

@@ -77,6 +77,7 @@ pub fn assemble(
         lead_max: config.mint.lead_max,
         window: config.storage.window,
         shard: config.worker.shard,
+        pair_order: config.conjunction.pair_order,
     };
     Ok(Arc::new(Service {
         mint: Mint::new(formats, clock, randomness, settings),

@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::id::preset;
-    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, Randomness};
+    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, PairOrder, Randomness};
     use crate::storage::MemoryStore;
     use crate::time::ManualClock;
 
@@ -200,7 +200,8 @@ mod tests {
         let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
         let lanes = Lanes::of(&format, &rule).expect("fits");
         let window = Duration::from_secs(3);
-        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0 };
+        let pair_order = PairOrder::Reported;
+        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0, pair_order };
         let mint = Mint::new(vec![(format, Some(lanes))], Arc::clone(clock), &Randomness::Thread, settings);
         Arc::new(mint.prepare(NOON))
     }

@@ -5,8 +5,10 @@ mod manual_clock;
 mod source;
 mod tick;
 mod unix_time;
+mod utc_text;
 
 pub use clock::{Clock, Observation, WallStep};
 pub use manual_clock::ManualClock;
 pub use tick::{Tick, TickError};
 pub use unix_time::{UnixNanos, UnixTime, UnixTimeError};
+pub use utc_text::UtcTextError;

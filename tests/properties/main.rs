@@ -9,6 +9,7 @@ mod encoding;
 mod laws;
 mod published;
 mod ranges;
+mod reports;
 mod restarts;
 mod uniqueness;
 mod vectors;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::minting::{
-    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure,
+    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness, Tenure,
 };
 use idmint::time::{ManualClock, UnixNanos};
 use rand::rngs::StdRng;
@@ -86,6 +86,7 @@ impl Life {
             lead_max: Duration::from_millis(5),
             window: Duration::from_secs(3),
             shard: 0,
+            pair_order: PairOrder::Reported,
         };
         let clock = Arc::new(hand.clock());
         let mint =

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure};
+use idmint::minting::{
+    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness, Tenure,
+};
 use idmint::time::{ManualClock, UnixNanos};
 
 const THREADS: u32 = 4;
@@ -61,6 +63,7 @@ fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> Mint {
         lead_max: Duration::from_millis(5),
         window: Duration::from_secs(3),
         shard: 0,
+        pair_order: PairOrder::Reported,
     };
     let mint =
         Mint::new(vec![(Arc::clone(format), Some(lanes))], Arc::new(hand.clock()), &Randomness::Thread, settings);

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::duration::some_between;
 use super::value::{self, distinct, some_whole};
+use crate::minting::PairOrder;
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -106,19 +107,30 @@ impl<'de> Deserialize<'de> for Domain {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// Whether a report joins the conjunction reported before it. Default: grouped.
+    /// How a report finds its id. Default: pure.
     pub mode: ConjunctionMode,
     /// Whether (a, b) and (b, a) are one pair. Default: reported, two pairs.
     pub pair_order: PairOrder,
-    /// How long a conjunction can still be joined after its time of closest approach: 1 to 36 500 days. Default: for
-    /// ever, because a report that comes later than this gets a second id for the same conjunction.
+    /// How long a stored conjunction can still be joined after its time of closest approach: 1 to 36 500 days. Default:
+    /// for ever, because a report that comes later than this gets a second id for the same conjunction.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
 }
 
 impl Default for ConjunctionConfig {
     fn default() -> Self {
-        Self { mode: ConjunctionMode::Grouped, pair_order: PairOrder::Reported, retention: None }
+        Self { mode: ConjunctionMode::Pure, pair_order: PairOrder::Reported, retention: None }
+    }
+}
+
+impl ConjunctionConfig {
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        match self.mode {
+            ConjunctionMode::Pure => Ok(()),
+            ConjunctionMode::Grouped => {
+                Err("\"grouped\" is not built in: this version stores no conjunctions; use \"pure\"")
+            }
+        }
     }
 }
 
@@ -130,14 +142,4 @@ pub enum ConjunctionMode {
     Grouped,
     /// It takes its own time of closest approach: independent systems agree, nothing is stored.
     Pure,
-}
-
-/// What the order of the two objects means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairOrder {
-    /// As reported: (a, b) is not (b, a).
-    Reported,
-    /// Nothing: the smaller number is taken as the primary.
-    Unordered,
 }

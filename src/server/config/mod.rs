@@ -27,7 +27,7 @@ use serde::Deserialize;
 
 pub use duration::{duration_of, spell_duration};
 pub use error::{ConfigError, Origin};
-pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, PairOrder, SiqConfig};
+pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
 pub use http::{CorsOrigin, HttpConfig};
 use layers::Layers;
 pub use log::{LogConfig, LogFormat, LogLevel};
@@ -97,6 +97,7 @@ impl Config {
     /// Refuses settings that are each fine alone and do not go together.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
         self.storage.check().map_err(|problem| layers.refusal("storage.engine", problem.into()))?;
+        self.conjunction.check().map_err(|problem| layers.refusal("conjunction.mode", problem.into()))?;
         self.worker
             .assign(self.storage.engine, surroundings)
             .map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))

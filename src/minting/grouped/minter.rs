@@ -1,0 +1,115 @@
+//! The id of a report: a number made of its time and its objects, and of nothing else.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::report::{Report, ReportError, Role};
+use crate::id::{Field, FieldKind, Format, Rejection, Rule};
+
+/// What the order of the two objects means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PairOrder {
+    /// As reported: (a, b) is not (b, a).
+    Reported,
+    /// Nothing: the smaller number is taken as the primary.
+    Unordered,
+}
+
+/// Mints one grouped format. Needs no clock, no worker number and no horizon.
+///
+/// ```
+/// use std::sync::Arc;
+/// use idmint::id::{FormatDefinition, PRESETS};
+/// use idmint::minting::{GroupedMinter, PairOrder, Report};
+/// use idmint::time::UnixTime;
+///
+/// let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
+/// let format = Arc::new(FormatDefinition::from_toml(preset.name, preset.toml)?.compile(preset.name)?);
+/// let minter = GroupedMinter::new(Arc::clone(&format), PairOrder::Reported);
+/// let report = Report::new(UnixTime::from_utc_text("2024-02-01T00:00:00.250Z")?, 25_544, 48_274)?;
+/// assert_eq!(format.canonical().to_text(minter.id_of(&report)?), "zwwqlzz-pjjmxmd-lkpvwq");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct GroupedMinter {
+    format: Arc<Format>,
+    pair_order: PairOrder,
+    /// The share of the constants.
+    fixed: u128,
+    time_stride: u128,
+    primary: ObjectField,
+    secondary: ObjectField,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ObjectField {
+    max: u128,
+    stride: u128,
+}
+
+impl GroupedMinter {
+    /// A minter of a format, in which the first field of kind object is the primary and the second the secondary.
+    ///
+    /// # Panics
+    /// When the rule of the format is not grouped.
+    pub fn new(format: Arc<Format>, pair_order: PairOrder) -> GroupedMinter {
+        assert_eq!(format.rule, Rule::Grouped, "only a grouped format is minted from reports");
+        let fields = format.variants[0].layout.fields();
+        let fixed = fields.iter().filter_map(|field| field.constant.map(|value| value * field.stride)).sum();
+        let time = fields.iter().find(|field| field.kind == FieldKind::Time);
+        let time_stride = time.expect("a grouped format has a time, checked in its definition").stride;
+        let object = |field: &Field| ObjectField { max: field.max, stride: field.stride };
+        let mut objects = fields.iter().filter(|field| field.kind == FieldKind::Object).map(object);
+        let mut next = || objects.next().expect("a grouped format has two objects, checked in its definition");
+        let (primary, secondary) = (next(), next());
+        GroupedMinter { pair_order, fixed, time_stride, primary, secondary, format }
+    }
+
+    /// The id of a report: the same for the same tick and the same two objects.
+    ///
+    /// # Errors
+    /// [`ReportError`] names the value that the format cannot hold, and the bound.
+    pub fn id_of(&self, report: &Report) -> Result<u128, ReportError> {
+        let ticks = self.ticks_of(report)?;
+        let is_swapped = self.pair_order == PairOrder::Unordered && report.primary() > report.secondary();
+        let [first, second] =
+            if is_swapped { [Role::Secondary, Role::Primary] } else { [Role::Primary, Role::Secondary] };
+        let pair = self.share(report, first, self.primary)? + self.share(report, second, self.secondary)?;
+        // Fits: a layout holds the greatest values of all its fields together, and none is exceeded.
+        let id = self.fixed + ticks * self.time_stride + pair;
+        if id < self.format.mint_below {
+            return Ok(id);
+        }
+        Err(ReportError::IdTooGreat { id, format: self.format.name.clone(), below: self.format.mint_below })
+    }
+
+    fn ticks_of(&self, report: &Report) -> Result<u128, ReportError> {
+        let tca = report.tca();
+        let name = || self.format.name.clone();
+        let too_late = || ReportError::TcaTooLate {
+            tca,
+            format: name(),
+            ended: self.format.end().expect("it is not later than a TCA that comes after it"),
+        };
+        let ticks = self.format.ticks_at(tca).map_err(|rejection| match rejection {
+            Rejection::BeforeEpoch => ReportError::TcaTooEarly { tca, format: name(), begins: self.format.epoch },
+            _ => too_late(),
+        })?;
+        if self.format.end_tick().is_some_and(|end| ticks >= end) {
+            return Err(too_late());
+        }
+        Ok(ticks)
+    }
+
+    /// What the object of that role adds to the id in that field.
+    fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
+        let object = report.object(role);
+        if u128::from(object) > field.max {
+            let format = self.format.name.clone();
+            return Err(ReportError::ObjectTooGreat { role, object, format, most: field.max });
+        }
+        Ok(u128::from(object) * field.stride)
+    }
+}
