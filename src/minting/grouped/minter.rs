@@ -113,3 +113,65 @@ impl GroupedMinter {
         Ok(u128::from(object) * field.stride)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::FormatDefinition;
+    use crate::time::UnixTime;
+
+    /// A format whose objects stand above its time, with keys of its own.
+    fn minter(fields: &str, more: &str) -> Result<GroupedMinter, String> {
+        let text = format!(
+            "summary = ''\nrule = 'grouped'\ntick = '1s'\nepoch = '1970-01-01T00:00:00Z'\nencodings = ['decimal']\n\
+             fields = [{{ name = 'a', kind = 'object', bits = 8 }}, {fields}]\n{more}"
+        );
+        let format = FormatDefinition::from_toml("mine", &text).expect("parses").compile("mine");
+        let format = format.map_err(|error| error.to_string())?;
+        Ok(GroupedMinter::new(Arc::new(format), PairOrder::Reported))
+    }
+
+    const REST: &str = "{ name = 'mark', kind = 'constant', bits = 4, value = 9 }, \
+        { name = 't', kind = 'time', bits = 8 }, { name = 'b', kind = 'object', bits = 8 }";
+
+    fn id_of(minter: &GroupedMinter, seconds: i128, primary: u64, secondary: u64) -> Result<u128, ReportError> {
+        let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
+        minter.id_of(&Report::new(tca, primary, secondary).expect("two objects"))
+    }
+
+    #[test]
+    fn every_field_stands_at_its_place_whatever_their_order() {
+        let minter = minter(REST, "").expect("sound");
+        assert_eq!(id_of(&minter, 0x12, 0xab, 0xcd), Ok(0xab9_12cd));
+        assert_eq!(id_of(&minter, 255, 255, 254), Ok(0xff9_fffe));
+        assert!(matches!(id_of(&minter, 256, 1, 2), Err(ReportError::TcaTooLate { .. })));
+    }
+
+    #[test]
+    fn what_is_only_read_is_not_minted() {
+        let minter = minter(REST, "mint_below = '1642548'").expect("sound");
+        assert_eq!(id_of(&minter, 0x10, 1, 0x33), Ok(1_642_547));
+        let error = id_of(&minter, 0x10, 1, 0x34).expect_err("at the bound");
+        assert_eq!(error.to_string(), "tca, primary and secondary make 1642548, `mine` mints ids below 1642548");
+    }
+
+    #[test]
+    fn a_format_that_no_report_can_fill_is_refused() {
+        for (fields, named) in [
+            ("{ name = 't', kind = 'time', bits = 8 }", "two of kind object"),
+            ("{ name = 'b', kind = 'object', bits = 8 }", "one field of kind time"),
+            (
+                "{ name = 't', kind = 'time', bits = 8 }, { name = 'r', kind = 'random', bits = 8 }, \
+              { name = 'b', kind = 'object', bits = 8 }",
+                "`r` of kind random",
+            ),
+            (
+                "{ name = 't', kind = 'time', bits = 8, scale = 2 }, { name = 'b', kind = 'object', bits = 8 }",
+                "scale 2",
+            ),
+        ] {
+            let refusal = minter(fields, "").map(|_| ()).expect_err(named);
+            assert!(refusal.contains(named) && refusal.contains("rule `grouped`"), "{refusal}");
+        }
+    }
+}
