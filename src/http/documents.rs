@@ -41,12 +41,13 @@ pub(super) async fn cheat_sheet(
 
 /// Ten lines, of which each names a format and a spelling that this service has.
 fn sheet(formats: &[Arc<Format>], host: &str) -> String {
-    let minted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
-    let names: Vec<_> = minted.iter().map(|format| format.name.as_str()).collect();
+    let minted = formats.iter().filter(|format| format.rule.is_minted());
+    let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
+    let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
     let ids = format!("http://{host}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
-    let plain = minted.iter().filter(|format| !format.has_types());
+    let plain = counted.iter().filter(|format| !format.has_types());
     if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
         let name = &format.name;
         line("one id", format!("-X POST {ids}/{name}"));
@@ -57,7 +58,7 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
         line("what is this id", format!("http://{host}/decode/{id}"));
     }
-    let types = minted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
+    let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
     if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
         line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
     }

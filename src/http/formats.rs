@@ -101,7 +101,7 @@ fn named<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Format, Pro
 fn info(service: &Service, format: &Format) -> FormatInfo {
     let configured = u64::from(service.limits.batch_max);
     let workers = service.mint.workers(&format.name);
-    let batch_max = service.mint.format(&format.name).filter(|_| format.rule.is_counted()).map(|(position, _)| {
+    let batch_max = service.mint.format(&format.name).filter(|_| format.rule.is_minted()).map(|(position, _)| {
         let most = service.mint.count_max(position, 0).unwrap_or(configured);
         most.min(configured)
     });

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
 use super::problem::{Problem, Slug};
@@ -21,7 +21,7 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// # Errors
 /// 400 `malformed-request` for what is not JSON, a key given twice, nesting deeper than [`JSON_DEPTH_MAX`], or bytes
 /// after the value; `invalid` for JSON that is not a `T`, naming the place.
-pub fn strict_json<T: DeserializeOwned>(body: &[u8], invalid: Slug) -> Result<T, Problem> {
+pub fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> Result<T, Problem> {
     check_form(body)?;
     let mut json = serde_json::Deserializer::from_slice(body);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {

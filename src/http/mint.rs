@@ -11,17 +11,20 @@ use super::body::read_body;
 use super::json::strict_json;
 use super::problem::{Problem, Slug};
 use super::query::{Query, percent_decoded, strict_query};
+use super::reports;
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
 use super::spelling::{Spelling, body};
-use crate::id::{DomainHash, FieldKind, Format};
+use crate::id::{DomainHash, FieldKind, Format, Rule};
 use crate::minting::{Order, Refusal};
 use crate::wire::MintRequest;
 
 /// The longest body of a mint request, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
-const MEDIA_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+/// What a mint answer can be.
+pub(super) const MEDIA_TYPES: [MediaType; 4] =
+    [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
 
 /// Mints as many ids as asked for, all of them or none.
 ///
@@ -30,8 +33,13 @@ const MEDIA_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType
 pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
     let name = percent_decoded(request.uri().path().strip_prefix("/ids/").unwrap_or_default())?;
     let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
-    let answer = mint_format(&service, position, format, request).await;
-    let answer = answer.map_err(|problem| problem.or_example(|| example(&service, format, None)));
+    let answer = if format.rule == Rule::Grouped {
+        let answer = reports::mint_reports(&service, position, format, request).await;
+        answer.map_err(|problem| problem.or_example(|| reports::example(&service, position, format)))
+    } else {
+        let answer = mint_counted(&service, position, format, request).await;
+        answer.map_err(|problem| problem.or_example(|| example(&service, format, None)))
+    };
     if let Err(problem) = &answer {
         let stats = service.mint.stats(position);
         if problem.status().is_client_error() { stats.count_invalid() } else { stats.count_refused() }
@@ -39,7 +47,7 @@ pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) 
     answer
 }
 
-async fn mint_format(
+async fn mint_counted(
     service: &Arc<Service>,
     position: usize,
     format: &Arc<Format>,
@@ -64,15 +72,20 @@ async fn mint_format(
         other => Problem::from(other),
     })?;
     let spelling = Spelling::new(media, format, encoding, order.count(), label);
-    let mut response = Response::new(body(spelling, ids));
+    Ok(answer(media, format, order.count(), body(spelling, ids)))
+}
+
+/// An answer of `count` ids.
+pub(super) fn answer(media: MediaType, format: &Format, count: u64, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("idmint-count", HeaderValue::from(order.count()));
+    headers.insert("idmint-count", HeaderValue::from(count));
     if media == MediaType::OctetStream {
         headers.insert("idmint-width", HeaderValue::from(format.byte_width()));
     }
-    Ok(response)
+    response
 }
 
 /// A mint request that works: of this format, or of the first that is minted where this one is only read.
@@ -119,7 +132,7 @@ fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32) -> Result<NonZe
 }
 
 /// The position of the spelling that is asked for.
-fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Problem> {
+pub(super) fn encoding(query: &Query<'_>, format: &Format) -> Result<usize, Problem> {
     let Some(name) = query.get("encoding") else { return Ok(0) };
     format.encodings.iter().position(|encoding| encoding.name() == name).ok_or_else(|| {
         let names: Vec<_> = format.encodings.iter().map(|encoding| encoding.name()).collect();

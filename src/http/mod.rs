@@ -8,6 +8,7 @@ mod metrics_page;
 mod mint;
 pub mod problem_page;
 mod refusal;
+mod reports;
 mod router;
 mod service;
 mod service_metrics;

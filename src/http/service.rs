@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::service_metrics::ServiceMetrics;
 use crate::id::{Decoder, DomainHash};
-use crate::minting::{Denied, Granted, Mint, Order, Refusal};
+use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
 use crate::storage::HorizonKeeper;
 use crate::time::UnixNanos;
 use crate::wire::KnownDomains;
@@ -68,7 +68,7 @@ impl Service {
             Err(Denied::Horizon { needed }) => self.reserve_above_horizon(format, order, needed).await?,
         };
         let Granted { batch, due, refill } = granted;
-        let outgoing = Outgoing { batch, format, service: Arc::clone(self) };
+        let outgoing = self.outgoing(format, batch);
         if let Some(keeper) = self.keeper.get().filter(|_| refill) {
             keeper.refill();
         }
@@ -78,6 +78,11 @@ impl Service {
             held.observe_duration();
         }
         Ok(outgoing)
+    }
+
+    /// Ids of a format on their way to whoever asked for them.
+    pub(super) fn outgoing(self: &Arc<Self>, format: usize, batch: Batch) -> Outgoing {
+        Outgoing { batch, format, service: Arc::clone(self) }
     }
 
     /// Has the horizon raised until the order fits below it. Another caller may take the room meanwhile, so more than
@@ -116,7 +121,7 @@ impl Service {
 /// Ids on their way to a caller. Those that are not taken before it is dropped stay gaps, and are counted.
 pub struct Outgoing {
     /// What is left of them.
-    pub batch: crate::minting::Batch,
+    pub batch: Batch,
     format: usize,
     service: Arc<Service>,
 }

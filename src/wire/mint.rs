@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::report::ReportDetail;
+
 /// The body of a mint request, if it has one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,4 +25,7 @@ pub struct MintAnswer {
     pub label: Option<String>,
     /// The ids, always as strings.
     pub ids: Vec<String>,
+    /// What became of each report, in their order; only of a grouped format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Vec<ReportDetail>>,
 }

@@ -5,6 +5,7 @@ mod formats;
 mod health;
 mod mint;
 mod range;
+mod report;
 mod storage;
 
 pub use decode::{DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
@@ -12,4 +13,5 @@ pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, Fo
 pub use health::Readiness;
 pub use mint::{MintAnswer, MintRequest};
 pub use range::{RangeAnswer, SortedSpellings};
+pub use report::{ReportDetail, ReportRequest};
 pub use storage::{StorageInfo, StorageSql};

@@ -114,6 +114,7 @@ async fn every_answer_is_as_described() {
     const RANGE: &str = "/formats/{format}/range";
     const PROBLEM: &str = "/problems/{slug}";
     const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
+    const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let document = openapi();
     let router = minting().await;
     let long = "x".repeat(9_000);
@@ -124,6 +125,14 @@ async fn every_answer_is_as_described() {
         mint("/ids/conjunction-v1?encoding=sqids", 200),
         mint("/ids/flax?count=100000", 200),
         mint("/ids/siq?type=message", 200),
+        mint("/ids/conjunction", 200).sending(REPORT),
+        mint("/ids/conjunction?encoding=decimal", 200).sending(format!("[{REPORT},{REPORT}]")),
+        mint("/ids/conjunction", 200).with("accept", "application/octet-stream").sending(REPORT),
+        mint("/ids/conjunction", 400).sending("["),
+        mint("/ids/conjunction", 415).with("content-type", "text/plain").sending(REPORT),
+        mint("/ids/conjunction?count=1", 422).sending(REPORT),
+        mint("/ids/conjunction", 422).sending("[]"),
+        mint("/ids/conjunction", 422),
         mint("/ids/snowflake", 200).with("accept", "text/plain"),
         mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
         mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),
@@ -190,6 +199,8 @@ async fn a_service_that_waits_answers_as_described() {
     let (router, _) = waiting();
     ask(&document, &router, mint("/ids/snowflake", 503)).await;
     ask(&document, &router, mint("/ids/flax", 200)).await;
+    let report = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
+    ask(&document, &router, mint("/ids/conjunction", 200).sending(report)).await;
     ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
     ask(&document, &router, get("/decode/{id}", "/decode/1", 200)).await;
 }

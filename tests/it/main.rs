@@ -6,6 +6,7 @@ mod answers;
 mod bad_input;
 #[path = "../vectors/cases.rs"]
 mod cases;
+mod conjunction;
 mod connections;
 mod decode;
 mod draining;

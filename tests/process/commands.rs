@@ -28,6 +28,11 @@ fn mint_prints_one_id_a_line() {
     let ended = said(&["mint", "siq", "--type", "message", "--encoding", "uuid8", "--server", &url]);
     ended.assert(0, &[]);
     assert_eq!(ended.out.trim_end().len(), 36, "{}", ended.out);
+
+    let report = ["--tca", "2024-032T00:00:00", "--primary", "25544", "--secondary", "48274"];
+    let ended = said(&[&["mint", "conjunction", "--server", &url], &report[..]].concat());
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, "zwwqlzz-pjjmxmd-lkpvwq\n");
 }
 
 #[test]
@@ -37,6 +42,9 @@ fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
     said(&["mint", "nonesuch", "--server", &url]).assert(1, &["404", "nonesuch"]);
     said(&["mint", "snowflake", "-n", "0", "--server", &url]).assert(1, &["422", "count is 0"]);
     said(&["mint", "siq", "--server", &url]).assert(1, &["422", "type"]);
+    said(&["mint", "conjunction", "--server", &url]).assert(1, &["422", "report"]);
+    said(&["mint", "conjunction", "-n", "2", "--server", &url]).assert(1, &["422", "one id for each report"]);
+    said(&["mint", "conjunction", "--tca", "2024-032T00:00:00", "--server", &url]).assert(64, &["--primary"]);
     said(&["mint", "snowflake", "-n", "many", "--server", &url]).assert(64, &["many"]);
     service.kill();
     said(&["mint", "snowflake", "--server", &url]).assert(69, &["Connection refused"]);

@@ -1,0 +1,54 @@
+//! `POST /ids/{format}` of a grouped format: reports in, and what became of each.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::Visitor;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Two objects that come close to each other, and when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportRequest<'a> {
+    /// The time of closest approach in UTC, as RFC 3339 or CCSDS write it.
+    #[serde(borrow)]
+    pub tca: Cow<'a, str>,
+    /// The catalogue number of the object reported first.
+    #[serde(deserialize_with = "whole_number")]
+    pub primary: u64,
+    /// The catalogue number of the other object.
+    #[serde(deserialize_with = "whole_number")]
+    pub secondary: u64,
+}
+
+/// What became of one report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportDetail {
+    /// The id it got.
+    pub id: String,
+    /// Whether it is the first of its conjunction; `None` where conjunctions are not stored, so nobody knows.
+    pub created: Option<bool>,
+    /// The time that the id is made of, to the microsecond: the report's own where conjunctions are not stored.
+    pub anchor_tca: String,
+    /// Microseconds from there to the time of the report; 0 where conjunctions are not stored.
+    pub tca_delta_us: i64,
+}
+
+/// A number without fraction, exponent or sign, which is told to a caller who gives another.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(WholeNumber)
+}
+
+struct WholeNumber;
+
+impl Visitor<'_> for WholeNumber {
+    type Value = u64;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a catalogue number, a whole number from 1 up")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+}
