@@ -21,7 +21,9 @@ pub(super) fn warn_of(service: &Service) {
                 "{} ends at {end}: plan its successor, such as the same layout with a later epoch", format.name
             );
         }
-        let has_domain = format.variants[0].layout.field_of(FieldKind::Object).is_some();
+        // The objects of other rules are no domains.
+        let has_object = format.variants[0].layout.field_of(FieldKind::Object).is_some();
+        let has_domain = has_object && format.rule.is_counted();
         if has_domain && service.siq.domains.is_empty() {
             warn!(
                 format = format.name,
