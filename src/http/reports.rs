@@ -24,6 +24,10 @@ use crate::wire::{MintAnswer, ReportDetail, ReportRequest};
 /// The longest body of reports, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 
+/// A longer body is answered on a thread of its own: a list of the greatest length takes a good part of a second, for
+/// which the other requests of this thread would wait.
+const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
 /// Digits of a second that are told of a time of closest approach.
 const TCA_DIGITS: u8 = 6;
 
@@ -46,8 +50,23 @@ pub(super) async fn mint_reports(
     if !request_body.is_empty() {
         media_type_of_body(&parts.headers, &[MediaType::Json])?;
     }
-    let reports = Reports::of_json(&request_body, service.limits.batch_max)?;
+    let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
+    let (service, format) = (Arc::clone(service), Arc::clone(format));
+    let work = move || answer_json(&service, position, &format, (media, encoding), &request_body);
+    if is_short {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
+}
 
+fn answer_json(
+    service: &Arc<Service>,
+    position: usize,
+    format: &Arc<Format>,
+    (media, encoding): (MediaType, usize),
+    json: &[u8],
+) -> Result<Response<Body>, Problem> {
+    let reports = Reports::of_json(json, service.limits.batch_max)?;
     let minted = service.mint.mint_reports(position, &reports.list);
     let ids = minted.map_err(|(at, error)| refused(&reports.place(at), &error))?;
     let count = u64::try_from(ids.len()).expect("a list is shorter than 2^64");
