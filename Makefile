@@ -20,9 +20,13 @@ test: ## Every test that needs nothing but the toolchain.
 	$(CARGO) test $(LOCKED)
 
 # Only the `system` test program: `make test` has run the others, and running both runs everything once.
-test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root) or mounts (root).
+test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
+	$(MAKE) target/tools/schemathesis/installed
 	$(CARGO) test $(LOCKED) --features system-tests --test system
+
+target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
+	.ci/install-schemathesis
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'

@@ -27,10 +27,11 @@ pub fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> 
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        match path.as_str() {
-            "." => Problem::new(invalid, inner.to_string()),
-            path => Problem::new(invalid, format!("{path}: {inner}")),
-        }
+        let detail = match path.as_str() {
+            "." => inner.to_string(),
+            path => format!("{path}: {inner}"),
+        };
+        Problem::new(invalid, detail).reason("json_value")
     })
 }
 

@@ -1,6 +1,6 @@
 //! `POST /ids/{format}`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::report::ReportDetail;
 
@@ -9,8 +9,13 @@ use super::report::ReportDetail;
 #[serde(deny_unknown_fields)]
 pub struct MintRequest {
     /// How many ids; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+}
+
+/// A member that is there has a value: `null` is none.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+    u64::deserialize(value).map(Some)
 }
 
 /// The ids of one request.

@@ -104,7 +104,7 @@ async fn a_count_that_is_no_number_of_ids_is_refused() {
             &["count", "1 to 1000"],
         ));
     }
-    for count in ["-1", "1e3", "1.5", r#""5""#, "[5]", "true", "18446744073709551616"] {
+    for count in ["-1", "1e3", "1.5", r#""5""#, "[5]", "true", "null", "18446744073709551616"] {
         all.push(wrong(post_json(&format!(r#"{{"count": {count}}}"#)), 422, "invalid-parameter", &["count"]));
     }
     assert_all_refused(&service, &all).await;

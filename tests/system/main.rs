@@ -17,12 +17,14 @@ mod service;
 
 mod databases;
 mod small_disk;
+mod tampering;
 mod tools;
 mod wall_clock;
 
 mod alerts;
 mod clock;
 mod disk;
+mod interface;
 mod killing;
 mod memory;
 mod metrics;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Runs promtool on files of this repository and returns what it printed.
@@ -31,6 +31,22 @@ fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
     let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(output.status.success(), "promtool refused:\n{printed}");
     printed
+}
+
+/// schemathesis with these arguments, run in `folder`, where it keeps what it remembers for its next run.
+///
+/// # Panics
+/// When it is missing.
+pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = ours.join("target/tools/schemathesis/bin/schemathesis");
+    assert!(program.is_file(), "schemathesis is there: installed by .ci/install-schemathesis");
+    let told = ours.join("tests/system/schemathesis");
+    let mut command = Command::new(program);
+    command.arg("--no-color").arg("--config-file").arg(told.join("schemathesis.toml"));
+    command.arg("run").arg(ours.join("openapi.yaml")).args(args);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONPATH", told).current_dir(folder);
+    command
 }
 
 /// The library that, preloaded, gives one process its own wall clock.

@@ -1,0 +1,94 @@
+//! The interface as schemathesis sees it, which has read `openapi.yaml` and nothing else.
+//!
+//! It makes requests up from the schemas, right and wrong ones, and holds every answer against them: statuses, media
+//! types, headers, bodies, what is refused and what is not. `schemathesis/` says what it is told besides.
+
+use std::collections::BTreeMap;
+
+use crate::service::{Home, Service};
+use crate::tampering::Tampered;
+use crate::tools::schemathesis;
+
+/// Of one operation in one phase, at most.
+const EXAMPLES: &str = "430";
+const REQUESTS_MIN: u64 = 5_000;
+
+/// Whether it found nothing, and what it printed.
+fn judge(url: &str, args: &[&str]) -> (bool, String) {
+    let home = Home::new();
+    let output = schemathesis(&home.path("."), &[&["--url", url], args].concat()).output().expect("the program runs");
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    (output.status.success(), printed)
+}
+
+/// How often each route has answered with each status, by what the service counts.
+fn answers(service: &Service) -> BTreeMap<(String, u16), u64> {
+    let mut counts = BTreeMap::new();
+    for line in service.get("/metrics").text().lines() {
+        let Some((labels, count)) =
+            line.strip_prefix("idmint_http_requests_total{").and_then(|rest| rest.split_once("} "))
+        else {
+            continue;
+        };
+        let label = |name: &str| {
+            let (_, rest) = labels.split_once(&format!("{name}=\"")).expect("every series has this label");
+            rest.split_once('"').expect("a label ends").0
+        };
+        let route = format!("{} {}", label("method"), label("route"));
+        *counts.entry((route, label("status").parse().unwrap())).or_default() += count.parse::<u64>().unwrap();
+    }
+    counts
+}
+
+#[test]
+fn no_made_up_request_gets_an_answer_that_is_not_described() {
+    let home = Home::new();
+    let service = home.serve_with("[siq]\ndomains = [\"example.com\"]");
+    let service = Service::start(service);
+    service.wait_until_ready();
+    let before: u64 = answers(&service).values().sum();
+    let (is_good, printed) = judge(&service.url(), &["--max-examples", EXAMPLES]);
+    let answers = answers(&service);
+    let made = answers.values().sum::<u64>() - before;
+    assert!(is_good, "after {made} requests:\n{printed}");
+    assert!(made >= REQUESTS_MIN, "only {made} requests were made:\n{printed}");
+
+    let routes = idmint::http::paths().into_iter().map(|(method, path)| format!("{method} {path}"));
+    for route in routes {
+        let granted = answers.get(&(route.clone(), 200)).copied().unwrap_or(0);
+        assert!(granted >= 40, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
+    }
+    let faults = answers.iter().filter(|((_, status), _)| *status >= 500);
+    for ((route, status), _) in faults {
+        assert_eq!((route.as_str(), *status), ("POST /ids/{format}", 503), "{answers:?}");
+    }
+    println!("{made} requests, every answer as described");
+}
+
+/// A service whose answers are changed on the way is found out, and what is wrong with them is named.
+#[track_caller]
+fn assert_found_out(operation: &str, tampered: Tampered, finding: &str) {
+    let (is_good, printed) = judge(&tampered.url(), &["--include-operation-id", operation, "--max-examples", "10"]);
+    assert!(!is_good && printed.contains(finding), "{finding:?} is not in:\n{printed}");
+}
+
+#[test]
+fn an_answer_that_is_not_as_described_is_found_out() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let through = |change| Tampered::through(service.address(), change);
+
+    assert_found_out("decode", through(|answer| answer.without_member("canonical")), "\"canonical\" is a required");
+    assert_found_out("getFormat", through(|answer| answer.without_member("rule")), "\"rule\" is a required");
+    assert_found_out("ready", through(|answer| answer.with_status(200, 202)), "Undocumented status code");
+    assert_found_out("live", through(|answer| answer.with_status(200, 500)), "Server error");
+    assert_found_out("mint", through(|answer| answer.with_status(422, 200)), "Schema-violating request accepted");
+    assert_found_out(
+        "getFormat",
+        through(|answer| answer.without_header("cache-control")),
+        "Missing required response headers",
+    );
+    assert_found_out("metrics", through(|answer| answer.with_media_type("text/html")), "Undocumented Content-Type");
+    assert_found_out("describe", through(|answer| answer.with_media_type("text/plain")), "Another media type than");
+}

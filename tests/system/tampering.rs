@@ -1,0 +1,120 @@
+//! A proxy that spoils answers, so that whoever judges them can be judged.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use serde_json::Value;
+
+use crate::client::{Answer, Caller};
+
+/// A server on a free port that asks another one, one request a connection, and changes the answers.
+pub(crate) struct Tampered {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Tampered {
+    pub(crate) fn through(service: SocketAddr, change: fn(Answer) -> Answer) -> Tampered {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                // Relaxed: the connection that wakes this thread was made after the store.
+                if ends.load(Ordering::Relaxed) {
+                    break;
+                }
+                let stream = stream.unwrap();
+                std::thread::spawn(move || answer_one(stream, service, change));
+            }
+        });
+        Tampered { address, is_over, thread: Some(thread) }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Tampered {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        drop(TcpStream::connect(self.address));
+        let _ = self.thread.take().expect("ended once").join();
+    }
+}
+
+fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> Answer) {
+    let Some(request) = whole_request(&mut stream) else { return };
+    let mut caller = Caller::connect(service);
+    caller.send(request);
+    let Answer { head, body, .. } = change(caller.answer().expect("a whole answer"));
+    let kept = head.lines().filter(|line| {
+        let name = line.split(':').next().unwrap_or_default();
+        !name.eq_ignore_ascii_case("content-length") && !name.eq_ignore_ascii_case("connection") && !line.is_empty()
+    });
+    let mut head: String = kept.flat_map(|line| [line, "\r\n"]).collect();
+    head += &format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    // Whoever does not want the answer any more has closed.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+    let _ = stream.shutdown(Shutdown::Write);
+}
+
+/// The head, and as much of a body as it announces; `None` when the connection ends before.
+fn whole_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while !request.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).ok()?;
+        request.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&request).to_lowercase();
+    let len = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0").parse().ok()?;
+    let mut body = vec![0; len];
+    stream.read_exact(&mut body).ok()?;
+    request.append(&mut body);
+    Some(request)
+}
+
+impl Answer {
+    /// The same without this member, wherever it stands in the JSON.
+    pub(crate) fn without_member(self, name: &str) -> Answer {
+        let Ok(mut json) = serde_json::from_slice::<Value>(&self.body) else { return self };
+        remove(&mut json, name);
+        Answer { body: json.to_string().into_bytes(), ..self }
+    }
+
+    /// The same with this status instead of that one.
+    pub(crate) fn with_status(self, from: u16, to: u16) -> Answer {
+        let head = self.head.replacen(&format!(" {from} "), &format!(" {to} "), 1);
+        Answer { head, ..self }
+    }
+
+    pub(crate) fn without_header(self, name: &str) -> Answer {
+        let kept = self.head.lines().filter(|line| !line.to_lowercase().starts_with(&format!("{name}:")));
+        Answer { head: kept.flat_map(|line| [line, "\r\n"]).collect(), ..self }
+    }
+
+    pub(crate) fn with_media_type(self, media_type: &str) -> Answer {
+        let mut answer = self.without_header("content-type");
+        answer.head.truncate(answer.head.trim_end().len());
+        answer.head += &format!("\r\ncontent-type: {media_type}\r\n\r\n");
+        answer
+    }
+}
+
+fn remove(json: &mut Value, name: &str) {
+    match json {
+        Value::Array(items) => items.iter_mut().for_each(|item| remove(item, name)),
+        Value::Object(members) => {
+            members.remove(name);
+            members.values_mut().for_each(|member| remove(member, name));
+        }
+        _ => {}
+    }
+}
