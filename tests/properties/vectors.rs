@@ -60,25 +60,27 @@ fn assert_both_ways(decoder: &Decoder, case: &Valid) {
     assert_eq!(format.variant_of(id).name, case.of_type, "{case:?}");
     let time = parts.time.unwrap();
     assert_eq!(time, UnixTime::from_nanos(case.unix_nanos), "{case:?}");
-    let second_digits = case.utc.as_ref().map_or(3, |utc| if utc.contains('.') { 3 } else { 0 });
+    let fraction = case.utc.as_ref().and_then(|utc| utc.trim_end_matches('Z').split_once('.'));
+    let second_digits = fraction.map_or(0, |(_, digits)| digits.len().try_into().unwrap());
     assert_eq!(time.to_text(second_digits), case.utc, "{case:?}");
 }
 
 /// How many of each there are.
-fn counted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+fn counted<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     names.for_each(|name| *counts.entry(name).or_default() += 1);
-    counts.into_iter().collect()
+    counts
 }
 
 #[test]
 fn every_id_is_its_fields_and_each_of_its_spellings() {
     let (decoder, cases) = (decoder(), cases::valid());
     cases.iter().for_each(|case| assert_both_ways(&decoder, case));
-    let counts = [
+    let counts = BTreeMap::from([
         ("conjunction-v1", 21),
         ("conjunction-v1-doc14", 1),
-        ("conjunction-v2", 28),
+        (cases::conjunction_v2(), 28),
+        (cases::evently(), 33),
         ("flax", 51),
         ("payment-2020", 10),
         ("payment-2022", 10),
@@ -87,7 +89,7 @@ fn every_id_is_its_fields_and_each_of_its_spellings() {
         ("snowflake", 28),
         ("twitter", 25),
         ("twitter-halves", 25),
-    ];
+    ]);
     assert_eq!(counted(cases.iter().map(|case| case.format.as_str())), counts);
 }
 
@@ -98,15 +100,16 @@ fn every_text_that_is_no_id_is_refused_with_its_reason() {
         let refusal = read(&decoder, format, encoding, text).map_err(Rejection::code);
         assert_eq!(refusal, Err(reason.as_str()), "{name}: {text:?} as {format} in {encoding}");
     }
-    let counts = [
+    let counts = BTreeMap::from([
         ("conjunction-v1", 5),
-        ("conjunction-v2", 30),
+        (cases::conjunction_v2(), 30),
+        (cases::evently(), 16),
         ("flax", 20),
         ("payment", 12),
         ("siq", 86),
         ("snowflake", 15),
         ("twitter", 16),
-    ];
+    ]);
     assert_eq!(counted(cases.iter().map(|case| case.format.as_str())), counts);
 }
 
@@ -155,7 +158,7 @@ fn made(decoder: &Decoder, file: &str, row: &Value) -> Result<u128, Rejection> {
     match (row["operation"].as_str().unwrap(), named.as_str()) {
         ("domain_hash", _) => domain_hash(input),
         (_, "siq") => packed_siq(format(decoder, "siq"), input),
-        (_, "conjunction-v2") => {
+        (_, named) if named == cases::conjunction_v2() => {
             let keys = ["primary_norad_id", "secondary_norad_id"];
             packed(format(decoder, &named), instant(&input["tca_unix_s"], 1_000_000_000), input, &keys)
         }

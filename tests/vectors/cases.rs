@@ -1,8 +1,10 @@
 //! The vectors of the seed formats as cases of one shape, whatever each file calls its fields.
 //!
 //! Left out are two spellings of a conjunction that no encoding of ours has: `sqids_az20`, three numbers in one text,
-//! and the `hex_padded` of `v1_doc14`, which has the 16 digits of 64 bits where the layout has 65.
+//! and the `hex_padded` of `v1_doc14`, which has the 16 digits of 64 bits where the layout has 65. Of Evently's chains
+//! there are the ids alone; what they are computed from is for those who verify chains.
 
+use idmint::id::PRESETS;
 use serde_json::Value;
 
 /// The formats that the vectors need beside the built-in ones, as a configuration.
@@ -43,6 +45,7 @@ pub(crate) fn file(name: &str) -> Value {
         "payment" => include_str!("payment.json"),
         "conjunction" => include_str!("conjunction.json"),
         "flax" => include_str!("flax.json"),
+        "evently" => include_str!("evently.json"),
         _ => panic!("no file of vectors is called {name}"),
     };
     serde_json::from_str(text).expect("the vectors are JSON")
@@ -51,19 +54,22 @@ pub(crate) fn file(name: &str) -> Value {
 /// Every id of every file.
 pub(crate) fn valid() -> Vec<Valid> {
     let of = |name: &str, read: fn(&Value) -> Vec<Valid>| rows(&file(name)["valid"]).iter().flat_map(read).collect();
-    let files: [Vec<Valid>; 5] = [
+    let chains = file("evently");
+    let events = rows(&chains["chains"]).iter().flat_map(|chain| rows(&chain["events"]));
+    let files: [Vec<Valid>; 6] = [
         of("siq", |row| vec![siq(row)]),
         of("snowflake", snowflakes),
         of("payment", |row| vec![payment(row)]),
         of("conjunction", |row| vec![conjunction(row)]),
         of("flax", |row| vec![flax(row)]),
+        events.map(event).collect(),
     ];
     files.into_iter().flatten().collect()
 }
 
 /// Every text of every file that is no id.
 pub(crate) fn unreadable() -> Vec<Unreadable> {
-    ["siq", "snowflake", "payment", "conjunction", "flax"]
+    ["siq", "snowflake", "payment", "conjunction", "flax", "evently"]
         .into_iter()
         .flat_map(|name| {
             rows(&file(name)["invalid"]).iter().filter_map(|row| unreadable_of(name, row)).collect::<Vec<_>>()
@@ -80,9 +86,28 @@ pub(crate) fn format_of(file: &str, row: &Value, epoch_or_flavor: &Value) -> Str
     match (file, epoch_or_flavor.as_str()) {
         ("snowflake", Some("twitter")) => "twitter".to_owned(),
         ("payment", Some(epoch)) => format!("payment-{epoch}"),
-        ("conjunction", _) => format!("conjunction-{}", text(&row["layout"]).replace('_', "-")),
+        ("conjunction", _) => match text(&row["layout"]).as_str() {
+            "v2" => conjunction_v2().to_owned(),
+            layout => format!("conjunction-{}", layout.replace('_', "-")),
+        },
+        ("evently", _) => evently().to_owned(),
         _ => file.to_owned(),
     }
+}
+
+/// The format of the second version of conjunctions.
+pub(crate) fn conjunction_v2() -> &'static str {
+    built_in_or("conjunction", "conjunction-v2")
+}
+
+/// The format of Evently's ids.
+pub(crate) fn evently() -> &'static str {
+    built_in_or("evently", "evently-id")
+}
+
+/// The built-in format, or the one of `formats.toml` that stands in for it.
+fn built_in_or(name: &'static str, stand_in: &'static str) -> &'static str {
+    if PRESETS.iter().any(|preset| preset.name == name) { name } else { stand_in }
 }
 
 fn unreadable_of(file: &str, row: &Value) -> Option<Unreadable> {
@@ -90,9 +115,10 @@ fn unreadable_of(file: &str, row: &Value) -> Option<Unreadable> {
     let canonical = match file {
         "payment" => "base36",
         "flax" => "base64_lex",
+        "evently" => "hex_padded",
         _ => "hashids",
     };
-    operation.starts_with("decode").then(|| Unreadable {
+    (operation.starts_with("decode") || operation == "parse_id").then(|| Unreadable {
         name: text(&row["name"]),
         format: format_of(file, row, &row["flavor"]),
         encoding: row["codec"].as_str().unwrap_or(canonical).to_owned(),
@@ -165,7 +191,7 @@ fn conjunction(row: &Value) -> Valid {
         _ => true,
     };
     texts.retain(|(encoding, _)| is_ours(encoding));
-    if format == "conjunction-v2" {
+    if format == conjunction_v2() {
         let named = vec![
             ("time", number(&fields["tca_unix_s"])),
             ("primary", number(&fields["primary_norad_id"])),
@@ -180,6 +206,35 @@ fn conjunction(row: &Value) -> Valid {
         ("sequence", number(&fields["sequence"])),
     ];
     valid_of(row, format, signed(&fields["unix_ms"]) * 1_000_000, named, texts)
+}
+
+/// The id of one event of a chain.
+fn event(event: &Value) -> Valid {
+    let id = text(&event["event_id"]);
+    let bits = u128::from_str_radix(&id, 16).expect("hexadecimal digits");
+    let checksum = u128::from_str_radix(&text(&event["checksum"]), 16).expect("hexadecimal digits");
+    let ledger_and_version = bits & 0xffff_ffff;
+    let micros = number(&event["timestamp_us"]);
+    let named = vec![
+        ("time", micros),
+        ("checksum", checksum),
+        ("ledger", ledger_and_version >> 2),
+        ("version", ledger_and_version & 3),
+    ];
+    let uuid = [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]].join("-");
+    let body: Value = serde_json::from_str(&text(&event["event_json"])).expect("the body of an event is JSON");
+    // As many digits of the second as it needs; a time of Evently has six.
+    let stamp = text(&body["timestamp"]);
+    let (seconds, fraction) = stamp.trim_end_matches('Z').split_once('.').unwrap_or((stamp.trim_end_matches('Z'), ""));
+    Valid {
+        name: id.clone(),
+        format: evently().to_owned(),
+        of_type: None,
+        unix_nanos: i128::try_from(micros).expect("far below the greatest") * 1_000,
+        utc: Some(format!("{seconds}.{fraction:0<6}Z")),
+        fields: named,
+        spellings: vec![("hex_padded".to_owned(), id), ("uuid".to_owned(), uuid)],
+    }
 }
 
 /// The configured encoding of a short form, told by its salt.
