@@ -7,6 +7,7 @@ mod cases;
 mod detection;
 mod encoding;
 mod laws;
+mod oracles;
 mod published;
 mod ranges;
 mod reports;
