@@ -14,14 +14,14 @@ use crate::NOW;
 use crate::cases::FORMATS;
 
 /// The built-in formats, all of them on, and those of the vectors.
-static DECODER: LazyLock<Decoder> = LazyLock::new(|| {
+pub(crate) static DECODER: LazyLock<Decoder> = LazyLock::new(|| {
     let settings = format!("{FORMATS}\n[formats.payment-wide]\nenabled = true");
     let config = Config::load(None, std::iter::empty(), settings.parse().unwrap()).unwrap();
     Decoder::new(Catalog::of(&config).unwrap().formats)
 });
 
 /// Encodings of any number up to 122 bits, as a definition writes them.
-const ENCODINGS: [&str; 18] = [
+pub(crate) const ENCODINGS: [&str; 18] = [
     r#""decimal""#,
     r#""hex""#,
     r#""hex_padded""#,

@@ -8,10 +8,12 @@ mod detection;
 mod encoding;
 mod laws;
 mod oracles;
+mod patterns;
 mod published;
 mod ranges;
 mod reports;
 mod restarts;
+mod texts;
 mod uniqueness;
 mod vectors;
 

@@ -160,7 +160,7 @@ fn made(decoder: &Decoder, file: &str, row: &Value) -> Result<u128, Rejection> {
         (_, "siq") => packed_siq(format(decoder, "siq"), input),
         (_, named) if named == cases::conjunction_v2() => {
             let keys = ["primary_norad_id", "secondary_norad_id"];
-            packed(format(decoder, &named), instant(&input["tca_unix_s"], 1_000_000_000), input, &keys)
+            packed(format(decoder, named), instant(&input["tca_unix_s"], 1_000_000_000), input, &keys)
         }
         (_, "conjunction-v1") => {
             packed(format(decoder, &named), instant(&input["unix_ms"], 1_000_000), input, &["system_id", "sequence"])
