@@ -70,6 +70,8 @@ mod tests {
     const TIME: &str = "{ name = 'time', kind = 'time', bits = 8 }";
     const WORKER: &str = "{ name = 'worker', kind = 'worker', bits = 8 }";
     const SEQUENCE: &str = "{ name = 'sequence', kind = 'sequence', bits = 8 }";
+    const OBJECT: &str = "{ name = 'object', kind = 'object', bits = 8 }";
+    const OTHER: &str = "{ name = 'other', kind = 'object', bits = 8 }";
     const RANDOM: &str = "{ name = 'random', kind = 'random', bits = 8 }";
 
     #[test]
@@ -87,7 +89,11 @@ mod tests {
             ("random", &[RANDOM, TIME], "None."),
             ("random", &[RANDOM], "None."),
             ("decode-only", &[TIME, WORKER], "By time, in ticks of 1s; in no order within one tick."),
-            ("grouped", &[TIME, WORKER], "By the time that they carry, in ticks of 1s, whenever they were minted."),
+            (
+                "grouped",
+                &[TIME, OBJECT, OTHER],
+                "By the time that they carry, in ticks of 1s, whenever they were minted.",
+            ),
             (
                 "chained",
                 &[TIME, RANDOM],

@@ -146,7 +146,7 @@ async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused(
             invalid(post("/ids/siq?type=unassigned"), &["unassigned"]),
             invalid(post("/ids/siq?type=tag&domain=a.example"), &["a.example", "siq.domains"]),
             invalid(post("/ids/siq?type=tag&domain="), &["\"\"", "siq.domains"]),
-            invalid(post("/ids/conjunction-v2"), &["conjunction-v2", "decode-only"]),
+            invalid(post("/ids/xid"), &["xid", "decode-only"]),
             invalid(post_json(r#"{"cuont": 1}"#), &["cuont", "count"]),
             invalid(post_json("null"), &["null"]),
             invalid(post_json("5"), &["5"]),

@@ -87,10 +87,9 @@ fn ulids_are_those_of_the_ulid_crate() {
     assert_eq!(assert_agreement(ulid, 128, VALUES, |value| Ulid::from(value).to_string(), read), VALUES);
 }
 
-/// The built-in format of that name, or this one for as long as there is none.
-fn format(name: &str, stand_in: &str) -> Format {
-    let toml = PRESETS.iter().find(|preset| preset.name == name).map_or(stand_in, |preset| preset.toml);
-    FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap()
+fn format(name: &str) -> Format {
+    let preset = PRESETS.iter().find(|preset| preset.name == name).unwrap();
+    FormatDefinition::from_toml(name, preset.toml).unwrap().compile(name).unwrap()
 }
 
 /// What all fields but the constant ones hold, the first one most significant.
@@ -100,42 +99,9 @@ fn free_bits(format: &Format, id: u128) -> u128 {
     free.fold(0, |all, (field, value)| all * (field.max + 1) + value)
 }
 
-const UUID4: &str = r#"
-    summary   = "UUID, version 4"
-    rule      = "random"
-    fields    = [ { name = "random_a", kind = "random", bits = 48 },
-                  { name = "version", kind = "constant", bits = 4, value = 4 },
-                  { name = "random_b", kind = "random", bits = 12 },
-                  { name = "variant", kind = "constant", bits = 2, value = 2 },
-                  { name = "random_c", kind = "random", bits = 62 } ]
-    encodings = [ "uuid" ]
-"#;
-
-const UUID7: &str = r#"
-    summary   = "UUID, version 7"
-    rule      = "random"
-    tick      = "1ms"
-    epoch     = "1970-01-01T00:00:00Z"
-    fields    = [ { name = "time", kind = "time", bits = 48 },
-                  { name = "version", kind = "constant", bits = 4, value = 7 },
-                  { name = "random_a", kind = "random", bits = 12 },
-                  { name = "variant", kind = "constant", bits = 2, value = 2 },
-                  { name = "random_b", kind = "random", bits = 62 } ]
-    encodings = [ "uuid" ]
-"#;
-
-const ULID: &str = r#"
-    summary   = "ULID"
-    rule      = "random"
-    tick      = "1ms"
-    epoch     = "1970-01-01T00:00:00Z"
-    fields    = [ { name = "time", kind = "time", bits = 48 }, { name = "random", kind = "random", bits = 80 } ]
-    encodings = [ { kind = "crockford", length = 26 } ]
-"#;
-
 #[test]
 fn uuids_of_version_4_are_read_as_the_uuid_crate_builds_them() {
-    let (format, mut random) = (format("uuid4", UUID4), StdRng::seed_from_u64(4));
+    let (format, mut random) = (format("uuid4"), StdRng::seed_from_u64(4));
     let compared = (0..VALUES).map(|_| {
         let drawn = random.random::<u128>();
         let uuid = Builder::from_random_bytes(drawn.to_be_bytes()).into_uuid();
@@ -147,7 +113,7 @@ fn uuids_of_version_4_are_read_as_the_uuid_crate_builds_them() {
 
 #[test]
 fn uuids_of_version_7_carry_the_time_and_the_bits_that_the_uuid_crate_put_in() {
-    let (format, mut random) = (format("uuid7", UUID7), StdRng::seed_from_u64(7));
+    let (format, mut random) = (format("uuid7"), StdRng::seed_from_u64(7));
     let compared = (0..VALUES).map(|_| {
         let millis = u64::try_from(number(&mut random, 48)).unwrap();
         let drawn: [u8; 10] = random.random();
@@ -165,7 +131,7 @@ fn uuids_of_version_7_carry_the_time_and_the_bits_that_the_uuid_crate_put_in() {
 
 #[test]
 fn ulids_carry_the_time_and_the_bits_that_the_ulid_crate_put_in() {
-    let (format, mut random) = (format("ulid", ULID), StdRng::seed_from_u64(26));
+    let (format, mut random) = (format("ulid"), StdRng::seed_from_u64(26));
     let compared = (0..VALUES).map(|_| {
         let (millis, drawn) = (u64::try_from(number(&mut random, 48)).unwrap(), number(&mut random, 80));
         let ulid = Ulid::from_parts(millis, drawn);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -41,7 +41,8 @@ fn mint_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Mint {
     let lanes = |format: &Arc<Format>| (format.rule == Rule::Sequenced).then(|| Lanes::of(format, &rule).unwrap());
     let formats = formats.iter().map(|format| (Arc::clone(format), lanes(format))).collect();
     let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-    let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+    let settings =
+        MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0, pair_order: PairOrder::Reported };
     let mint = Mint::new(formats, Arc::new(hand.clock()), &Randomness::seeded(1), settings);
     let tenure = mint.prepare(hand.wall());
     // All the time that this test takes, at once: it is no test of the horizon.

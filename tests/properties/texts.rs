@@ -12,6 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use regex_lite::Regex;
 
+use crate::NOW;
 use crate::laws::{DECODER, ENCODINGS};
 
 const TEXTS: u64 = 10_000_000;
@@ -192,6 +193,7 @@ fn is_read(format: &Format, encoding: &Encoding, text: &str) -> bool {
 
 /// The same with every spelling of every format; how many of them read it.
 fn readings(decoder: &Decoder, text: &str) -> usize {
+    let decoder = decoder.at(NOW);
     let decoded = decoder.decode(text, Pin::default());
     for found in &decoded.matches {
         assert_eq!(

@@ -4,7 +4,6 @@
 //! and the `hex_padded` of `v1_doc14`, which has the 16 digits of 64 bits where the layout has 65. Of Evently's chains
 //! there are the ids alone; what they are computed from is for those who verify chains.
 
-use idmint::id::PRESETS;
 use serde_json::Value;
 
 /// The formats that the vectors need beside the built-in ones, as a configuration.
@@ -87,27 +86,11 @@ pub(crate) fn format_of(file: &str, row: &Value, epoch_or_flavor: &Value) -> Str
         ("snowflake", Some("twitter")) => "twitter".to_owned(),
         ("payment", Some(epoch)) => format!("payment-{epoch}"),
         ("conjunction", _) => match text(&row["layout"]).as_str() {
-            "v2" => conjunction_v2().to_owned(),
+            "v2" => "conjunction".to_owned(),
             layout => format!("conjunction-{}", layout.replace('_', "-")),
         },
-        ("evently", _) => evently().to_owned(),
         _ => file.to_owned(),
     }
-}
-
-/// The format of the second version of conjunctions.
-pub(crate) fn conjunction_v2() -> &'static str {
-    built_in_or("conjunction", "conjunction-v2")
-}
-
-/// The format of Evently's ids.
-pub(crate) fn evently() -> &'static str {
-    built_in_or("evently", "evently-id")
-}
-
-/// The built-in format, or the one of `formats.toml` that stands in for it.
-fn built_in_or(name: &'static str, stand_in: &'static str) -> &'static str {
-    if PRESETS.iter().any(|preset| preset.name == name) { name } else { stand_in }
 }
 
 fn unreadable_of(file: &str, row: &Value) -> Option<Unreadable> {
@@ -191,7 +174,7 @@ fn conjunction(row: &Value) -> Valid {
         _ => true,
     };
     texts.retain(|(encoding, _)| is_ours(encoding));
-    if format == conjunction_v2() {
+    if format == "conjunction" {
         let named = vec![
             ("time", number(&fields["tca_unix_s"])),
             ("primary", number(&fields["primary_norad_id"])),
@@ -228,7 +211,7 @@ fn event(event: &Value) -> Valid {
     let (seconds, fraction) = stamp.trim_end_matches('Z').split_once('.').unwrap_or((stamp.trim_end_matches('Z'), ""));
     Valid {
         name: id.clone(),
-        format: evently().to_owned(),
+        format: "evently".to_owned(),
         of_type: None,
         unix_nanos: i128::try_from(micros).expect("far below the greatest") * 1_000,
         utc: Some(format!("{seconds}.{fraction:0<6}Z")),
