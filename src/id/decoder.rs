@@ -6,10 +6,11 @@ use super::encoding::Encoding;
 use super::evidence::{OwnNumbers, TimeWeight, Weights, bits_of_text};
 use super::field::FieldKind;
 use super::format::{Format, Parts};
+use super::layout::Layout;
 use super::near_texts::near_texts;
 use super::rejection::Rejection;
-use super::spelling_groups::{SpellingGroup, SpellingGroups};
-use crate::time::{UnixNanos, UnixTime};
+use super::spelling_groups::{Member, SpellingGroups};
+use crate::time::UnixNanos;
 
 /// A reading that has not so many bits more of evidence than the next one leaves a doubt.
 const AMBIGUOUS_BITS: f64 = 4.0;
@@ -46,8 +47,9 @@ pub struct Decoder {
 #[derive(Debug)]
 pub struct DecoderAt<'a> {
     decoder: &'a Decoder,
-    now: UnixNanos,
     times: Vec<Option<TimeWeight>>,
+    /// The fewest bits that an id of each format has.
+    least_bits: Vec<f64>,
 }
 
 /// Which formats and spellings to try.
@@ -85,6 +87,13 @@ struct Reading {
     encoding: usize,
     id: u128,
     evidence_bits: f64,
+    is_plausible: bool,
+}
+
+impl Pin<'_> {
+    fn wants(&self, format: &Format, encoding: &Encoding) -> bool {
+        self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
+    }
 }
 
 impl Decoder {
@@ -106,8 +115,10 @@ impl Decoder {
 
     /// The decoder at this moment.
     pub fn at(&self, now: UnixNanos) -> DecoderAt<'_> {
-        let times = self.formats.iter().map(|format| TimeWeight::at(format, now)).collect();
-        DecoderAt { decoder: self, now, times }
+        let times: Vec<_> = self.formats.iter().map(|format| TimeWeight::at(format, now)).collect();
+        let of_fields = self.weights.iter().map(Weights::least);
+        let least_bits = of_fields.zip(&times).map(|(bits, time)| bits + time.map_or(0.0, TimeWeight::least)).collect();
+        DecoderAt { decoder: self, times, least_bits }
     }
 }
 
@@ -119,13 +130,19 @@ impl DecoderAt<'_> {
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
         let text_bits = bits_of_text(text);
         for group in self.decoder.groups.all() {
-            self.read(text, text_bits, group, pin, |format, reading| match reading {
-                Ok(reading) => readings.push(reading),
-                Err(why) => {
-                    let before = nearest[format].take();
-                    nearest[format] = before.into_iter().chain([why]).max_by_key(|why| why.nearness());
+            // Not before a format is wanted, then once for all of them.
+            let mut number = None;
+            for member in group.members().iter().filter(|member| pin.wants(&formats[member.format], member.of(formats)))
+            {
+                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text));
+                match number.and_then(|id| self.reading(*member, id, text_bits)) {
+                    Ok(reading) => readings.push(reading),
+                    Err(why) => {
+                        let before = nearest[member.format].into_iter();
+                        nearest[member.format] = before.chain([why]).max_by_key(|why| why.nearness());
+                    }
                 }
-            });
+            }
         }
         for reading in &readings {
             nearest[reading.format] = None;
@@ -140,16 +157,24 @@ impl DecoderAt<'_> {
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
     pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match> {
+        let formats = &self.decoder.formats;
         let mut best: Option<Reading> = None;
         let text_bits = bits_of_text(text);
         for group in self.decoder.groups.of_len(text.len()) {
-            self.read(text, text_bits, group, pin, |_, reading| {
-                if let Ok(reading) = reading
-                    && best.is_none_or(|best| reading.rank(&best).is_lt())
-                {
+            let mut number = None;
+            for member in group.members() {
+                // What cannot be likelier than the best so far need not be read.
+                let most = text_bits - self.least_bits[member.format];
+                let is_beaten = best.is_some_and(|best| most < best.evidence_bits);
+                if is_beaten || !pin.wants(&formats[member.format], member.of(formats)) {
+                    continue;
+                }
+                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text));
+                let Ok(reading) = number.and_then(|id| self.reading(*member, id, text_bits)) else { continue };
+                if best.is_none_or(|best| reading.rank(&best).is_lt()) {
                     best = Some(reading);
                 }
-            });
+            }
         }
         best.map(|reading| self.match_of(&reading))
     }
@@ -167,56 +192,32 @@ impl DecoderAt<'_> {
         found.into_iter().map(|(text, _)| text).take(4).collect()
     }
 
-    /// Tells for each format and spelling of the group what it makes of the text.
-    fn read(
-        &self,
-        text: &str,
-        text_bits: f64,
-        group: &SpellingGroup,
-        pin: Pin<'_>,
-        mut tell: impl FnMut(usize, Result<Reading, Rejection>),
-    ) {
-        let formats = &self.decoder.formats;
-        if pin.encoding.is_some_and(|name| name != group.encoding(formats).name()) {
-            return;
-        }
-        // Most groups are read for nothing: not before a format of it is wanted.
-        let mut number = None;
-        for member in group.members() {
-            let format = &formats[member.format];
-            if pin.format.is_some_and(|name| name != format.name) {
-                continue;
-            }
-            let number = *number.get_or_insert_with(|| group.encoding(formats).read_unbounded(text));
-            let reading = number.and_then(|id| {
-                format.encodings[member.encoding].check(id)?;
-                let bits = self.bits(member.format, id)?;
-                Ok(Reading { format: member.format, encoding: member.encoding, id, evidence_bits: text_bits - bits })
-            });
-            tell(member.format, reading);
-        }
-    }
-
-    fn bits(&self, at: usize, id: u128) -> Result<f64, Rejection> {
+    /// What a number that a spelling of that format has read is as its id.
+    fn reading(&self, Member { format: at, encoding }: Member, id: u128, text_bits: f64) -> Result<Reading, Rejection> {
         let format = &self.decoder.formats[at];
+        format.encodings[encoding].check(id)?;
         let variant = format.variant_at(id);
         let layout = &format.variants[variant].layout;
-        let values = layout.values(id)?;
-        let ticks = layout.sum_of(FieldKind::Time, &values);
-        let time = self.times[at].zip(ticks).map_or(0.0, |(weight, ticks)| weight.bits(ticks));
-        Ok(time + self.decoder.weights[at].bits(variant, &values))
+        let mut values = [0; Layout::FIELDS_MAX];
+        layout.unpack_into(id, &mut values)?;
+        let time = self.times[at].zip(layout.sum_of(FieldKind::Time, &values));
+        let bits = time.map_or(0.0, |(weight, ticks)| weight.bits(ticks));
+        Ok(Reading {
+            format: at,
+            encoding,
+            id,
+            evidence_bits: text_bits - bits - self.decoder.weights[at].bits(variant, &values),
+            is_plausible: time.is_none_or(|(weight, ticks)| weight.is_plausible(ticks)),
+        })
     }
 
     fn match_of(&self, reading: &Reading) -> Match {
-        let format = &self.decoder.formats[reading.format];
-        let time = format.split(reading.id).expect("a reading splits, checked when it was made").time;
-        let latest: UnixTime = self.now.after(format.plausible_ahead).into();
         Match {
-            format: Arc::clone(format),
+            format: Arc::clone(&self.decoder.formats[reading.format]),
             encoding: reading.encoding,
             id: reading.id,
             evidence_bits: reading.evidence_bits,
-            is_plausible: time.is_none_or(|time| time <= latest),
+            is_plausible: reading.is_plausible,
         }
     }
 }

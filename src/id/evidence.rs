@@ -98,6 +98,15 @@ impl Weights {
         let numbered = weight.numbered.iter().map(|number| number.bits(values[number.field]));
         weight.unknown + numbered.sum::<f64>()
     }
+
+    /// The fewest bits that an id has.
+    pub(super) fn least(&self) -> f64 {
+        let least = |weight: &LayoutWeight| {
+            let numbered = weight.numbered.iter().map(|number| number.bits_of_own.min(number.bits_of_other));
+            weight.unknown + numbered.sum::<f64>()
+        };
+        self.layouts.iter().map(least).fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// A constant is what it has to be. A word of a suffix code is one of several, so it counts, and so does a checksum: here
@@ -152,8 +161,17 @@ impl TimeWeight {
         })
     }
 
+    pub(super) fn is_plausible(self, ticks: u128) -> bool {
+        self.last.is_some_and(|last| ticks <= last)
+    }
+
     pub(super) fn bits(self, ticks: u128) -> f64 {
-        if self.last.is_some_and(|last| ticks <= last) { self.plausible } else { self.implausible }
+        if self.is_plausible(ticks) { self.plausible } else { self.implausible }
+    }
+
+    /// The fewest bits that a time has.
+    pub(super) fn least(self) -> f64 {
+        self.last.map_or(self.implausible, |_| self.plausible)
     }
 }
 
@@ -196,7 +214,8 @@ mod tests {
     fn bits(format: &str, id: u128, own: &OwnNumbers) -> f64 {
         let format = preset(format);
         let variant = format.variant_at(id);
-        let values = format.variants[variant].layout.values(id).expect("an id");
+        let mut values = [0; Layout::FIELDS_MAX];
+        format.variants[variant].layout.unpack_into(id, &mut values).expect("an id");
         Weights::new(&format, own).bits(variant, &values)
     }
 

@@ -299,15 +299,16 @@ impl Layout {
     /// [`Rejection::OutOfRange`] when a field has no such value or something remains, [`Rejection::BadVersion`] when a
     /// constant has another value.
     pub fn unpack(&self, id: u128) -> Result<Vec<u128>, Rejection> {
-        let values = self.values(id)?;
+        let mut values = [0; Layout::FIELDS_MAX];
+        self.unpack_into(id, &mut values)?;
         Ok(values[..self.fields.len()].to_vec())
     }
 
-    /// The same without an allocation; what stands behind the last field is zero.
-    pub(super) fn values(&self, id: u128) -> Result<Values, Rejection> {
+    /// The same without an allocation; what stands behind the last field is left alone.
+    #[inline]
+    pub(super) fn unpack_into(&self, id: u128, values: &mut Values) -> Result<(), Rejection> {
         let mut rest = id;
-        let mut values = [0; Layout::FIELDS_MAX];
-        for (field, value) in self.fields.iter().zip(&mut values) {
+        for (field, value) in self.fields.iter().zip(values) {
             *value = field.take_from(&mut rest);
             if *value > field.max {
                 return Err(Rejection::OutOfRange);
@@ -316,7 +317,7 @@ impl Layout {
                 return Err(Rejection::BadVersion);
             }
         }
-        if rest == 0 { Ok(values) } else { Err(Rejection::OutOfRange) }
+        if rest == 0 { Ok(()) } else { Err(Rejection::OutOfRange) }
     }
 }
 

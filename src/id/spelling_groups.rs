@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::encoding::Encoding;
+use super::encoding_definition::EncodingKind;
 use super::format::Format;
 
 /// All spellings of some formats.
 #[derive(Debug)]
 pub(super) struct SpellingGroups {
     groups: Vec<SpellingGroup>,
-    /// Positions in `groups`, by the length of a text.
+    /// Positions in `groups`, by the length of a text; those that are quickly read stand first.
     by_len: Vec<Vec<usize>>,
     shapes: Vec<Vec<usize>>,
 }
@@ -28,7 +29,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn encoding(self, formats: &[Arc<Format>]) -> &Encoding {
+    pub(super) fn of(self, formats: &[Arc<Format>]) -> &Encoding {
         &formats[self.format].encodings[self.encoding]
     }
 }
@@ -38,9 +39,8 @@ impl SpellingGroup {
         &self.members
     }
 
-    /// One of its encodings.
-    pub(super) fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {
-        self.members[0].encoding(formats)
+    fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {
+        self.members[0].of(formats)
     }
 }
 
@@ -50,7 +50,7 @@ impl SpellingGroups {
         for (at, format) in formats.iter().enumerate() {
             for encoding in 0..format.encodings.len() {
                 let member = Member { format: at, encoding };
-                let alike = |group: &&mut SpellingGroup| group.encoding(formats).reads_like(member.encoding(formats));
+                let alike = |group: &&mut SpellingGroup| group.encoding(formats).reads_like(member.of(formats));
                 match groups.iter_mut().find(alike) {
                     Some(group) => group.members.push(member),
                     None => groups.push(SpellingGroup { members: vec![member] }),
@@ -59,11 +59,19 @@ impl SpellingGroups {
         }
         let has_len = |group: &SpellingGroup, len| {
             group.members.iter().any(|member| {
-                let encoding = member.encoding(formats);
+                let encoding = member.of(formats);
                 (encoding.len(0)..=encoding.len_max()).contains(&len)
             })
         };
-        let of_len = |len| (0..groups.len()).filter(|at| has_len(&groups[*at], len)).collect();
+        let is_slow = |at: &usize| {
+            let kind = groups[*at].encoding(formats).definition().kind;
+            matches!(kind, EncodingKind::Hashids | EncodingKind::Sqids)
+        };
+        let of_len = |len| {
+            let mut of_len: Vec<usize> = (0..groups.len()).filter(|at| has_len(&groups[*at], len)).collect();
+            of_len.sort_by_key(is_slow);
+            of_len
+        };
         let encodings = || formats.iter().flat_map(|format| &format.encodings);
         let len_max = encodings().map(Encoding::len_max).max().unwrap_or(0);
         let mut shapes: Vec<_> = encodings().map(|encoding| encoding.groups().to_vec()).collect();
