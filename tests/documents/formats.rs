@@ -5,7 +5,7 @@ use std::fmt::Write;
 use idmint::id::{Format, FormatDefinition, LayoutDrawing, PRESETS};
 use idmint::wire::{EncodingInfo, FieldWidth, FormatInfo};
 
-use crate::texts::{read, root};
+use crate::generated::assert_generated;
 
 const PAGE: &str = "docs/FORMATS.md";
 
@@ -13,29 +13,6 @@ const PAGE: &str = "docs/FORMATS.md";
 fn the_chapters_on_formats_are_those_of_the_code() {
     let formats: Vec<Format> = PRESETS.iter().map(built_in).collect();
     assert_generated(PAGE, "formats", &page(&formats));
-}
-
-/// Compares what stands between two marks of a document with what it should be, or writes it with `UPDATE_DOCS` set.
-fn assert_generated(document: &str, part: &str, expected: &str) {
-    let text = read(document);
-    let [begin, end] = ["begin", "end"].map(|side| format!("<!-- {side}:{part} -->\n"));
-    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{document} has no {begin}"));
-    let (found, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{document} has no {end}"));
-    if found == expected {
-        return;
-    }
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(root().join(document), [before, &begin, expected, &end, after].concat()).unwrap();
-        return;
-    }
-    let line = found.lines().zip(expected.lines()).position(|(found, expected)| found != expected);
-    let line = line.unwrap_or_else(|| found.lines().count().min(expected.lines().count()));
-    panic!(
-        "{document}, part {part}, line {}:\n  it says   {:?}\n  should be {:?}\nregenerate: UPDATE_DOCS=1 cargo test --test documents",
-        line + 1,
-        found.lines().nth(line),
-        expected.lines().nth(line)
-    );
 }
 
 fn built_in(preset: &idmint::id::Preset) -> Format {

@@ -1,6 +1,6 @@
 //! Which format a text is taken for: the ranking of its readings, and what is near to an id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use idmint::http::Service;
@@ -13,6 +13,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::cases;
+use crate::generated::assert_generated;
 
 const IDS: usize = 20_000;
 const NOW_NANOS: u64 = 1_800_000_000_000_000_000;
@@ -56,8 +57,10 @@ fn minted(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
 struct Row {
     ids: usize,
     ambiguous: usize,
-    /// How often which format came first where there was no doubt.
+    /// How often which format came first.
     first: BTreeMap<String, usize>,
+    /// How often the right one did where there was no doubt.
+    clearly_right: usize,
 }
 
 /// Draws ids of all minted formats in their canonical spelling and decodes them.
@@ -76,11 +79,10 @@ fn confusion(seed: u64) -> BTreeMap<String, Row> {
         assert!(decoded.matches.iter().any(|found| found.format().name == format.name && found.id() == id));
         let row = rows.entry(format.name.clone()).or_default();
         row.ids += 1;
-        if decoded.is_ambiguous() {
-            row.ambiguous += 1;
-        } else {
-            *row.first.entry(decoded.matches[0].format().name.clone()).or_default() += 1;
-        }
+        let first = decoded.matches[0].format();
+        *row.first.entry(first.name.clone()).or_default() += 1;
+        row.ambiguous += usize::from(decoded.is_ambiguous());
+        row.clearly_right += usize::from(!decoded.is_ambiguous() && first.name == format.name);
     }
     rows
 }
@@ -95,16 +97,31 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
     };
     let (mut clear, mut right, mut others, mut others_ambiguous) = (0, 0, 0, 0);
     for (name, row) in &rows {
-        clear += row.first.values().sum::<usize>();
-        right += row.first.get(name).unwrap_or(&0);
+        clear += row.ids - row.ambiguous;
+        right += row.clearly_right;
         if !is_decimal(name) {
             others += row.ids;
             others_ambiguous += row.ambiguous;
         }
-        println!("{name}: {} ids, {} ambiguous, first: {:?}", row.ids, row.ambiguous, row.first);
     }
     assert!(right * 100 >= clear * 99, "{right} of {clear} without doubt are right");
     assert!(others_ambiguous * 10 <= others, "{others_ambiguous} of {others} that are no decimal numbers are in doubt");
+    assert_generated("docs/FORMATS.md", "detection", &table(&rows));
+}
+
+fn table(rows: &BTreeMap<String, Row>) -> String {
+    let firsts: BTreeSet<&String> = rows.values().flat_map(|row| row.first.keys()).collect();
+    let mut text = "\n| ids of | ambiguous |".to_owned();
+    text.extend(firsts.iter().map(|name| format!(" {name} |")));
+    text += &format!("\n|---|---|{}\n", "---|".repeat(firsts.len()));
+    for (name, row) in rows {
+        text += &format!("| {name}, {} | {} |", row.ids, row.ambiguous);
+        let count =
+            |first: &&String| row.first.get(*first).map_or_else(|| " |".to_owned(), |count| format!(" {count} |"));
+        text.extend(firsts.iter().map(count));
+        text.push('\n');
+    }
+    text + "\n"
 }
 
 /// Each encoding by itself, one after the other: what decoding would be without anything shared.

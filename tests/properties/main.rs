@@ -6,6 +6,8 @@
 mod cases;
 mod detection;
 mod encoding;
+#[path = "../documents/generated.rs"]
+mod generated;
 mod laws;
 mod oracles;
 mod patterns;
