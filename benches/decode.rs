@@ -11,6 +11,7 @@ use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
 use idmint::id::{Format, Pin};
 use idmint::time::UnixTime;
+use idmint::wire::DecodeAnswer;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::runtime::Runtime;
@@ -33,6 +34,17 @@ fn main() {
     });
     comparison.add("all formats, every reading", Target::None, || {
         timed(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
+    });
+    let snowflake = formats.iter().find(|format| format.name == "snowflake").expect("is on");
+    let of_one: Vec<_> = (0..IDS / 10).map(|_| text(snowflake, now.into(), &mut random)).collect();
+    let (answering, domains) = (&decoder, &service.siq.known);
+    comparison.add("snowflake, the whole answer as JSON", Target::None, move || {
+        timed(IDS / 10, || {
+            for text in &of_one {
+                let answer = DecodeAnswer::new(text, answering, Pin::default(), domains);
+                assert!(!black_box(serde_json::to_vec(&answer).expect("serializes")).is_empty());
+            }
+        })
     });
     for format in formats {
         let texts: Vec<_> = (0..IDS / 10).map(|_| text(format, now.into(), &mut random)).collect();
