@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::Response;
 
 use super::mint::unknown_format;
 use super::problem::{Problem, Slug};
 use super::query::{percent_decoded, strict_query};
-use super::representation::{MediaType, choose};
+use super::representation::{MediaType, choose, unkept};
 use super::service::Service;
 use crate::id::Pin;
-use crate::wire::DecodeAnswer;
+use crate::wire::{DecodeAnswer, Style, ruler};
 
 /// Every reading of the id. Never touches what is minted, and works while nothing can be.
 ///
@@ -26,14 +26,18 @@ pub(super) async fn decode(State(service): State<Arc<Service>>, request: Request
 }
 
 fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem> {
-    choose(request.headers(), &[MediaType::Json])?;
+    let media = choose(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let id = percent_decoded(request.uri().path().strip_prefix("/decode/").unwrap_or_default())?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
     let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
     check(service, pin)?;
     let decoder = service.decoder.at(service.mint.clock().now());
     let answer = DecodeAnswer::new(&id, &decoder, pin, &service.siq.known);
-    if answer.matches.is_empty() { Err(no_match(answer)) } else { Ok(json(&answer)) }
+    match media {
+        _ if answer.matches.is_empty() => Err(no_match(answer)),
+        MediaType::Text => Ok(unkept(media, ruler(&answer, decoder.best(&id, pin).as_ref(), Style::Plain))),
+        _ => Ok(json(&answer)),
+    }
 }
 
 fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
@@ -67,9 +71,5 @@ fn no_match(answer: DecodeAnswer) -> Problem {
 /// An answer in JSON that is not to be kept.
 pub(super) fn json(answer: &impl serde::Serialize) -> Response<Body> {
     let bytes = serde_json::to_vec(answer).expect("answers are strings, numbers and lists of them");
-    let mut response = Response::new(Body::from(bytes));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MediaType::Json.content_type()));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    unkept(MediaType::Json, bytes)
 }

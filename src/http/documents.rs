@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{Response, header};
 
 use super::problem::Problem;
 use super::query::no_query;
-use super::representation::{MediaType, choose};
+use super::representation::{MediaType, choose, unkept};
 use super::service::Service;
 use crate::id::Format;
 
@@ -22,7 +22,7 @@ const OPENAPI: &str = include_str!("../../openapi.yaml");
 pub(super) async fn openapi(request: Request) -> Result<Response<Body>, Problem> {
     let media = choose(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(document(media, OPENAPI.to_owned()))
+    Ok(unkept(media, OPENAPI))
 }
 
 /// The few requests that one needs to know, each to be pasted into a terminal.
@@ -36,7 +36,7 @@ pub(super) async fn cheat_sheet(
     let media = choose(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost:8080");
-    Ok(document(media, sheet(service.decoder.formats(), host)))
+    Ok(unkept(media, sheet(service.decoder.formats(), host)))
 }
 
 /// Ten lines, of which each names a format and a spelling that this service has.
@@ -65,12 +65,4 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
     line("all formats", format!("http://{host}/formats"));
     line("the interface", format!("http://{host}/openapi.yaml"));
     text
-}
-
-fn document(media: MediaType, text: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(text));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
 }

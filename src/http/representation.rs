@@ -1,6 +1,7 @@
 //! In which media type an answer goes out, and in which a body may come in.
 
-use axum::http::{HeaderMap, header};
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 
 use super::problem::{Problem, Slug};
 
@@ -96,6 +97,15 @@ pub fn media_type_of_body(headers: &HeaderMap, accepted: &[MediaType]) -> Result
     })
 }
 
+/// An answer that nobody is to keep: an id out of a cache is a duplicate.
+pub fn unkept(media: MediaType, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
 fn not_acceptable(offered: &[MediaType]) -> Problem {
     let types: Vec<_> = offered.iter().map(|offered| offered.essence()).collect();
     let detail = format!("this route answers {}; the Accept header rules that out", types.join(", "));
@@ -185,7 +195,7 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{HeaderValue, StatusCode};
+    use axum::http::StatusCode;
 
     use super::*;
 

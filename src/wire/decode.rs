@@ -73,6 +73,9 @@ pub struct RejectedFormat {
     pub reason: String,
 }
 
+/// No text is longer where many are decoded at once, in bytes; far longer than any id, and what an address can hold.
+pub const DECODED_LEN_MAX: usize = 8 * 1024;
+
 /// The domains that a deployment knows, by their hashes.
 pub type KnownDomains = BTreeMap<u32, String>;
 

@@ -6,12 +6,14 @@ mod health;
 mod mint;
 mod range;
 mod report;
+mod ruler;
 mod storage;
 
-pub use decode::{DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
+pub use decode::{DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
 pub use mint::{MintAnswer, MintRequest};
 pub use range::{RangeAnswer, SortedSpellings};
 pub use report::{ReportDetail, ReportRequest};
+pub use ruler::{Style, ruler};
 pub use storage::{StorageInfo, StorageSql};

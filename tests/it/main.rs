@@ -13,5 +13,6 @@ mod draining;
 mod formats;
 mod http2;
 mod mint;
+mod ruler;
 mod service;
 mod support;
