@@ -40,7 +40,11 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     }
 }
 
-fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
+/// That there are formats and spellings of these names.
+///
+/// # Errors
+/// 404 `unknown-format`, 422 for an encoding that none of the formats has.
+pub(super) fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
     let mut formats = service.decoder.formats().iter();
     let tried = match pin.format {
         None => formats.as_slice(),

@@ -1,6 +1,7 @@
 //! The API over HTTP: one file for each resource, and what every request and every answer has in common.
 
 mod decode;
+mod decode_many;
 mod documents;
 mod formats;
 mod health;
@@ -13,6 +14,7 @@ mod router;
 mod service;
 mod service_metrics;
 mod spelling;
+mod texts;
 
 pub mod body;
 pub mod edge;

@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::metrics::HttpMetrics;
 use super::service::Service;
-use super::{decode, documents, edge, formats, health, metrics_page, mint, problem_page};
+use super::{decode, decode_many, documents, edge, formats, health, metrics_page, mint, problem_page};
 
 /// Path, method and handler of every route.
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
@@ -16,6 +16,7 @@ fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
         ("/ids/{format}", Method::POST, post(mint::mint)),
         ("/decode/{*id}", Method::GET, get(decode::decode)),
         ("/decode/", Method::GET, get(decode::decode)),
+        ("/decode", Method::POST, post(decode_many::decode_many)),
         ("/formats", Method::GET, get(formats::list)),
         ("/formats/{format}", Method::GET, get(formats::one)),
         ("/formats/{format}/range", Method::GET, get(formats::range)),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::formats::FieldWidth;
-use crate::id::{Decoded, DecoderAt, DomainHash, FieldKind, Format, Match, Pin, Rule};
+use crate::id::{Decoded, DecoderAt, DomainHash, Field, FieldKind, Format, Match, Parts, Pin, Rule};
 
 /// What a text can be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,24 +109,17 @@ impl MatchReading {
         let format = found.format();
         let id = found.id();
         let parts = found.parts();
-        let variant = format.variant_of(id);
         let fields = parts.numbers().map(|(field, value, width)| {
-            let label = match field.kind {
-                FieldKind::Qualifier => Some(variant.name.clone().unwrap_or_else(|| "unassigned".to_owned())),
-                FieldKind::Worker => format.labels.get(&value).cloned(),
-                FieldKind::Object => domain_label(format, value, domains),
-                _ => None,
-            };
+            let label = label_of(found, field, value, domains).map(str::to_owned);
             let (name, value) = (field.name.clone(), value.to_string());
             FieldReading { name, kind: field.kind, value, width: width.into(), label }
         });
-        let digits = format.tick.map_or(0, |tick| tick.second_digits());
         MatchReading {
             format: format.name.clone(),
             encoding: found.encoding().name().to_owned(),
             canonical: format.canonical().to_text(id),
             value: id.to_string(),
-            time: parts.time.and_then(|time| time.to_text(digits)),
+            time: time_of(format, &parts),
             time_unix_seconds: parts.time.map(|time| time.seconds().to_string()),
             fields: fields.collect(),
             encodings: format
@@ -140,12 +133,28 @@ impl MatchReading {
     }
 }
 
+/// The instant of an id with the digits that its tick has; `None` where there is none, or RFC 3339 cannot write it.
+pub(super) fn time_of(format: &Format, parts: &Parts<'_>) -> Option<String> {
+    parts.time?.to_text(format.tick.map_or(0, |tick| tick.second_digits()))
+}
+
+/// What the value of a field stands for, where that is known.
+pub(super) fn label_of<'a>(found: &'a Match, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+    let format = found.format();
+    match field.kind {
+        FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
+        FieldKind::Worker => format.labels.get(&value).map(String::as_str),
+        FieldKind::Object => domain_label(format, value, domains),
+        _ => None,
+    }
+}
+
 /// The domain whose hash this is. Only a sequenced format hashes domains: other objects are catalogue numbers.
-fn domain_label(format: &Format, value: u128, domains: &KnownDomains) -> Option<String> {
+fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
     if format.rule != Rule::Sequenced {
         return None;
     }
     let hash = u32::try_from(value).ok()?;
-    let development = || (hash == DomainHash::DEVELOPMENT.get()).then(|| "development".to_owned());
-    domains.get(&hash).cloned().or_else(development)
+    let development = || (hash == DomainHash::DEVELOPMENT.get()).then_some("development");
+    domains.get(&hash).map(String::as_str).or_else(development)
 }

@@ -1,5 +1,6 @@
 //! The JSON shapes of the API, written by the server and read by clients.
 
+mod brief;
 mod decode;
 mod formats;
 mod health;
@@ -9,6 +10,7 @@ mod report;
 mod ruler;
 mod storage;
 
+pub use brief::BriefReading;
 pub use decode::{DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;

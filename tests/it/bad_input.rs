@@ -68,7 +68,8 @@ async fn assert_all_refused(service: &Service, all: &[Wrong]) {
         if wrong.status == 422 {
             let example = problem["example"].as_str().unwrap_or_else(|| panic!("{:?}: {problem}", wrong.request));
             let (method, path) = example.split_once(' ').unwrap();
-            let request = if method == "POST" { post(path) } else { get_request(path) };
+            let (path, body) = path.split_once(' ').unwrap_or((path, ""));
+            let request = if method == "POST" { post_request(path, "", body) } else { get_request(path) };
             assert_eq!(service.ask(&request).await.status(), 200, "{example:?} of {:?}", wrong.request);
         }
     }
@@ -302,6 +303,44 @@ async fn a_method_a_media_type_or_a_size_that_is_not_taken_is_refused() {
     assert_eq!(service.get("/ids/snowflake").await.header("allow"), Some("POST"));
     let fits = service.ask(&post_json(&format!("{}{{}}", " ".repeat(16 * 1024 - 2)))).await;
     assert_eq!(fits.status(), 200, "a body of just the limit: {fits:?}");
+}
+
+#[tokio::test]
+async fn a_body_of_texts_to_decode_is_read_strictly() {
+    let service = Service::start("").await;
+    let sent = |query: &str, media: &str, body: &str| {
+        post_request(&format!("/decode{query}"), &format!("content-type: {media}\r\n"), body)
+    };
+    let json = |body: &str| sent("", "application/json", body);
+    let long = "1".repeat(8 * 1024 + 1);
+    let invalid = |request, named| wrong(request, 422, "invalid-parameter", named);
+    let malformed = |request, named| wrong(request, 400, "malformed-request", named);
+    assert_all_refused(
+        &service,
+        &[
+            invalid(json("{}"), &["map", "an array of strings"]),
+            invalid(json("[\"1\",2]"), &["[1]", "integer `2`", "a string"]),
+            invalid(json("[[\"1\"]]"), &["[0]", "a string"]),
+            invalid(json(&format!("[\"{long}\"]")), &["[0]", "8193", "8192"]),
+            invalid(sent("", "text/plain", &format!("1\n{long}")), &["line 2", "8193", "8192"]),
+            invalid(sent("", "application/x-ndjson", "\"1\"\n2"), &["line 2", "integer `2`"]),
+            invalid(sent("?detail=all", "text/plain", "1"), &["detail", "all", "brief or full"]),
+            invalid(sent("?details=full", "text/plain", "1"), &["details", "format, encoding, detail"]),
+            invalid(sent("?encoding=hexx", "text/plain", "1"), &["hexx"]),
+            malformed(json(""), &["EOF"]),
+            malformed(json("[\"1\""), &["EOF"]),
+            malformed(sent("", "application/x-ndjson", "\"1\"\n1I9ZC1002"), &["line 2"]),
+            wrong(sent("?format=snowfluke", "text/plain", "1"), 404, "unknown-format", &["snowfluke"]),
+            wrong(get_request("/decode"), 405, "method-not-allowed", &["GET"]),
+            wrong(post("/decode/1"), 405, "method-not-allowed", &["POST"]),
+            wrong(post_request("/decode", "accept: text/html\r\n", "[]"), 406, "not-acceptable", &["text/plain"]),
+            wrong(sent("", "application/x-www-form-urlencoded", "1"), 415, "unsupported-media-type", &["urlencoded"]),
+            wrong(json(&" ".repeat((8 << 20) + 1)), 413, "payload-too-large", &["8388609", "8388608"]),
+        ],
+    )
+    .await;
+    let fits = service.ask(&json(&format!("{}[]", " ".repeat((8 << 20) - 2)))).await;
+    assert_eq!((fits.status(), fits.body.as_str()), (200, "[]"), "a body of just the limit");
 }
 
 #[tokio::test]

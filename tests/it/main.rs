@@ -9,6 +9,7 @@ mod cases;
 mod conjunction;
 mod connections;
 mod decode;
+mod decode_many;
 mod draining;
 mod formats;
 mod http2;

@@ -74,13 +74,39 @@ impl Caller {
         };
         let head = String::from_utf8(self.unread.drain(..head_len).collect()).unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let len = header(&head, "content-length").expect("every answer says its length").parse().unwrap();
+        let Some(len) = header(&head, "content-length") else {
+            assert_eq!(header(&head, "transfer-encoding"), Some("chunked"), "{head}");
+            return Ok(Answer { status, head, body: self.chunks()? });
+        };
+        let len = len.parse().unwrap();
         while self.unread.len() < len {
             if !self.read_more() {
                 return Err(Cut { body: if status == 200 { self.unread.clone() } else { Vec::new() } });
             }
         }
         Ok(Answer { status, head, body: self.unread.drain(..len).collect() })
+    }
+
+    /// A body of unknown length, up to the empty chunk that ends it.
+    fn chunks(&mut self) -> Result<Vec<u8>, Cut> {
+        let mut body = Vec::new();
+        loop {
+            let size = self.unread.windows(2).position(|window| window == b"\r\n").map(|end| {
+                let digits = str::from_utf8(&self.unread[..end]).unwrap();
+                (end + 2, usize::from_str_radix(digits, 16).unwrap())
+            });
+            match size {
+                Some((start, len)) if self.unread.len() >= start + len + 2 => {
+                    body.extend_from_slice(&self.unread[start..start + len]);
+                    self.unread.drain(..start + len + 2);
+                    if len == 0 {
+                        return Ok(body);
+                    }
+                }
+                _ if self.read_more() => {}
+                _ => return Err(Cut { body }),
+            }
+        }
     }
 
     /// False once the service has closed, or is gone.

@@ -1,16 +1,17 @@
-//! However many ids a caller asks for, they are spelled while they are sent.
+//! However many ids a caller asks for or asks about, answers are written while they are sent.
 
 use std::collections::HashSet;
 use std::fs;
 
+use crate::client::Caller;
 use crate::service::{Home, Service};
 
 const COUNT: usize = 1_000_000;
 const RESIDENT_MAX_KIB: u64 = 64 * 1024;
 
 /// The most memory that a process has had, `VmHWM`.
-fn resident_peak_kib(service: &Service) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
+pub(crate) fn resident_peak_kib(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
@@ -27,7 +28,7 @@ fn a_million_ids_in_one_answer_are_distinct_and_take_little_memory() {
         assert_eq!(ids.len(), COUNT, "{order}");
         assert_eq!(ids.into_iter().collect::<HashSet<_>>().len(), COUNT, "{order}: all are distinct");
     }
-    let peak_kib = resident_peak_kib(&service);
+    let peak_kib = resident_peak_kib(service.pid());
     println!("{peak_kib} KiB resident at most");
     assert!(peak_kib < RESIDENT_MAX_KIB, "{peak_kib} KiB");
 }
@@ -39,4 +40,71 @@ fn one_more_than_the_most_is_refused() {
     service.wait_until_ready();
     let answer = service.post(&format!("/ids/snowflake?count={}", COUNT + 1));
     assert_eq!((answer.status, answer.json()["limit"].as_str()), (422, Some("1000000")));
+}
+
+const DECODE_LEN_MAX: usize = 8 << 20;
+
+/// What decoding may take beyond the body.
+const DECODE_MORE_MAX_KIB: u64 = 12 * 1024;
+
+fn decode_request(body: &str) -> String {
+    let headers = "host: test\r\ncontent-type: text/plain\r\naccept: text/plain\r\n";
+    format!("POST /decode HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+}
+
+#[test]
+fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    // Formats whose canonical texts look like no other's.
+    let formats = ["payment", "siq?type=message", "uuid7", "flax", "ulid"];
+    let minted = formats.map(|order| {
+        let count = if order == "payment" { 1_000 } else { 10_000 };
+        let separator = if order.contains('?') { '&' } else { '?' };
+        (order.split('?').next().unwrap(), service.mint(&format!("{order}{separator}count={count}")))
+    });
+    let (mut body, mut expected) = (String::new(), Vec::new());
+    for turn in 0.. {
+        let wrong = (format!("no id {turn}"), "-");
+        let ids = minted.iter().map(|(format, ids)| (ids[turn % ids.len()].clone(), *format)).chain([wrong]);
+        let ids: Vec<_> = ids.collect();
+        let len: usize = ids.iter().map(|(id, _)| id.len() + 1).sum();
+        if body.len() + len > DECODE_LEN_MAX {
+            break;
+        }
+        for (id, format) in ids {
+            body.push_str(&id);
+            body.push('\n');
+            expected.push((id, format));
+        }
+    }
+    assert!(body.len() > DECODE_LEN_MAX - 200);
+
+    let mut caller = Caller::connect(service.address());
+    let before_kib = resident_peak_kib(service.pid());
+    let begun = std::time::Instant::now();
+    caller.send(decode_request(&body));
+    let answer = caller.answer().unwrap();
+    let took = begun.elapsed();
+    assert_eq!(answer.status, 200);
+    let text = answer.text();
+    assert_eq!(text.lines().count(), expected.len());
+    for (line, (id, format)) in text.lines().zip(&expected) {
+        assert!(line.starts_with(&format!("{id}\t{format}\t")), "{line} of {format}");
+    }
+    let more_kib = resident_peak_kib(service.pid()).saturating_sub(before_kib);
+    println!("{} ids in {took:?}, {before_kib} KiB resident before at most, {more_kib} KiB more", expected.len());
+    let body_kib = u64::try_from(body.len() / 1024).unwrap();
+    assert!(more_kib < body_kib + DECODE_MORE_MAX_KIB, "{more_kib} KiB");
+}
+
+#[test]
+fn ten_megabytes_to_decode_are_refused() {
+    let home = Home::new();
+    let service = home.start();
+    let mut caller = Caller::connect(service.address());
+    caller.send(decode_request(&"1I9ZC1002\n".repeat(1_000_000)));
+    let answer = caller.answer().unwrap();
+    assert_eq!((answer.status, answer.json()["limit"].as_str()), (413, Some("8388608 bytes")));
 }

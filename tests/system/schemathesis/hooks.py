@@ -1,5 +1,6 @@
 """What schemathesis cannot find in openapi.yaml: names that are known, what callers accept, what no schema can say."""
 
+import json
 import zlib
 
 import schemathesis
@@ -26,6 +27,13 @@ def drawn(value):
 @schemathesis.deserializer("application/octet-stream")
 def octets(context, response):
     return response.content.hex()
+
+
+@schemathesis.serializer("application/x-ndjson")
+def json_lines(context, value):
+    """The lines of a text as JSON strings, and something else for what is no text."""
+    lines = [json.dumps(line) for line in value.split("\n")] if isinstance(value, str) else [json.dumps([value])]
+    return "\n".join(lines).encode()
 
 
 @schemathesis.hook

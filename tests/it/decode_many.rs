@@ -1,0 +1,155 @@
+//! What `POST /decode` answers.
+
+use idmint::time::{ManualClock, UnixNanos};
+use serde_json::{Value, json};
+
+use crate::cases::{self, FORMATS};
+use crate::service::{Service, in_path};
+use crate::support::{Answer, get_request, post_request};
+
+const JSON: &str = "application/json";
+const NDJSON: &str = "application/x-ndjson";
+const TEXT: &str = "text/plain";
+
+fn request(query: &str, from: &str, to: &str, body: &str) -> String {
+    post_request(&format!("/decode{query}"), &format!("content-type: {from}\r\naccept: {to}\r\n"), body)
+}
+
+/// What is said of these texts as an array, sent as an array.
+async fn told(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
+    let answer = service.ask(&request(query, JSON, JSON, &json!(texts).to_string())).await;
+    assert_eq!((answer.status(), answer.header("content-type")), (200, Some(JSON)), "{answer:?}");
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let Value::Array(told) = answer.json() else { panic!("{answer:?}") };
+    assert_eq!(told.len(), texts.len());
+    told
+}
+
+#[tokio::test]
+async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_best_reading() {
+    let service = Service::start(FORMATS).await;
+    let mut caller = service.connect().await;
+    let cases = cases::valid();
+    let texts: Vec<_> = cases.iter().flat_map(|case| case.spellings.iter().map(|(_, text)| text.as_str())).collect();
+    let brief = told(&service, "", &texts).await;
+    let full = told(&service, "?detail=full", &texts).await;
+    for ((text, brief), full) in texts.iter().zip(brief).zip(full) {
+        let alone = caller.ask(&get_request(&format!("/decode/{}", in_path(text)))).await.json();
+        assert_eq!(full, alone, "{text}");
+        let best = &alone["matches"][0];
+        let members = ["format", "encoding", "time", "fields"].map(|name| (name.to_owned(), best[name].clone()));
+        let expected: serde_json::Map<_, _> =
+            [("id".to_owned(), Value::from(*text))].into_iter().chain(members).collect();
+        assert_eq!(brief, Value::Object(expected));
+    }
+    assert_eq!(service.minted().await, 0.0);
+}
+
+#[tokio::test]
+async fn a_text_of_no_format_between_ids_is_told_of_and_stops_nothing() {
+    let service = Service::start("").await;
+    let texts = ["1I9ZC1002", "not an id", "'1i9zc1002'", "1I9ZC1002", "\u{1F980}\n\"\\", "1I9ZC1002"];
+    let brief = told(&service, "", &texts).await;
+    let none = |id: &str| json!({ "id": id, "format": null, "encoding": null, "time": null, "fields": [] });
+    for at in [0, 3, 5] {
+        assert_eq!((&brief[at]["id"], &brief[at]["format"]), (&"1I9ZC1002".into(), &"payment".into()));
+        assert_eq!(brief[at], brief[0]);
+    }
+    assert_eq!([&brief[1], &brief[2], &brief[4]], [&none(texts[1]), &none(texts[2]), &none(texts[4])]);
+
+    let full = told(&service, "?detail=full", &texts).await;
+    let alone = service.get(&format!("/decode/{}", in_path(texts[2]))).await;
+    assert_eq!(alone.status(), 404);
+    let problem = alone.json();
+    assert_eq!(full[2]["matches"], json!([]));
+    assert_eq!((&full[2]["rejected"], &full[2]["did_you_mean"]), (&problem["rejected"], &problem["did_you_mean"]));
+    assert_eq!(full[2]["did_you_mean"], json!(["1I9ZC1002"]));
+    assert_eq!(service.metric(r#"idmint_decode_requests_total{outcome="matched"}"#).await, 2.0);
+}
+
+#[tokio::test]
+async fn every_form_of_body_has_the_same_answer_in_every_form_of_answer() {
+    let service = Service::start("").await;
+    let bodies = [
+        (JSON, "[\"1I9ZC1002\", \"?\",\"1I9Z\\u0043100Z\"]"),
+        (NDJSON, "\"1I9ZC1002\"\n \"?\"\r\n\"1I9Z\\u0043100Z\""),
+        (TEXT, "1I9ZC1002\n?\r\n1I9ZC100Z\n"),
+    ];
+    let first = r#"{"id":"1I9ZC1002","format":"payment","encoding":"base36","time":"2026-11-21T03:36:01Z","fields":[{"name":"time","kind":"time","value":"91164961","width":{"digits":6,"radix":36},"label":null},{"name":"worker","kind":"worker","value":"0","width":{"digits":1,"radix":36},"label":null},{"name":"sequence","kind":"sequence","value":"2","width":{"digits":2,"radix":36},"label":null}]}"#;
+    let second = r#"{"id":"?","format":null,"encoding":null,"time":null,"fields":[]}"#;
+    let third = first.replace("1002", "100Z").replace(r#""value":"2""#, r#""value":"35""#);
+    let columns = "payment\tbase36\t2026-11-21T03:36:01Z\ttime=91164961\tworker=0\tsequence";
+    for (from, body) in bodies {
+        for (to, expected) in [
+            (JSON, format!("[{first},{second},{third}]")),
+            (NDJSON, format!("{first}\n{second}\n{third}\n")),
+            (TEXT, format!("1I9ZC1002\t{columns}=2\n?\t-\t-\t-\n1I9ZC100Z\t{columns}=35\n")),
+        ] {
+            let answer = service.ask(&request("", from, to, body)).await;
+            assert_eq!((answer.status(), answer.body.as_str()), (200, expected.as_str()), "{from} to {to}");
+            let content_type = if to == TEXT { "text/plain; charset=utf-8" } else { to };
+            assert_eq!(answer.header("content-type"), Some(content_type));
+        }
+    }
+    let drawn = service.ask(&request("?detail=full", TEXT, TEXT, "1I9ZC1002\n?\n")).await.body;
+    let alone = get_request("/decode/1I9ZC1002").replace("\r\n\r\n", "\r\naccept: text/plain\r\n\r\n");
+    let alone = service.ask(&alone).await.body;
+    assert!(drawn.starts_with(&format!("{alone}\n?\nan id of no format\n")), "{drawn}");
+}
+
+#[tokio::test]
+async fn no_texts_have_no_answers() {
+    let service = Service::start("").await;
+    for query in ["", "?detail=full"] {
+        for (from, body) in [(JSON, "[ ]"), (NDJSON, ""), (TEXT, "")] {
+            for (to, expected) in [(JSON, "[]"), (NDJSON, ""), (TEXT, "")] {
+                let answer = service.ask(&request(query, from, to, body)).await;
+                assert_eq!((answer.status(), answer.body.as_str()), (200, expected), "{from} to {to}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_line_of_text_stays_one_line() {
+    let service = Service::start("").await;
+    let answer = service.ask(&request("", JSON, TEXT, r#"["a\tb\nc\\d\u0000é"]"#)).await;
+    assert_eq!(answer.body, "a\\tb\\nc\\\\d\\u{0}é\t-\t-\t-\n");
+}
+
+#[tokio::test]
+async fn formats_and_spellings_can_be_pinned() {
+    let service = Service::start("").await;
+    let id = "175928847299117063";
+    for format in ["snowflake", "twitter", "conjunction"] {
+        let brief = told(&service, &format!("?format={format}"), &[id, "1I9ZC1002"]).await;
+        assert_eq!([&brief[0]["format"], &brief[1]["format"]], [&Value::from(format), &Value::Null]);
+    }
+    let brief = told(&service, "?format=siq&encoding=crockford", &[id]).await;
+    assert_eq!((&brief[0]["format"], &brief[0]["encoding"]), (&"siq".into(), &"crockford".into()));
+}
+
+#[tokio::test]
+async fn a_long_answer_comes_whole_and_in_order() {
+    let service = Service::start("").await;
+    let texts: Vec<_> = (0..5_000).map(|at| format!("1I9ZC1{}{at:04}", if at % 7 == 0 { "x" } else { "" })).collect();
+    let body = texts.join("\n");
+    for (to, separator) in [(JSON, "},{\"id\""), (NDJSON, "\n")] {
+        let answer: Answer = service.ask(&request("", TEXT, to, &body)).await;
+        assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
+        let told: Vec<Value> = match to {
+            JSON => serde_json::from_str(&answer.body).unwrap(),
+            _ => answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        };
+        assert!(answer.body.contains(separator));
+        assert!(told.iter().map(|one| &one["id"]).eq(&texts), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn many_are_decoded_while_none_can_be_minted() {
+    // A clock that was never set: long before this program was built.
+    let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
+    let brief = told(&service, "?format=snowflake", &["175928847299117063"]).await;
+    assert_eq!(brief[0]["time"], "2016-04-30T11:18:25.796Z");
+}
