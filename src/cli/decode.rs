@@ -1,21 +1,24 @@
 //! `idmint decode`.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, IsTerminal, Read, StdoutLock, Write};
 
 use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{Decoder, Pin};
+use crate::id::{Decoder, DecoderAt, Pin};
 use crate::server::{Catalog, known_domains};
 use crate::time::Clock;
-use crate::wire::{DecodeAnswer, MatchReading};
+use crate::wire::{DECODED_LEN_MAX, DecodeAnswer, KnownDomains, Style, ruler};
+
+/// Bytes of standard input that are read at once, and of standard output that are written at once.
+const BUFFER_LEN: usize = 64 * 1024;
 
 /// Say what ids can be, offline.
 #[derive(Debug, Args)]
 pub(super) struct Decode {
-    /// The ids.
-    #[arg(required = true, value_name = "ID")]
+    /// The ids; without any they are read from standard input, one a line.
+    #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// Try only this format.
     #[arg(long)]
@@ -23,9 +26,12 @@ pub(super) struct Decode {
     /// Try only spellings of this name.
     #[arg(long)]
     encoding: Option<String>,
-    /// One JSON object a line, as GET /decode/{id} answers.
-    #[arg(long)]
+    /// One JSON object a line, as GET /decode/{id} answers; this is what anything but a terminal gets.
+    #[arg(long, conflicts_with = "text")]
     json: bool,
+    /// Drawings, as a terminal gets them.
+    #[arg(long)]
+    text: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -34,7 +40,7 @@ impl Decode {
     /// Prints what each id can be.
     ///
     /// # Errors
-    /// 1 when one of them is none, 64 for a format that there is not, 78.
+    /// 1 when one of them is none, 64 for a format that there is not, 74 when input or output fail, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
@@ -46,50 +52,99 @@ impl Decode {
         }
         let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
         let decoder = Decoder::new(catalog.formats);
-        let pin = Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
-        let decoder = decoder.at(Clock::system().now());
-        let mut unread = 0;
-        let mut out = io::stdout().lock();
-        for id in &self.ids {
-            let answer = DecodeAnswer::new(id, &decoder, pin, &domains);
-            unread += usize::from(answer.matches.is_empty());
-            let text = if self.json { json_line(&answer) } else { for_people(&answer) };
+        let mut report = Report {
+            decoder: decoder.at(Clock::system().now()),
+            pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
+            domains: &domains,
+            form: self.form(),
+            out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
+            told: 0,
+            unread: 0,
+        };
+        let done = if self.ids.is_empty() {
+            report.tell_lines(BufReader::with_capacity(BUFFER_LEN, io::stdin().lock()))
+        } else {
+            self.ids.iter().try_for_each(|id| report.tell(id))
+        };
+        match done.and_then(|()| report.out.flush()) {
             // Whoever reads may have seen enough.
-            if out.write_all(text.as_bytes()).is_err() {
-                return Ok(());
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failure::new(Exit::No, error)),
+            Err(error) => Err(Failure::new(Exit::Io, error)),
+            Ok(()) if report.unread == 0 => Ok(()),
+            Ok(()) => Err(Failure::new(Exit::No, format!("{} of {} are ids of no format", report.unread, report.told))),
+        }
+    }
+
+    fn form(&self) -> Form {
+        let is_terminal = io::stdout().is_terminal();
+        // https://no-color.org
+        let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match (self.json, self.text || is_terminal) {
+            (false, true) if is_terminal && !wants_none => Form::Drawing(Style::Colour),
+            (false, true) => Form::Drawing(Style::Plain),
+            _ => Form::Json,
+        }
+    }
+}
+
+/// How an answer is printed.
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    Json,
+    Drawing(Style),
+}
+
+/// What is printed, and how it went so far.
+struct Report<'a> {
+    decoder: DecoderAt<'a>,
+    pin: Pin<'a>,
+    domains: &'a KnownDomains,
+    form: Form,
+    out: BufWriter<StdoutLock<'static>>,
+    told: u64,
+    unread: u64,
+}
+
+impl Report<'_> {
+    fn tell(&mut self, id: &str) -> io::Result<()> {
+        let answer = DecodeAnswer::new(id, &self.decoder, self.pin, self.domains);
+        match self.form {
+            Form::Json => {
+                serde_json::to_writer(&mut self.out, &answer)?;
+                self.out.write_all(b"\n")?;
+            }
+            Form::Drawing(style) => {
+                let gap = if self.told == 0 { "" } else { "\n" };
+                let best = self.decoder.best(id, self.pin);
+                write!(self.out, "{gap}{}", ruler(&answer, best.as_ref(), style))?;
             }
         }
-        match unread {
-            0 => Ok(()),
-            _ => Err(Failure::new(Exit::No, format!("{unread} of {} are ids of no format", self.ids.len()))),
+        self.told += 1;
+        self.unread += u64::from(answer.matches.is_empty());
+        Ok(())
+    }
+
+    /// Each line as it comes; what is told is written out before waiting for more.
+    fn tell_lines(&mut self, mut input: BufReader<impl Read>) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            if input.buffer().is_empty() {
+                self.out.flush()?;
+            }
+            line.clear();
+            let most = u64::try_from(DECODED_LEN_MAX + "\r\n".len()).expect("a few KiB");
+            input.by_ref().take(most).read_until(b'\n', &mut line)?;
+            let text = match line.strip_suffix(b"\n") {
+                Some(text) => text.strip_suffix(b"\r").unwrap_or(text),
+                None if line.is_empty() => return Ok(()),
+                None => &line,
+            };
+            if text.len() > DECODED_LEN_MAX {
+                let what = format!("line {} is longer than {DECODED_LEN_MAX} bytes", self.told + 1);
+                return Err(io::Error::new(ErrorKind::InvalidData, what));
+            }
+            self.tell(&String::from_utf8_lossy(text))?;
         }
     }
-}
-
-fn json_line(answer: &DecodeAnswer) -> String {
-    serde_json::to_string(answer).expect("an answer is strings and lists of them") + "\n"
-}
-
-fn for_people(answer: &DecodeAnswer) -> String {
-    let mut text = format!("{}\n", answer.id);
-    for found in &answer.matches {
-        text += &reading(found);
-    }
-    if answer.matches.is_empty() {
-        for rejected in &answer.rejected {
-            text += &format!("  not {}: {}\n", rejected.format, rejected.reason);
-        }
-    }
-    text
-}
-
-fn reading(found: &MatchReading) -> String {
-    let time = found.time.as_deref().or(found.time_unix_seconds.as_deref()).unwrap_or("no time");
-    let doubt = if found.plausible { "" } else { "  (not plausible)" };
-    let mut text = format!("  {} ({})  {time}{doubt}\n", found.format, found.encoding);
-    for field in &found.fields {
-        let label = field.label.as_deref().map(|label| format!("  {label}")).unwrap_or_default();
-        text += &format!("    {:<12} {}{label}\n", field.name, field.value);
-    }
-    text
 }

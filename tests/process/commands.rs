@@ -1,8 +1,11 @@
 //! The commands beside `serve`: what they print, and the code they exit with.
 
-use std::process::Command;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 
 use crate::ids::{SEQUENCED, SNOWFLAKE};
+use crate::memory::resident_peak_kib;
 use crate::service::{Ended, Home, Service, idmint, run};
 
 fn ready() -> (Home, Service) {
@@ -52,24 +55,86 @@ fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
 
 #[test]
 fn decode_says_what_an_id_can_be() {
-    let ended = said(&["decode", "175928847299117063"]);
+    let ended = said(&["decode", "--text", "--format", "snowflake", "175928847299117063", "0"]);
     ended.assert(0, &[]);
-    for word in ["snowflake (decimal)", "2016-04-30T11:18:25.796Z", "worker", "sequence"] {
-        assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
+    for words in ["snowflake (decimal)", "= 2015-01-01T00:00:00Z + 41944705796 × 1ms", "└─ worker", "\n\n0\n"] {
+        assert!(ended.out.contains(words), "{words:?} is not in {}", ended.out);
     }
-    let ended = said(&["decode", "--json", "--format", "snowflake", "175928847299117063"]);
-    ended.assert(0, &[]);
-    let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(answer["matches"][0]["fields"][0]["value"], "41944705796");
+    assert!(!ended.out.contains('\x1b'), "colours are for terminals: {}", ended.out);
+    for args in [&["decode"][..], &["decode", "--json"]] {
+        let ended = said(&[args, &["--format", "snowflake", "175928847299117063"]].concat());
+        ended.assert(0, &[]);
+        let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!(answer["matches"][0]["fields"][0]["value"], "41944705796");
+    }
 }
 
 #[test]
 fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
-    let ended = said(&["decode", "not-an-id"]);
-    ended.assert(1, &["1 of 1"]);
-    assert!(ended.out.contains("not snowflake: "), "{}", ended.out);
+    let ended = said(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
+    ended.assert(1, &["1 of 2"]);
+    assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
     said(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
-    said(&["decode"]).assert(64, &[]);
+    said(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
+}
+
+#[test]
+fn decode_without_ids_reads_lines_and_answers_each_before_it_waits_for_more() {
+    let mut command = idmint(&["decode", "--format", "payment"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut lines, mut told) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()).lines());
+    for (line, id, matches) in
+        [("1I9ZC1002\n", "1I9ZC1002", 1), ("\n", "", 0), ("1I9ZC1003\r\n", "1I9ZC1003", 1), ("\u{e9} \n", "\u{e9} ", 0)]
+    {
+        lines.write_all(line.as_bytes()).unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&told.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&answer["id"], answer["matches"].as_array().unwrap().len()), (&id.into(), matches), "{answer}");
+    }
+    drop(lines);
+    assert!(told.next().is_none());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn decode_reads_a_long_file_in_little_memory() {
+    const LINES: usize = 600_000;
+    let home = Home::new();
+    let file = home.path("ids");
+    let ids: String = (0..LINES).map(|at| format!("zz175928847299{at:06}\n")).collect();
+    assert!(ids.len() > 10 << 20);
+    std::fs::write(&file, ids).unwrap();
+
+    let mut command = idmint(&["decode", "--format", "payment", "--encoding", "base36"]);
+    command.stdin(File::open(&file).unwrap()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+    for at in 0..LINES {
+        let line = told.next().expect("an answer for each line").unwrap();
+        assert!(line.starts_with(&format!("{{\"id\":\"zz175928847299{at:06}\"")), "{line}");
+        // Far from its end it cannot have ended: nobody has read what it says.
+        if at == LINES / 10 * 9 {
+            let peak_kib = resident_peak_kib(child.id());
+            assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
+        }
+    }
+    assert!(told.next().is_none());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn decode_stops_at_a_line_that_is_no_line() {
+    let home = Home::new();
+    let file = home.path("ids");
+    for (len, code) in [(8_192, 1), (8_193, 1), (1 << 20, 1)] {
+        std::fs::write(&file, format!("1I9ZC1002\n{}\n", "1".repeat(len))).unwrap();
+        let mut command = idmint(&["decode", "--format", "payment"]);
+        command.stdin(File::open(&file).unwrap());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+        let words = if len == 8_192 { "1 of 2 are ids of no format" } else { "line 2 is longer than 8192 bytes" };
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(words), "{said}");
+    }
 }
 
 #[test]
