@@ -37,6 +37,10 @@ const IDMINT: &str = "idmint-serve";
 const ONE_ID: &str = "POST /ids/snowflake";
 const ONE_ID_BODY: &str = r#"{"format":"snowflake","count":1,"ids":["1587974656345886720"]}"#;
 
+/// What the ids of a large request to decode are minted by, [`IDS_OF_EACH`] each.
+const MIXED: [&str; 5] = ["snowflake?", "payment?", "siq?type=message&", "flax?", "uuid7?"];
+const IDS_OF_EACH: usize = 2_000;
+
 /// One request, asked over and over.
 struct Subject {
     name: &'static str,
@@ -62,6 +66,7 @@ fn main() {
         Subject::new("bare axum, a constant body", BARE, bare, ONE_ID),
         Subject::new("one id", IDMINT, idmint, ONE_ID),
         Subject::new("decoding one id", IDMINT, idmint, &format!("GET /decode/{id}")),
+        Subject::of("decoding 10 000 ids of five formats", IDMINT, mixed_ids(idmint)),
         Subject::new("1 000 ids as JSON", IDMINT, idmint, "POST /ids/snowflake?count=1000"),
     ];
     for round in 0..=ROUNDS {
@@ -71,7 +76,7 @@ fn main() {
     }
 
     println!("\nOver HTTP: median of {ROUNDS} rounds, and from the first tenth to the last");
-    let [bare, one, decoded, thousand] = &subjects;
+    let [bare, one, decoded, decoded_many, thousand] = &subjects;
     let rate = |subject: &Subject| subject.requests_per_second.clone();
     let busy = |subject: &Subject| subject.busy_us.clone();
     for subject in &subjects {
@@ -82,6 +87,9 @@ fn main() {
     report("one id / bare axum: requests a second", "x", least, &mut ratios(&rate(one), &rate(bare)));
     report("bare axum / one id: busy", "x", Target::None, &mut ratios(&busy(bare), &busy(one)));
     report("decoding / one id: requests a second", "x", Target::None, &mut ratios(&rate(decoded), &rate(one)));
+    let ids = (MIXED.len() * IDS_OF_EACH) as f64;
+    let mut ids_per_second: Vec<_> = rate(decoded_many).iter().map(|requests| requests * ids).collect();
+    report("decoding 10 000 ids: ids a second", "/s", Target::AtLeast(300_000.0), &mut ids_per_second);
     report("1 000 ids / one id: requests a second", "x", Target::None, &mut ratios(&rate(thousand), &rate(one)));
 }
 
@@ -104,6 +112,20 @@ async fn bare_axum() -> SocketAddr {
     address
 }
 
+/// Callers that have a text of many ids decoded, answered as NDJSON.
+fn mixed_ids(idmint: SocketAddr) -> Callers {
+    let mint = |order| Callers::to(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}")).ask_once();
+    let minted = MIXED.map(mint);
+    let ids = minted.iter().flat_map(|answer| {
+        let (_, ids) = answer.split_once("\"ids\":[\"").expect("an answer in JSON");
+        ids.trim_end_matches("\"]}").split("\",\"")
+    });
+    let body = ids.collect::<Vec<_>>().join("\n");
+    let headers =
+        format!("content-type: text/plain\r\naccept: application/x-ndjson\r\ncontent-length: {}\r\n", body.len());
+    Callers::sending(idmint, "POST /decode", &headers, &body)
+}
+
 /// As `idmint serve` does it, with its default configuration and its files.
 async fn everything_on(directory: &Path) -> SocketAddr {
     let mut config = Config::default();
@@ -118,7 +140,10 @@ async fn everything_on(directory: &Path) -> SocketAddr {
 
 impl Subject {
     fn new(name: &'static str, server: &'static str, address: SocketAddr, request: &str) -> Self {
-        let callers = Callers::to(address, request);
+        Self::of(name, server, Callers::to(address, request))
+    }
+
+    fn of(name: &'static str, server: &'static str, callers: Callers) -> Self {
         Self { name, server, callers, requests_per_second: Vec::new(), busy_us: Vec::new() }
     }
 
@@ -157,12 +182,16 @@ struct Callers {
 
 impl Callers {
     fn to(address: SocketAddr, request: &str) -> Self {
+        Self::sending(address, request, "accept: */*\r\n", "")
+    }
+
+    fn sending(address: SocketAddr, request: &str, headers: &str, body: &str) -> Self {
         let connect = |_| {
             let stream = TcpStream::connect(address).expect("it listens");
             stream.set_nodelay(true).expect("a socket");
             stream
         };
-        let request = format!("{request} HTTP/1.1\r\nhost: bench\r\naccept: */*\r\n\r\n");
+        let request = format!("{request} HTTP/1.1\r\nhost: bench\r\n{headers}\r\n{body}");
         Self { streams: (0..CONNECTIONS).map(connect).collect(), request, answer: vec![0; 256 * 1024] }
     }
 
@@ -185,26 +214,50 @@ impl Callers {
     }
 }
 
-/// Reads one answer, which must be 200 and say its length, and says how long it was, head and all.
+/// What ends a body of chunks.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
+/// Reads one answer, which must be 200, and says how much of it was kept: all, head and body, unless it came in chunks.
 fn read_answer(stream: &mut TcpStream, answer: &mut [u8]) -> usize {
     let mut len = 0;
-    let mut whole = usize::MAX;
-    while len < whole {
+    let mut whole = None;
+    while whole.is_none_or(|whole| len < whole) {
         let more = stream.read(&mut answer[len..]).expect("kept alive");
         assert!(more > 0, "closed in the middle of an answer");
         len += more;
-        if whole == usize::MAX {
-            whole = whole_len(&answer[..len]).unwrap_or(usize::MAX);
+        if whole.is_none()
+            && let Some(head_len) = head_len(&answer[..len])
+        {
+            match whole_len(&answer[..head_len]) {
+                Some(len) => whole = Some(len),
+                None => return read_chunks(stream, answer, len),
+            }
         }
     }
     len
 }
 
-/// The length of head and body, once the head is there.
-fn whole_len(answer: &[u8]) -> Option<usize> {
-    let head_len = answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let head = str::from_utf8(&answer[..head_len]).expect("heads are ASCII");
-    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
-    Some(head_len + length.parse::<usize>().expect("a number"))
+/// Reads to the last chunk over what is there, of which only the end is kept.
+fn read_chunks(stream: &mut TcpStream, answer: &mut [u8], mut len: usize) -> usize {
+    while !answer[..len].ends_with(LAST_CHUNK) {
+        let kept = len.min(LAST_CHUNK.len());
+        answer.copy_within(len - kept..len, 0);
+        let more = stream.read(&mut answer[kept..]).expect("kept alive");
+        assert!(more > 0, "closed in the middle of an answer");
+        len = kept + more;
+    }
+    len
+}
+
+/// The length of the head, once it is there.
+fn head_len(answer: &[u8]) -> Option<usize> {
+    Some(answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4)
+}
+
+/// The length of head and body, if the head says it.
+fn whole_len(head: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(head).expect("heads are ASCII");
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+    Some(head.len() + length.parse::<usize>().expect("a number"))
 }
