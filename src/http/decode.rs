@@ -61,11 +61,11 @@ pub(super) fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
     Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
 }
 
-fn no_match(answer: DecodeAnswer) -> Problem {
+fn no_match(answer: DecodeAnswer<'_>) -> Problem {
     let DecodeAnswer { id, rejected, did_you_mean, .. } = answer;
     let problem = Problem::new(Slug::NoFormatMatches, format!("{id:?} is not an id of any format that was tried"));
     let problem = match rejected.as_slice() {
-        [only] => problem.reason(&only.reason),
+        [only] => problem.reason(only.reason),
         _ => problem,
     };
     let rejected = serde_json::to_value(rejected).expect("strings always serialize");

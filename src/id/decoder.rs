@@ -63,17 +63,17 @@ pub struct Pin<'a> {
 
 /// What a text can be.
 #[derive(Debug, Default)]
-pub struct Decoded {
+pub struct Decoded<'a> {
     /// Every reading, the one with the most evidence first; equal ones in the order of the formats and their encodings.
-    pub matches: Vec<Match>,
+    pub matches: Vec<Match<'a>>,
     /// The formats that have no reading, each with the reason of the spelling that came nearest.
-    pub rejected: Vec<(Arc<Format>, Rejection)>,
+    pub rejected: Vec<(&'a Format, Rejection)>,
 }
 
 /// One reading of a text: a format and a spelling.
-#[derive(Debug, Clone)]
-pub struct Match {
-    format: Arc<Format>,
+#[derive(Debug, Clone, Copy)]
+pub struct Match<'a> {
+    format: &'a Format,
     encoding: usize,
     id: u128,
     evidence_bits: f64,
@@ -122,9 +122,9 @@ impl Decoder {
     }
 }
 
-impl DecoderAt<'_> {
+impl<'a> DecoderAt<'a> {
     /// Every reading of `text` that spells back to exactly the same text, and for the other formats why there is none.
-    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded {
+    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded<'a> {
         let formats = &self.decoder.formats;
         let mut readings = Vec::new();
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
@@ -148,7 +148,7 @@ impl DecoderAt<'_> {
             nearest[reading.format] = None;
         }
         readings.sort_by(Reading::rank);
-        let rejected = formats.iter().zip(nearest).filter_map(|(format, why)| Some((Arc::clone(format), why?)));
+        let rejected = formats.iter().zip(nearest).filter_map(|(format, why)| Some((&**format, why?)));
         Decoded {
             rejected: rejected.collect(),
             matches: readings.iter().map(|reading| self.match_of(reading)).collect(),
@@ -156,7 +156,7 @@ impl DecoderAt<'_> {
     }
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
-    pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match> {
+    pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match<'a>> {
         let formats = &self.decoder.formats;
         let mut best: Option<Reading> = None;
         let text_bits = bits_of_text(text);
@@ -182,7 +182,7 @@ impl DecoderAt<'_> {
     /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
     /// four, the likeliest first.
     pub fn did_you_mean(&self, text: &str, pin: Pin<'_>) -> Vec<String> {
-        let mut found: Vec<(String, Match)> = Vec::new();
+        let mut found: Vec<(String, Match<'_>)> = Vec::new();
         for text in near_texts(text, self.decoder.groups.shapes()) {
             if let Some(best) = self.best(&text, pin).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
                 found.push((text, best));
@@ -211,9 +211,9 @@ impl DecoderAt<'_> {
         })
     }
 
-    fn match_of(&self, reading: &Reading) -> Match {
+    fn match_of(&self, reading: &Reading) -> Match<'a> {
         Match {
-            format: Arc::clone(&self.decoder.formats[reading.format]),
+            format: &self.decoder.formats[reading.format],
             encoding: reading.encoding,
             id: reading.id,
             evidence_bits: reading.evidence_bits,
@@ -229,7 +229,7 @@ impl Reading {
     }
 }
 
-impl Decoded {
+impl Decoded<'_> {
     /// Whether another id, or the same number as another format, has nearly as much evidence as the first match. Two
     /// spellings of one id leave no doubt.
     pub fn is_ambiguous(&self) -> bool {
@@ -239,14 +239,14 @@ impl Decoded {
     }
 }
 
-impl Match {
+impl<'a> Match<'a> {
     /// The format of this reading.
-    pub fn format(&self) -> &Arc<Format> {
-        &self.format
+    pub fn format(&self) -> &'a Format {
+        self.format
     }
 
     /// The spelling of this reading.
-    pub fn encoding(&self) -> &Encoding {
+    pub fn encoding(&self) -> &'a Encoding {
         &self.format.encodings[self.encoding]
     }
 
@@ -256,7 +256,7 @@ impl Match {
     }
 
     /// The id taken apart.
-    pub fn parts(&self) -> Parts<'_> {
+    pub fn parts(&self) -> Parts<'a> {
         self.format.split(self.id).expect("a match splits, checked when it was made")
     }
 

@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::decode::{KnownDomains, label_of, time_of};
-use super::formats::FieldWidth;
-use crate::id::{FieldKind, Match};
+use super::decode::{FieldReading, KnownDomains, time_of};
+use crate::id::Match;
 
 /// The best reading of a text: `id`, `format`, `encoding`, `time` and `fields` as in a
 /// [`DecodeAnswer`](super::DecodeAnswer), and nothing but `id` where there is none.
@@ -17,13 +16,13 @@ use crate::id::{FieldKind, Match};
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
-    found: Option<&'a Match>,
+    found: Option<&'a Match<'a>>,
     domains: &'a KnownDomains,
 }
 
 impl<'a> BriefReading<'a> {
     /// The reading `found` of the text `id`.
-    pub fn new(id: &'a str, found: Option<&'a Match>, domains: &'a KnownDomains) -> BriefReading<'a> {
+    pub fn new(id: &'a str, found: Option<&'a Match<'a>>, domains: &'a KnownDomains) -> BriefReading<'a> {
         BriefReading { id, found, domains }
     }
 }
@@ -41,39 +40,14 @@ impl Serialize for BriefReading<'_> {
 }
 
 struct Fields<'a> {
-    found: Option<&'a Match>,
+    found: Option<&'a Match<'a>>,
     domains: &'a KnownDomains,
 }
 
 impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(found) = self.found else { return serializer.collect_seq([(); 0]) };
-        serializer.collect_seq(found.parts().numbers().map(|(field, value, width)| BriefField {
-            name: &field.name,
-            kind: field.kind,
-            value: Decimal(value),
-            width: width.into(),
-            label: label_of(found, field, value, self.domains),
-        }))
-    }
-}
-
-/// As [`FieldReading`](super::FieldReading), borrowed.
-#[derive(serde::Serialize)]
-struct BriefField<'a> {
-    name: &'a str,
-    kind: FieldKind,
-    value: Decimal,
-    width: FieldWidth,
-    label: Option<&'a str>,
-}
-
-/// A number as a string of decimal digits.
-struct Decimal(u128);
-
-impl Serialize for Decimal {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(itoa::Buffer::new().format(self.0))
+        serializer.collect_seq(FieldReading::all(found, &found.parts(), self.domains))
     }
 }
 

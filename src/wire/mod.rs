@@ -11,7 +11,9 @@ mod ruler;
 mod storage;
 
 pub use brief::BriefReading;
-pub use decode::{DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
+pub use decode::{
+    DECODED_LEN_MAX, Decimal, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat, Spellings,
+};
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
 pub use mint::{MintAnswer, MintRequest};

@@ -52,20 +52,21 @@ impl Style {
 /// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
 /// let decoder = Decoder::new(vec![format.into()]);
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &KnownDomains::new());
+/// let domains = KnownDomains::new();
+/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &domains);
 /// let best = decoder.best("1I9ZC1002", Pin::default());
 /// let drawing = ruler(&answer, best.as_ref(), Style::Plain);
 /// assert!(drawing.contains("\n  1I9ZC1 0 02\n  └time┘ │ ├┘\n         │ └─ sequence\n         └─ worker\n"));
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```
-pub fn ruler(answer: &DecodeAnswer, best: Option<&Match>, style: Style) -> String {
+pub fn ruler(answer: &DecodeAnswer<'_>, best: Option<&Match<'_>>, style: Style) -> String {
     let mut out = String::new();
     let Some((found, (reading, others))) = best.zip(answer.matches.split_first()) else {
         no_match(&mut out, answer, style);
         return out;
     };
     let best = Drawing { found, parts: found.parts(), reading, style };
-    line(&mut out, &style.paint(BOLD, &answer.id));
+    line(&mut out, &style.paint(BOLD, answer.id));
     best.head(&mut out, answer.ambiguous);
     line(&mut out, "");
     best.digits(&mut out);
@@ -81,11 +82,12 @@ pub fn ruler(answer: &DecodeAnswer, best: Option<&Match>, style: Style) -> Strin
     out
 }
 
-fn no_match(out: &mut String, answer: &DecodeAnswer, style: Style) {
-    line(out, &style.paint(BOLD, &harmless(&answer.id)));
+fn no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
+    line(out, &style.paint(BOLD, &harmless(answer.id)));
     line(out, "an id of no format");
     line(out, "");
-    let reasons = answer.rejected.iter().map(|rejected| (None, [rejected.format.clone(), rejected.reason.clone()]));
+    let reasons =
+        answer.rejected.iter().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
     table(out, style, reasons.collect());
     if !answer.did_you_mean.is_empty() {
         line(out, "");
@@ -131,7 +133,7 @@ fn table<const COLUMNS: usize>(out: &mut String, style: Style, rows: Vec<(Option
 }
 
 /// Format and spelling, instant, evidence, doubt.
-fn short(reading: &MatchReading) -> [String; 4] {
+fn short(reading: &MatchReading<'_>) -> [String; 4] {
     [
         format!("{} ({})", reading.format, reading.encoding),
         instant(reading).unwrap_or_default(),
@@ -140,16 +142,16 @@ fn short(reading: &MatchReading) -> [String; 4] {
     ]
 }
 
-fn instant(reading: &MatchReading) -> Option<String> {
+fn instant(reading: &MatchReading<'_>) -> Option<String> {
     let far = || reading.time_unix_seconds.as_ref().map(|seconds| format!("{seconds} s since 1970"));
     reading.time.clone().or_else(far)
 }
 
 /// One reading in full.
 struct Drawing<'a> {
-    found: &'a Match,
+    found: &'a Match<'a>,
     parts: Parts<'a>,
-    reading: &'a MatchReading,
+    reading: &'a MatchReading<'a>,
     style: Style,
 }
 
@@ -213,8 +215,8 @@ impl Drawing<'_> {
         let rows = self.parts.numbers().zip(&self.reading.fields).map(|((field, ..), read)| {
             let time = if field.kind == FieldKind::Time { self.time_sum() } else { None };
             let kind = || if field.name == field.kind.name() { String::new() } else { field.kind.name().to_owned() };
-            let meaning = read.label.clone().or(time).unwrap_or_else(kind);
-            let texts = [read.name.clone(), read.value.clone(), width(read), meaning];
+            let meaning = read.label.map(str::to_owned).or(time).unwrap_or_else(kind);
+            let texts = [read.name.to_owned(), read.value.to_string(), width(read), meaning];
             (Some(ink_of(self.parts.layout, field)), texts)
         });
         table(out, self.style, rows.collect());
@@ -338,7 +340,7 @@ fn is_positional(layout: &Layout, base: u32) -> bool {
     })
 }
 
-fn width(read: &FieldReading) -> String {
+fn width(read: &FieldReading<'_>) -> String {
     let (count, unit) = match &read.width {
         FieldWidth::Bits { bits } => (bits.to_string(), "bit"),
         FieldWidth::Digits { digits, .. } => (digits.to_string(), "digit"),
@@ -360,7 +362,8 @@ mod tests {
     fn drawn(format: Format, text: &str, style: Style) -> String {
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &KnownDomains::new());
+        let domains = KnownDomains::new();
+        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &domains);
         ruler(&answer, decoder.best(text, Pin::default()).as_ref(), style)
     }
 
