@@ -74,6 +74,8 @@ fn no_match(answer: DecodeAnswer<'_>) -> Problem {
 
 /// An answer in JSON that is not to be kept.
 pub(super) fn json(answer: &impl serde::Serialize) -> Response<Body> {
-    let bytes = serde_json::to_vec(answer).expect("answers are strings, numbers and lists of them");
+    // As long as most answers are, so that they do not move while they grow.
+    let mut bytes = Vec::with_capacity(8 * 1024);
+    serde_json::to_writer(&mut bytes, answer).expect("answers are strings, numbers and lists of them");
     unkept(MediaType::Json, bytes)
 }

@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use super::field::{Field, FieldKind};
 use super::format::{Format, Rule};
@@ -21,6 +22,10 @@ use crate::time::UnixNanos;
 
 /// An id of a time that cannot be yet is one in 2^10 at most: clocks run ahead, and so do made-up ids.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
+
+/// Ids are mostly looked at soon after they were minted: those of the last thirty days are as likely as all others of
+/// their format together.
+const RECENT: Duration = Duration::from_secs(30 * 86_400);
 
 /// What is minted with here: ids with these numbers are as likely as all others of their format together.
 ///
@@ -73,8 +78,11 @@ struct NumberWeight {
 pub(super) struct TimeWeight {
     /// The last plausible tick; `None` before the epoch.
     last: Option<u128>,
-    plausible: f64,
-    implausible: f64,
+    /// The first recent tick.
+    recent_from: u128,
+    bits_of_recent: f64,
+    bits_of_past: f64,
+    bits_of_implausible: f64,
 }
 
 impl Weights {
@@ -152,12 +160,18 @@ impl TimeWeight {
     /// `None` for a format without time.
     pub(super) fn at(format: &Format, now: UnixNanos) -> Option<TimeWeight> {
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
-        let ticks = format.tick?.count(format.epoch, now.after(format.plausible_ahead).into());
-        let last = u128::try_from(ticks).ok().map(|ticks| ticks.min(most));
+        let tick = format.tick?;
+        let at = |instant: UnixNanos| u128::try_from(tick.count(format.epoch, instant.into())).ok();
+        let last = at(now.after(format.plausible_ahead)).map(|ticks| ticks.min(most));
+        let recent_from = at(now.before(RECENT)).unwrap_or(0);
+        let past = last.map_or(0.0, log2_of_values);
+        let recent = last.map_or(0.0, |last| log2_of_values(last.saturating_sub(recent_from)));
         Some(TimeWeight {
             last,
-            plausible: last.map_or(0.0, log2_of_values),
-            implausible: log2_of_values(most) + IMPLAUSIBLE_BITS,
+            recent_from,
+            bits_of_recent: 1.0 - ((-recent).exp2() + (-past).exp2()).log2(),
+            bits_of_past: 1.0 + past,
+            bits_of_implausible: log2_of_values(most) + IMPLAUSIBLE_BITS,
         })
     }
 
@@ -166,12 +180,17 @@ impl TimeWeight {
     }
 
     pub(super) fn bits(self, ticks: u128) -> f64 {
-        if self.is_plausible(ticks) { self.plausible } else { self.implausible }
+        match ticks {
+            _ if !self.is_plausible(ticks) => self.bits_of_implausible,
+            _ if ticks >= self.recent_from => self.bits_of_recent,
+            _ => self.bits_of_past,
+        }
     }
 
     /// The fewest bits that a time has.
     pub(super) fn least(self) -> f64 {
-        self.last.map_or(self.implausible, |_| self.plausible)
+        let plausible = self.last.map(|_| self.bits_of_recent.min(self.bits_of_past));
+        plausible.unwrap_or(self.bits_of_implausible)
     }
 }
 
@@ -252,16 +271,24 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_cannot_be_yet_weighs_more_than_any_that_can() {
+    fn a_time_weighs_less_if_it_is_recent_and_more_if_it_cannot_be_yet() {
+        const DAY: u128 = 86_400_000;
         let epoch = UnixNanos::from_seconds(1_420_070_400);
-        let at = |seconds| {
-            let now = epoch.after(std::time::Duration::from_secs(seconds));
+        let days_after = |days: u64| {
+            let now = epoch.after(Duration::from_secs(days * 86_400));
             TimeWeight::at(&preset("snowflake"), now).expect("has time")
         };
-        // The plausible future is a day; so many milliseconds from the epoch to then.
-        let last = 2 * 86_400_000_u128;
-        assert!((at(86_400).bits(last) - 27.36).abs() < 0.01);
-        assert!((at(86_400).bits(last + 1) - 52.0).abs() < 0.01);
+        // 365 days of the past, of them thirty recent, and one of the future.
+        let year = days_after(365);
+        let [past, recent] = [366 * DAY, 31 * DAY].map(|ticks| to_f64(ticks).log2());
+        assert!((year.bits(0) - (past + 1.0)).abs() < 1e-6);
+        assert!((year.bits(335 * DAY - 1) - (past + 1.0)).abs() < 1e-6);
+        assert!((year.bits(335 * DAY) - (recent + 1.0)).abs() < 0.2, "{} {recent}", year.bits(335 * DAY));
+        assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
+        assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
+        // All of it is recent.
+        let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
+        assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
         assert!(TimeWeight::at(&preset("uuid4"), epoch).is_none());
         let before = TimeWeight::at(&preset("snowflake"), UnixNanos::from_seconds(0)).expect("has time");
         assert!((before.bits(0) - 52.0).abs() < 0.01);

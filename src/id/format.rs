@@ -137,9 +137,15 @@ impl<'a> Parts<'a> {
     /// The numbers that the id carries: each field, or the fields of one name together, with how many values it has.
     pub fn numbers(&self) -> impl Iterator<Item = (&'a Field, u128, Width)> {
         let fields = self.layout.fields();
-        let firsts = (0..fields.len()).filter(|at| fields[..*at].iter().all(|field| field.name != fields[*at].name));
-        firsts.map(|at| {
+        // Names are compared only where one stands twice; then the shares of a number have other scales.
+        let has_shares = fields.iter().any(|field| field.scale != 1);
+        let is_first =
+            move |at: &usize| !has_shares || fields[..*at].iter().all(|field| field.name != fields[*at].name);
+        (0..fields.len()).filter(is_first).map(move |at| {
             let first = &fields[at];
+            if !has_shares {
+                return (first, self.values[at], first.width);
+            }
             let shares = || fields.iter().zip(&self.values).filter(|(field, _)| field.name == first.name);
             let value = shares().map(|(field, value)| value * field.scale).sum();
             let width = match shares().count() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::formats::FieldWidth;
@@ -147,16 +148,16 @@ impl<'a> FieldReading<'a> {
     }
 }
 
-impl<'a> Spellings<'a> {
-    /// The name of each spelling and the id in it.
-    pub fn iter(self) -> impl Iterator<Item = (&'a str, String)> {
-        self.format.encodings.iter().map(move |spelling| (spelling.name(), spelling.to_text(self.id)))
-    }
-}
-
 impl Serialize for Spellings<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.iter())
+        let mut members = serializer.serialize_map(Some(self.format.encodings.len()))?;
+        let mut text = Vec::with_capacity(64);
+        for encoding in &self.format.encodings {
+            text.resize(encoding.len(self.id), 0);
+            encoding.write(self.id, &mut text);
+            members.serialize_entry(encoding.name(), str::from_utf8(&text).expect("spellings are ASCII"))?;
+        }
+        members.end()
     }
 }
 

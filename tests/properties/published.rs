@@ -71,7 +71,8 @@ fn the_printed_ids_of_the_standards_have_the_printed_meaning() {
         let preset = PRESETS.iter().find(|preset| preset.name == *name).unwrap();
         let format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
-        let decoded = Decoder::new(vec![Arc::new(format)]).at(NOW).decode(text, Pin::default());
+        let decoder = Decoder::new(vec![Arc::new(format)]);
+        let decoded = decoder.at(NOW).decode(text, Pin::default());
         let found = decoded.matches.first().unwrap_or_else(|| panic!("{text} is no {name}: {:?}", decoded.rejected));
         assert_eq!(found.encoding().name(), found.format().canonical().name(), "{text}");
         let parts = found.parts();
