@@ -6,8 +6,8 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{Decoder, DecoderAt, Pin};
-use crate::server::{Catalog, known_domains};
+use crate::id::{DecoderAt, Pin};
+use crate::server::{self, known_domains};
 use crate::time::Clock;
 use crate::wire::{DECODED_LEN_MAX, DecodeAnswer, KnownDomains, Style, ruler};
 
@@ -43,15 +43,14 @@ impl Decode {
     /// 1 when one of them is none, 64 for a format that there is not, 74 when input or output fail, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let decoder = server::decoder(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
         if let Some(name) =
-            self.format.as_ref().filter(|name| catalog.formats.iter().all(|format| format.name != **name))
+            self.format.as_ref().filter(|name| decoder.formats().iter().all(|format| format.name != **name))
         {
-            let names: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
+            let names: Vec<_> = decoder.formats().iter().map(|format| format.name.as_str()).collect();
             return Err(Failure::new(Exit::Usage, format!("--format {name}: there is {}", names.join(", "))));
         }
         let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
-        let decoder = Decoder::new(catalog.formats);
         let mut report = Report {
             decoder: decoder.at(Clock::system().now()),
             pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },

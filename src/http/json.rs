@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
@@ -33,6 +35,30 @@ pub fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> 
         };
         Problem::new(invalid, detail).reason("json_value")
     })
+}
+
+/// A `T` that is written as a JSON object and as nothing else: what derives `Deserialize` also reads a list of its members.
+#[derive(Debug, Default)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+    }
 }
 
 /// Whether this is exactly one JSON value, without duplicate keys and not nested too deep.
@@ -134,6 +160,15 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Wanted {
         count: u32,
+    }
+
+    #[test]
+    fn an_object_is_no_list_of_its_members() {
+        let read = |body: &str| strict_json::<Object<Wanted>>(body.as_bytes(), Slug::InvalidParameter);
+        assert_eq!(read("{\"count\":7}").expect("an object").0.count, 7);
+        let problem = read("[7]").expect_err("a list");
+        assert!(problem.detail().contains("expected an object"), "{}", problem.detail());
+        assert!(strict_json::<Wanted>(b"[7]", Slug::InvalidParameter).is_ok(), "what the wrapper is for");
     }
 
     fn slug_of(body: &str) -> Slug {

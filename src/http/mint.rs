@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, header};
 
 use super::body::read_body;
-use super::json::strict_json;
+use super::json::{Object, strict_json};
 use super::problem::{Problem, Slug};
 use super::query::{Query, percent_decoded, strict_query};
 use super::reports;
@@ -61,7 +61,7 @@ async fn mint_counted(
         MintRequest::default()
     } else {
         media_type_of_body(&parts.headers, &[MediaType::Json])?;
-        strict_json(&request_body, Slug::InvalidParameter)?
+        strict_json::<Object<MintRequest>>(&request_body, Slug::InvalidParameter)?.0
     };
     let count = count(&query, &asked, service.limits.batch_max)?;
     let encoding = encoding(&query, format)?;

@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::Response;
 
 use super::body::read_body;
-use super::json::strict_json;
+use super::json::{Object, strict_json};
 use super::mint::{MEDIA_TYPES, answer, encoding};
 use super::problem::{Problem, Slug};
 use super::query::{Query, strict_query};
@@ -119,14 +119,13 @@ impl Reports {
             return Err(Problem::new(Slug::InvalidReport, detail).reason("report_form"));
         }
         let is_list = json.trim_ascii_start().first() == Some(&b'[');
-        let given: Vec<ReportRequest<'_>> =
-            if is_list { read_json(json)? } else { vec![read_json::<ReportRequest<'_>>(json)?] };
+        let given: Vec<Object<ReportRequest<'_>>> = if is_list { read_json(json)? } else { vec![read_json(json)?] };
         if given.is_empty() || given.len() > usize::try_from(most).unwrap_or(usize::MAX) {
             let detail = format!("there are {} reports in the list, it must hold from 1 to {most}", given.len());
             return Err(Problem::new(Slug::InvalidReport, detail).reason("count").limit(most.to_string()));
         }
         let mut reports = Reports { list: Vec::with_capacity(given.len()), is_list };
-        for (at, report) in given.iter().enumerate() {
+        for (at, Object(report)) in given.iter().enumerate() {
             let report = read_report(report, || reports.place(at))?;
             reports.list.push(report);
         }

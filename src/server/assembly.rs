@@ -64,14 +64,8 @@ pub fn assemble(
     registry: &Registry,
 ) -> Result<Arc<Service>, AssemblyError> {
     let catalog = Catalog::of(config)?;
-    let rule = lane_rule(config);
-    let lanes = |format: &Arc<Format>| match format.rule {
-        Rule::Sequenced => Lanes::of(format, &rule).map(Some),
-        Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly => Ok(None),
-    };
-    let formats = catalog.formats.iter().map(|format| Ok((Arc::clone(format), lanes(format)?)));
-    let formats: Vec<_> = formats.collect::<Result<_, LaneError>>()?;
-    let own = own_numbers(config, &formats)?;
+    let formats = with_lanes(config, &catalog)?;
+    let decoder = Decoder::knowing(catalog.formats.clone(), &own_numbers(config, &formats)?);
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
@@ -82,7 +76,7 @@ pub fn assemble(
     Ok(Arc::new(Service {
         mint: Mint::new(formats, clock, randomness, settings),
         siq: siq_defaults(config, &catalog)?,
-        decoder: Decoder::knowing(catalog.formats, &own),
+        decoder,
         keeper: OnceLock::new(),
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
@@ -93,6 +87,27 @@ pub fn assemble(
         draining: AtomicBool::new(false),
         metrics: ServiceMetrics::register(registry)?,
     }))
+}
+
+/// What reads ids with this configuration; it knows the numbers that are minted with.
+///
+/// # Errors
+/// [`AssemblyError`] names the setting that is wrong.
+pub fn decoder(config: &Config) -> Result<Decoder, AssemblyError> {
+    let catalog = Catalog::of(config)?;
+    let own = own_numbers(config, &with_lanes(config, &catalog)?)?;
+    Ok(Decoder::knowing(catalog.formats, &own))
+}
+
+type FormatWithLanes = (Arc<Format>, Option<Lanes>);
+
+fn with_lanes(config: &Config, catalog: &Catalog) -> Result<Vec<FormatWithLanes>, LaneError> {
+    let rule = lane_rule(config);
+    let lanes = |format: &Arc<Format>| match format.rule {
+        Rule::Sequenced => Lanes::of(format, &rule).map(Some),
+        Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly => Ok(None),
+    };
+    catalog.formats.iter().map(|format| Ok((Arc::clone(format), lanes(format)?))).collect()
 }
 
 /// Which worker numbers this node has in each format.
@@ -108,7 +123,7 @@ pub fn lane_rule(config: &Config) -> LaneRule {
 }
 
 /// The numbers that all nodes of this deployment together mint with.
-fn own_numbers(config: &Config, formats: &[(Arc<Format>, Option<Lanes>)]) -> Result<OwnNumbers, AssemblyError> {
+fn own_numbers(config: &Config, formats: &[FormatWithLanes]) -> Result<OwnNumbers, AssemblyError> {
     let slots = config.worker.assignment().slots;
     let workers = |format: &Format, lanes: &Lanes| {
         let count = u32::try_from(lanes.workers().len()).ok()?.checked_mul(slots)?;

@@ -228,9 +228,9 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     let router = minting().await;
     let decoded = &document["components"]["responses"]["Decoded"]["content"]["application/json"]["example"];
     let mut answer = json_at(&router, "/decode/1I9ZC1002").await;
-    // The longer the format is in use, the less the time of an id says.
+    // The older the id, the less its time says, and the longer the format is in use.
     let evidence = answer["matches"][0]["evidence_bits"].take();
-    assert!((4.0..=6.0).contains(&evidence.as_f64().unwrap()), "{evidence}");
+    assert!((3.0..=10.2).contains(&evidence.as_f64().unwrap()), "{evidence}");
     answer["matches"][0]["evidence_bits"] = decoded["matches"][0]["evidence_bits"].clone();
     assert_eq!(answer, *decoded);
     let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
