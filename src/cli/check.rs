@@ -7,7 +7,8 @@ use prometheus::Registry;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::Format;
+use crate::http::Service;
+use crate::id::{Format, Pin};
 use crate::minting::Randomness;
 use crate::server::{assemble, formats_table};
 use crate::time::Clock;
@@ -35,20 +36,22 @@ impl Check {
         println!("ids per request   at most {}", config.mint.batch_max);
         println!("answers held      at most {:?}\n", config.mint.wait());
         print!("{}", formats_table(&service));
-        for (one, other) in clashes(service.decoder.formats()) {
-            println!("\nids of {one} and {other} look alike: decode both with ?format=");
+        for (name, others) in clashes(&service) {
+            println!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "));
         }
         println!("\nthe configuration is sound");
         Ok(())
     }
 }
 
-/// Formats whose canonical texts cannot be told apart by their form.
-fn clashes(formats: &[Arc<Format>]) -> Vec<(&str, &str)> {
-    let pairs =
-        formats.iter().enumerate().flat_map(|(at, one)| formats[at + 1..].iter().map(move |other| (one, other)));
-    pairs
-        .filter(|(one, other)| one.canonical().pattern() == other.canonical().pattern())
-        .map(|(one, other)| (one.name.as_str(), other.name.as_str()))
-        .collect()
+/// Formats whose ids leave a doubt, and the formats that they may be taken for.
+fn clashes(service: &Service) -> Vec<(&str, Vec<&str>)> {
+    let decoder = service.decoder.at(service.mint.clock().now());
+    let rivals = |format: &Format| -> Vec<&str> {
+        let decoded = decoder.decode(&format.canonical().to_text(format.example()), Pin::default());
+        let found = decoded.matches.iter().find(|found| found.format().name == format.name);
+        found.map_or_else(Vec::new, |found| decoded.rivals(found).map(|rival| rival.format().name.as_str()).collect())
+    };
+    let formats = service.decoder.formats().iter().map(|format| (format.name.as_str(), rivals(format)));
+    formats.filter(|(_, rivals)| !rivals.is_empty()).collect()
 }

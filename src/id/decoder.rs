@@ -229,13 +229,19 @@ impl Reading {
     }
 }
 
-impl Decoded<'_> {
-    /// Whether another id, or the same number as another format, has nearly as much evidence as the first match. Two
-    /// spellings of one id leave no doubt.
+impl<'a> Decoded<'a> {
+    /// Whether the first match has a rival.
     pub fn is_ambiguous(&self) -> bool {
-        let Some((best, others)) = self.matches.split_first() else { return false };
-        let rival = others.iter().find(|other| (&other.format.name, other.id) != (&best.format.name, best.id));
-        rival.is_some_and(|rival| best.evidence_bits - rival.evidence_bits <= AMBIGUOUS_BITS)
+        self.matches.first().is_some_and(|best| self.rivals(best).next().is_some())
+    }
+
+    /// The matches that leave a doubt about this one: another id, or the same number as another format, with nearly as
+    /// much evidence or more. Two spellings of one id leave none.
+    pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
+        self.matches.iter().filter(|other| {
+            let is_another = (&other.format.name, other.id) != (&found.format.name, found.id);
+            is_another && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS
+        })
     }
 }
 

@@ -26,16 +26,22 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     text
 }
 
-/// One line for each format: its worker numbers, ids a second, and its last day.
+/// One line for each format that is minted: its worker numbers, ids a second, and its last day. Then those that are only
+/// read.
 pub fn formats_table(service: &Service) -> String {
     let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
-    for (format, lanes, _) in service.mint.formats() {
+    for (format, lanes, _) in service.mint.formats().filter(|(format, ..)| format.rule.is_minted()) {
         let workers = lanes.map_or("none needed".to_owned(), workers_text);
         let rate = lanes.map_or("unlimited".to_owned(), |lanes| ids_per_second(format, lanes).to_string());
         let end =
             format.end().map_or("never".to_owned(), |end| end.to_text(0).unwrap_or_else(|| "after 9999".to_owned()));
         let end = end.split('T').next().unwrap_or_default();
         let _ = writeln!(text, "{:<16} {workers:<22} {rate:>14}  {end}", format.name);
+    }
+    let read_only = service.mint.formats().filter(|(format, ..)| !format.rule.is_minted());
+    let names: Vec<_> = read_only.map(|(format, ..)| format.name.as_str()).collect();
+    if !names.is_empty() {
+        let _ = writeln!(text, "only read        {}", names.join(" "));
     }
     text
 }
