@@ -3,9 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
+
+/// Civil time is computed with, since jiff's timestamps end a day before the year 9999 does.
+const EPOCH_DATE_TIME: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// An instant in whole nanoseconds since 1970-01-01T00:00:00Z, without leap seconds.
 ///
@@ -58,10 +62,15 @@ impl UnixTime {
     /// RFC 3339 in UTC with `digits` (0 to 9) digits of the second, cut and not rounded; `None` outside the years
     /// 0 to 9999, which that form cannot write.
     pub fn to_text(self, digits: u8) -> Option<String> {
-        let timestamp = Timestamp::from_nanosecond(self.0).ok().filter(|_| self >= UnixTime::YEAR_ZERO)?;
-        let cut = 10_i128.pow(9 - u32::from(digits.min(9)));
-        let cut = Timestamp::from_nanosecond(timestamp.as_nanosecond().div_euclid(cut) * cut).ok()?;
-        Some(format!("{cut:.*}", usize::from(digits.min(9))))
+        if self < UnixTime::YEAR_ZERO {
+            return None;
+        }
+        let digits = digits.min(9);
+        let cut = 10_i128.pow(9 - u32::from(digits));
+        let nanos = i32::try_from(self.0.rem_euclid(NANOS_PER_SECOND) / cut * cut).expect("below 10^9");
+        let since_epoch = SignedDuration::new(i64::try_from(self.seconds()).ok()?, nanos);
+        let date_time = EPOCH_DATE_TIME.checked_add(since_epoch).ok()?;
+        Some(format!("{date_time:.*}Z", usize::from(digits)))
     }
 
     /// RFC 3339 in UTC with as many digits of the second as it takes to lose nothing; `None` as in [`UnixTime::to_text`].
@@ -89,8 +98,8 @@ impl std::str::FromStr for UnixTime {
         if !is_utc_date_time(text) {
             return Err(UnixTimeError { text: text.to_owned(), cause: None });
         }
-        match text.parse::<Timestamp>() {
-            Ok(timestamp) => Ok(UnixTime(timestamp.as_nanosecond())),
+        match text.trim_end_matches('Z').parse::<DateTime>() {
+            Ok(date_time) => Ok(UnixTime(date_time.duration_since(EPOCH_DATE_TIME).as_nanos())),
             Err(cause) => Err(UnixTimeError { text: text.to_owned(), cause: Some(cause) }),
         }
     }
@@ -197,8 +206,12 @@ mod tests {
 
     #[test]
     fn a_time_that_rfc_3339_cannot_write_has_no_text() {
-        let last: UnixTime = "9999-12-30T22:00:00Z".parse().expect("a date");
-        assert!(last.to_text(0).is_some());
+        for text in ["0000-01-01T00:00:00.000000000Z", "9999-12-31T23:59:59.999999999Z"] {
+            let instant: UnixTime = text.parse().expect("the first and the last");
+            assert_eq!(instant.to_text(9).as_deref(), Some(text));
+            let beyond = UnixTime::from_nanos(instant.nanos() + if text.starts_with('0') { -1 } else { 1 });
+            assert_eq!(beyond.to_text(9), None);
+        }
         assert_eq!(UnixTime::from_nanos(300_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
         assert_eq!(UnixTime::from_nanos(-70_000_000_000 * NANOS_PER_SECOND).to_text(0), None);
     }
@@ -226,7 +239,7 @@ mod tests {
         ] {
             assert!(text.parse::<UnixTime>().is_err(), "{text}");
         }
-        for text in ["0000-01-01T00:00:00Z", "2024-02-29T23:59:59.123456789Z", "9999-12-30T00:00:00Z"] {
+        for text in ["0000-01-01T00:00:00Z", "2024-02-29T23:59:59.123456789Z", "9999-12-31T23:59:59Z"] {
             assert!(text.parse::<UnixTime>().is_ok(), "{text}");
         }
     }

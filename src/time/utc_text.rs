@@ -1,6 +1,5 @@
 //! Instants as messages between agencies write them: with the day of the month or of the year, and always in UTC.
 
-use jiff::Timestamp;
 use jiff::civil::Date;
 
 use super::UnixTime;
@@ -51,7 +50,7 @@ fn instant_of(text: &str) -> Option<UnixTime> {
     let days = date_of(date)?.duration_since(Date::constant(1970, 1, 1)).as_secs() / 86_400;
     let seconds = ((days * 24 + i64::from(hour)) * 60 + i64::from(minute)) * 60 + i64::from(second);
     let nanos = i128::from(seconds) * NANOS_PER_SECOND + fraction.map_or(Some(0), nanos_of)?;
-    Timestamp::from_nanosecond(nanos).is_ok().then(|| UnixTime::from_nanos(nanos))
+    Some(UnixTime::from_nanos(nanos)).filter(|instant| instant.to_text(0).is_some())
 }
 
 fn date_of(date: &str) -> Option<Date> {
@@ -127,10 +126,9 @@ mod tests {
 
     #[test]
     fn what_is_read_can_be_written_again() {
-        for text in ["0000-01-01T00:00:00.000000Z", "9999-12-30T22:00:00.999999Z"] {
+        for text in ["0000-01-01T00:00:00.000000Z", "9999-12-31T23:59:59.999999Z"] {
             assert_eq!(read(text).to_text(6).as_deref(), Some(text));
         }
-        assert!(UnixTime::from_utc_text("9999-12-30T22:00:01Z").is_err());
         assert!(UnixTime::from_utc_text("9999-12-31T23:59:60Z").is_err());
     }
 

@@ -2,6 +2,7 @@
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod any_id;
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod detection;

@@ -13,6 +13,7 @@ use rand::{RngExt, SeedableRng};
 use regex_lite::Regex;
 
 use crate::NOW;
+use crate::any_id::any_id;
 use crate::laws::{DECODER, ENCODINGS};
 
 const TEXTS: u64 = 10_000_000;
@@ -144,21 +145,6 @@ fn lookalike(letter: char) -> char {
 /// Another case of the letter, where it has one.
 fn other_case(letter: char) -> char {
     if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
-}
-
-/// An id of any layout of the format, each field anywhere in its range or at an end of it.
-fn any_id(format: &Format, random: &mut StdRng) -> u128 {
-    let variant = &format.variants[random.random_range(0..format.variants.len())];
-    let fields = variant.layout.fields().iter();
-    let values: Vec<u128> = fields
-        .map(|field| match (field.constant, random.random_range(0..4)) {
-            (Some(constant), _) => constant,
-            (None, 0) => 0,
-            (None, 1) => field.max,
-            (None, _) => random.random_range(0..=field.max),
-        })
-        .collect();
-    variant.layout.pack(&values).unwrap()
 }
 
 /// Shows the text when its reading panics: the panic cannot know it.

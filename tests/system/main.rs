@@ -3,7 +3,9 @@
 //! A missing tool fails its test: one that quietly did not run looks like one that passed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-// Shared with tests/process, which uses all of it.
+// Shared with tests/properties and tests/process.
+#[path = "../properties/any_id.rs"]
+mod any_id;
 #[path = "../process/client.rs"]
 mod client;
 #[path = "../process/ids.rs"]

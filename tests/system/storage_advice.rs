@@ -9,44 +9,14 @@ use idmint::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
+use crate::any_id::any_id;
 use crate::databases::{Server, sqlite};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const IDS: usize = 40;
 
-/// What the built-in formats lack: UUIDs that MariaDB sorts one way and the other, and text that needs escaping or does
-/// not sort.
-const CUSTOM: [(&str, &str); 4] = [
-    (
-        "version-6",
-        r#"
-        summary   = "A UUID of version 6, its time in one piece"
-        rule      = "random"
-        tick      = "1ms"
-        epoch     = "1970-01-01T00:00:00Z"
-        fields    = [
-            { name = "time", kind = "time", bits = 48 },
-            { name = "version", kind = "constant", bits = 4, value = 6 },
-            { name = "random", kind = "random", bits = 76 },
-        ]
-        encodings = ["uuid"]"#,
-    ),
-    (
-        "version-7",
-        r#"
-        summary   = "A UUID of version 7"
-        rule      = "random"
-        tick      = "1ms"
-        epoch     = "1970-01-01T00:00:00Z"
-        fields    = [
-            { name = "time", kind = "time", bits = 48 },
-            { name = "version", kind = "constant", bits = 4, value = 7 },
-            { name = "random_a", kind = "random", bits = 12 },
-            { name = "variant", kind = "constant", bits = 2, value = 2 },
-            { name = "random_b", kind = "random", bits = 62 },
-        ]
-        encodings = ["uuid"]"#,
-    ),
+/// What the built-in formats lack: UUIDs of any version, of which MariaDB sorts some otherwise, and text that needs escaping.
+const CUSTOM: [(&str, &str); 2] = [
     (
         "any-128-bits",
         r#"
@@ -99,22 +69,6 @@ impl Sample {
         let is_in = |id: &u128| self.day.is_some_and(|(least, greatest)| (least..=greatest).contains(id));
         self.ids.iter().copied().filter(is_in).collect()
     }
-}
-
-/// Every field at one of its ends or anywhere between.
-fn any_id(format: &Format, random: &mut StdRng) -> u128 {
-    let layout = &format.variants[random.random_range(0..format.variants.len())].layout;
-    let values: Vec<u128> = layout
-        .fields()
-        .iter()
-        .map(|field| match (field.constant, random.random_range(0..4)) {
-            (Some(constant), _) => constant,
-            (None, 0) => 0,
-            (None, 1) => field.max,
-            (None, _) => random.random_range(0..=field.max),
-        })
-        .collect();
-    layout.pack(&values).unwrap()
 }
 
 /// What to run for one piece of advice, with a line in front of each answer that says what it answers.
