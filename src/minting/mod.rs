@@ -2,6 +2,7 @@
 //! as [`Durable`].
 
 mod batch;
+mod chained;
 mod durable;
 mod grouped;
 mod horizon;
@@ -20,6 +21,7 @@ mod sync;
 mod tenure;
 
 pub use batch::Batch;
+pub use chained::{ChainChecker, ChainError, Event, EventError, EventId, EventTime, LedgerId, canonical_json};
 pub use durable::Durable;
 pub use grouped::{GroupedMinter, PairOrder, Report, ReportError, Role};
 pub use horizon::{HorizonPlan, Reservation};

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod any_id;
+mod canonical;
 #[path = "../vectors/cases.rs"]
 mod cases;
+mod chains;
 mod detection;
 mod encoding;
 #[path = "../documents/generated.rs"]

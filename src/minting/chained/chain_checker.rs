@@ -1,0 +1,173 @@
+//! Checks a chain of events against their ids, one after the other.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::event_error::EventError;
+use super::event_id::EventId;
+use super::event_parts::{EventParts, bad_id, missing};
+use super::ledger_id::LedgerId;
+use super::message::Message;
+use crate::id::Rejection;
+
+/// Checks the events of one ledger, each of which carries its `eventId`, in their order.
+///
+/// Finds changed, lost and exchanged events. It is no proof against intent: anyone can compute these checksums.
+///
+/// ```
+/// use idmint::minting::ChainChecker;
+///
+/// let genesis = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"meta":{"actor":"matt"},
+///     "timestamp":"2021-10-03T16:32:12.816530Z","eventId":"0005cd7556b05092aecc815daa77f99c",
+///     "data":{"description":"This ledger is for my example events.","name":"My Ledger"}}"#;
+/// let mut checker = ChainChecker::from_genesis();
+/// checker.check(genesis.as_bytes())?;
+/// assert_eq!(checker.ledger().map(|ledger| ledger.to_string()).as_deref(), Some("aa77f99c"));
+///
+/// let error = checker.check(genesis.as_bytes()).expect_err("the same again");
+/// assert_eq!((error.index, error.reason.code()), (1, "not_monotonic"));
+/// # Ok::<(), idmint::minting::ChainError>(())
+/// ```
+#[derive(Debug)]
+pub struct ChainChecker {
+    ledger: Option<LedgerId>,
+    head: Option<EventId>,
+    events: u64,
+    parts: EventParts,
+}
+
+/// The first event that breaks a chain. What was expected and what was found is there where the two can be told apart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {index}: {reason}: {detail}")]
+pub struct ChainError {
+    /// Which event, counted from 0.
+    pub index: u64,
+    /// Why it does not hold.
+    pub reason: Rejection,
+    /// What the event and those before it call for: a ledger, a time, the earliest time, or an id.
+    pub expected: Option<String>,
+    /// What its `eventId` says instead.
+    pub found: Option<String>,
+    /// The reason in words, with the member, its value and the bound.
+    pub detail: String,
+}
+
+impl ChainChecker {
+    /// A checker of that ledger, from its first event on, or from the one after the event `after`, which is trusted.
+    pub fn new(ledger: LedgerId, after: Option<EventId>) -> ChainChecker {
+        ChainChecker { ledger: Some(ledger), head: after, events: 0, parts: EventParts::default() }
+    }
+
+    /// A checker from the first event on, of the ledger that begins with it.
+    pub fn from_genesis() -> ChainChecker {
+        ChainChecker { ledger: None, head: None, events: 0, parts: EventParts::default() }
+    }
+
+    /// Checks the next event, a JSON object with its `eventId` and its `timestamp`.
+    ///
+    /// The order is: the id can be read, the event can be read, `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`,
+    /// `checksum_mismatch`. After an error the checker stands where it stood before.
+    ///
+    /// # Errors
+    /// [`ChainError`] with one of these reasons, or one of those of [`Event::from_json`](super::Event::from_json).
+    pub fn check(&mut self, line: &[u8]) -> Result<EventId, ChainError> {
+        let (ledger, id) = self.checked(line).map_err(|fault| ChainError {
+            index: self.events,
+            reason: fault.reason,
+            expected: fault.expected,
+            found: fault.found,
+            detail: fault.detail,
+        })?;
+        self.ledger = Some(ledger);
+        self.head = Some(id);
+        self.events += 1;
+        Ok(id)
+    }
+
+    /// How many events held.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The id of the last event that held; before any did, the trusted one.
+    pub fn head(&self) -> Option<EventId> {
+        self.head
+    }
+
+    /// The ledger; `None` before the first event of [`ChainChecker::from_genesis`].
+    pub fn ledger(&self) -> Option<LedgerId> {
+        self.ledger
+    }
+
+    fn checked(&mut self, line: &[u8]) -> Result<(LedgerId, EventId), Fault> {
+        if let Err(error) = self.parts.read(line) {
+            return Err(unreadable_id(line).unwrap_or(error).into());
+        }
+        let id = self.parts.id().ok_or_else(|| missing("eventId"))?;
+        let time = self.parts.timestamp().ok_or_else(|| missing("timestamp"))?;
+        let message = Message::of(self.parts.content(), time);
+        let ledger = self.ledger.unwrap_or_else(|| message.ledger());
+        if self.head.is_none() && message.ledger() != ledger {
+            let detail = "the first event begins another ledger";
+            return Err(Fault::new(Rejection::LedgerMismatch, &ledger, &message.ledger(), detail));
+        }
+        if id.ledger() != ledger {
+            let detail = "`eventId` names another ledger";
+            return Err(Fault::new(Rejection::LedgerMismatch, &ledger, &id.ledger(), detail));
+        }
+        if id.timestamp() != time {
+            let detail = "`timestamp` and `eventId` disagree";
+            return Err(Fault::new(Rejection::TimestampMismatch, &time, &id.timestamp(), detail));
+        }
+        if let Some(before) = self.head.map(EventId::timestamp).filter(|before| *before >= time) {
+            let earliest = before.next().map_or_else(|| format!("after {before}"), |next| next.to_string());
+            let detail = "the time is not after that of the event before";
+            return Err(Fault::new(Rejection::NotMonotonic, &earliest, &time, detail));
+        }
+        let previous = self.head.unwrap_or_else(|| EventId::before_genesis(time, ledger));
+        let sealed = message.seal(ledger, previous);
+        if sealed != id {
+            let detail = format!("not the event that got this id after {previous}");
+            return Err(Fault::new(Rejection::ChecksumMismatch, &sealed, &id, &detail));
+        }
+        Ok((ledger, id))
+    }
+}
+
+/// A [`ChainError`] whose place is not yet known.
+struct Fault {
+    reason: Rejection,
+    expected: Option<String>,
+    found: Option<String>,
+    detail: String,
+}
+
+impl Fault {
+    #[cold]
+    fn new(reason: Rejection, expected: &dyn ToString, found: &dyn ToString, detail: &str) -> Fault {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        let detail = format!("{detail}: expected {expected}, found {found}");
+        Fault { reason, expected: Some(expected), found: Some(found), detail }
+    }
+}
+
+impl From<EventError> for Fault {
+    fn from(error: EventError) -> Fault {
+        Fault { reason: error.rejection(), expected: None, found: None, detail: error.to_string() }
+    }
+}
+
+/// Why the id of an event that cannot be read cannot be read either, which is said first.
+#[cold]
+fn unreadable_id(line: &[u8]) -> Option<EventError> {
+    #[derive(Deserialize)]
+    struct OnlyId<'a> {
+        #[serde(rename = "eventId", borrow)]
+        id: Cow<'a, str>,
+    }
+    // A list would be read as the members in their order.
+    let object = Some(line).filter(|line| line.trim_ascii_start().starts_with(b"{"))?;
+    let OnlyId { id } = serde_json::from_slice(object).ok()?;
+    EventId::from_text(&id).err().map(|rejection| bad_id(rejection, &id))
+}

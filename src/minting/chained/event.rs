@@ -1,0 +1,130 @@
+//! An event that is to be recorded, or was.
+
+use sha2::{Digest, Sha256};
+
+use super::event_error::EventError;
+use super::event_id::EventId;
+use super::event_parts::{EventParts, PARTS};
+use super::event_time::EventTime;
+use super::ledger_id::LedgerId;
+use super::message::Message;
+
+/// One event: what it says in canonical form, and its time and its id if it has them.
+///
+/// Read from a JSON object with `event` (a string) and `entities` (an object); `meta` (an object or null), `data` (any
+/// value), `timestamp` and `eventId` may be absent. Nothing else may be there, since no checksum would cover it.
+///
+/// ```
+/// use idmint::minting::{Event, EventId, LedgerId};
+///
+/// let genesis = Event::from_json(
+///     r#"{"event": "Ledger Created", "entities": {"ledger": "testing⑆preview"},
+///         "timestamp": "2021-10-03T16:32:12.816530Z", "meta": {"actor": "matt"},
+///         "data": {"name": "My Ledger", "description": "This ledger is for my example events."}}"#
+///         .as_bytes(),
+/// )?;
+/// let time = genesis.timestamp().expect("it has one");
+/// let ledger = LedgerId::of_genesis(&genesis, time);
+/// let id = genesis.seal(time, ledger, EventId::before_genesis(time, ledger));
+/// assert_eq!(id.to_string(), "0005cd7556b05092aecc815daa77f99c");
+/// # Ok::<(), idmint::minting::EventError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    content: Vec<u8>,
+    part_lens: [usize; PARTS],
+    timestamp: Option<EventTime>,
+    id: Option<EventId>,
+}
+
+impl Event {
+    /// Reads one event.
+    ///
+    /// # Errors
+    /// [`EventError`] with the reason `invalid_json`, `duplicate_key`, `missing_field`, `unknown_field`, `wrong_type`,
+    /// `bad_timestamp`, `before_epoch`, `number_not_interoperable`, or why `eventId` is no id.
+    pub fn from_json(json: &[u8]) -> Result<Event, EventError> {
+        let mut parts = EventParts::default();
+        parts.read(json)?;
+        let content = parts.content();
+        Ok(Event {
+            content: content.concat(),
+            part_lens: content.map(<[u8]>::len),
+            timestamp: parts.timestamp(),
+            id: parts.id(),
+        })
+    }
+
+    /// When the event was recorded, if it says so.
+    pub fn timestamp(&self) -> Option<EventTime> {
+        self.timestamp
+    }
+
+    /// The id of the event, if it has one; not checked against anything.
+    pub fn id(&self) -> Option<EventId> {
+        self.id
+    }
+
+    /// What a checksum covers beside time and place: name, entities, meta and data, one after the other.
+    pub fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// The id of this event, recorded at that time in that ledger after the event with the id `previous`.
+    ///
+    /// Before the first event of a ledger comes [`EventId::before_genesis`].
+    pub fn seal(&self, time: EventTime, ledger: LedgerId, previous: EventId) -> EventId {
+        self.message(time).seal(ledger, previous)
+    }
+
+    pub(super) fn message(&self, time: EventTime) -> Message {
+        Message::of([self.content.as_slice()], time)
+    }
+
+    /// A digest by which to know the same event again: SHA-256 over what it says and when, but not its id.
+    ///
+    /// Covers the length of each part before the parts (64 bits, big-endian), then whether there is a time, and the time.
+    /// So no two events share it because one's end looks like the other's beginning.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        for len in self.part_lens {
+            hasher.update(u64::try_from(len).expect("a length fits 64 bits").to_be_bytes());
+        }
+        hasher.update(&self.content);
+        hasher.update([u8::from(self.timestamp.is_some())]);
+        hasher.update(self.timestamp.map_or(0, EventTime::micros).to_be_bytes());
+        hasher.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(json: &str) -> [u8; 32] {
+        Event::from_json(json.as_bytes()).expect(json).digest()
+    }
+
+    #[test]
+    fn a_digest_knows_the_same_event_and_no_other() {
+        let event = digest(r#"{"event":"a","entities":{"b":1}}"#);
+        assert_eq!(event, digest(r#"{ "entities" : {"b":1.0}, "data": null, "event": "\u0061" }"#));
+        assert_eq!(event, digest(r#"{"event":"a","entities":{"b":1},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#));
+        for other in [
+            r#"{"event":"a{\"b\":1}","entities":{}}"#,
+            r#"{"event":"a","entities":{"b":1},"timestamp":"1970-01-01T00:00:00Z"}"#,
+            r#"{"event":"a","entities":{"b":1},"data":{}}"#,
+        ] {
+            assert_ne!(event, digest(other), "{other}");
+        }
+        let twins = [r#"{"event":"a{}","entities":{}}"#, r#"{"event":"a","entities":{},"meta":{}}"#].map(digest);
+        assert_ne!(twins[0], twins[1]);
+    }
+
+    #[test]
+    fn an_empty_name_and_absent_members_are_read() {
+        let event = Event::from_json(br#"{"event":"","entities":{}}"#).expect("an event");
+        assert_eq!(event.content(), b"{}nullnull");
+        assert_eq!((event.timestamp(), event.id()), (None, None));
+    }
+}

@@ -1,0 +1,131 @@
+//! When an event was recorded: whole microseconds, as an event id carries them.
+
+use std::fmt;
+
+use crate::id::Rejection;
+use crate::time::UnixTime;
+
+const NANOS_PER_MICRO: i128 = 1_000;
+
+/// The finest fraction of a second that a body may carry, in digits.
+const FRACTION_DIGITS_MAX: usize = 6;
+
+/// The instant of an event, in whole microseconds since 1970-01-01T00:00:00Z, without leap seconds.
+///
+/// Shape: 0 to 2^63 - 1, which is in the year 294247. As text it has six digits of the second; after the year 9999, which
+/// that form cannot write, it is shown as seconds since 1970.
+///
+/// ```
+/// use idmint::minting::EventTime;
+///
+/// let time = EventTime::from_text("2021-10-03T16:32:12.81653Z")?;
+/// assert_eq!(time.micros(), 1_633_278_732_816_530);
+/// assert_eq!(time.to_string(), "2021-10-03T16:32:12.816530Z");
+/// # Ok::<(), idmint::id::Rejection>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventTime(u64);
+
+impl EventTime {
+    /// The last microsecond there is room for: ids count them in 64 bits with a sign.
+    const MICROS_MAX: u64 = i64::MAX.unsigned_abs();
+
+    /// The instant that many microseconds after 1970; `None` above 2^63 - 1.
+    pub const fn from_micros(micros: u64) -> Option<EventTime> {
+        if micros <= EventTime::MICROS_MAX { Some(EventTime(micros)) } else { None }
+    }
+
+    /// Microseconds since 1970.
+    pub const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// Reads `YYYY-MM-DDTHH:MM:SSZ`, with at most six digits of the second.
+    ///
+    /// # Errors
+    /// [`Rejection::BadTimestamp`] for another form or a day that does not exist, [`Rejection::BeforeEpoch`] before 1970.
+    pub fn from_text(text: &str) -> Result<EventTime, Rejection> {
+        let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('Z'));
+        if fraction.len() > FRACTION_DIGITS_MAX {
+            return Err(Rejection::BadTimestamp);
+        }
+        let instant: UnixTime = text.parse().map_err(|_| Rejection::BadTimestamp)?;
+        // Exact: the text had no more than six digits of the second.
+        u64::try_from(instant.nanos() / NANOS_PER_MICRO).map(EventTime).map_err(|_| Rejection::BeforeEpoch)
+    }
+
+    /// One microsecond later; `None` after the last.
+    #[must_use]
+    pub const fn next(self) -> Option<EventTime> {
+        EventTime::from_micros(self.0 + 1)
+    }
+
+    /// The time of the next event: now, or one microsecond after the last event if the clock has not passed it.
+    ///
+    /// `None` when the last event has the last time there is.
+    #[must_use]
+    pub fn after(last: Option<EventTime>, now: EventTime) -> Option<EventTime> {
+        match last {
+            Some(last) => last.next().map(|next| next.max(now)),
+            None => Some(now),
+        }
+    }
+}
+
+impl From<EventTime> for UnixTime {
+    fn from(time: EventTime) -> UnixTime {
+        UnixTime::from_nanos(i128::from(time.0) * NANOS_PER_MICRO)
+    }
+}
+
+impl fmt::Display for EventTime {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match UnixTime::from(*self).to_text(6) {
+            Some(text) => out.write_str(&text),
+            None => write!(out, "{}.{:06} s since 1970", self.0 / 1_000_000, self.0 % 1_000_000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_time_are_written() {
+        let shown = |micros| EventTime::from_micros(micros).expect("in range").to_string();
+        assert_eq!(shown(0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(shown(253_402_300_799_999_999), "9999-12-31T23:59:59.999999Z");
+        assert_eq!(shown(253_402_300_800_000_000), "253402300800.000000 s since 1970");
+        assert_eq!(shown(u64::MAX >> 1), "9223372036854.775807 s since 1970");
+        assert_eq!(EventTime::from_micros(1 << 63), None);
+    }
+
+    #[test]
+    fn a_text_has_at_most_six_digits_of_the_second() {
+        let read = |text| EventTime::from_text(text).map(EventTime::micros);
+        assert_eq!(read("1970-01-01T00:00:00Z"), Ok(0));
+        assert_eq!(read("1970-01-01T00:00:01.5Z"), Ok(1_500_000));
+        assert_eq!(read("1970-01-01T00:00:00.000001Z"), Ok(1));
+        assert_eq!(read("9999-12-31T23:59:59.999999Z"), Ok(253_402_300_799_999_999));
+        assert_eq!(read("1969-12-31T23:59:59.999999Z"), Err(Rejection::BeforeEpoch));
+        for text in [
+            "",
+            "1970-01-01",
+            "1970-01-01T00:00:00.Z",
+            "1970-01-01T00:00:00.0000001Z",
+            "1970-01-01T00:00:00",
+            "1970-01-01T00:00:00ZZ",
+        ] {
+            assert_eq!(read(text), Err(Rejection::BadTimestamp), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_comes_after_the_last_time() {
+        let last = EventTime::from_micros(u64::MAX >> 1).expect("the last");
+        assert_eq!(last.next(), None);
+        assert_eq!(EventTime::after(Some(last), last), None);
+        assert_eq!(EventTime::after(None, last), Some(last));
+    }
+}

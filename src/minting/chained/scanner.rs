@@ -1,0 +1,80 @@
+//! The place in a JSON text up to which it is read.
+
+use super::event_error::{EventError, clipped};
+use crate::id::Rejection;
+
+/// How deep arrays and objects may be nested.
+pub(super) const DEPTH_MAX: usize = 64;
+
+/// A JSON text and the place up to which it is read.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    /// UTF-8, so that strings need no further check.
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// The beginning of a text.
+    ///
+    /// # Errors
+    /// [`Rejection::InvalidJson`] if it is not UTF-8.
+    pub(super) fn new(json: &'a [u8]) -> Result<Scanner<'a>, EventError> {
+        match std::str::from_utf8(json) {
+            Ok(_) => Ok(Scanner { bytes: json, at: 0 }),
+            Err(error) => Err(Scanner { bytes: json, at: error.valid_up_to() }.invalid("what is not UTF-8")),
+        }
+    }
+
+    /// The next byte, which is not read by this.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(super) fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Reads this byte, if it is the next after white space.
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
+        self.skip_space();
+        let is_next = self.peek() == Some(byte);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// Reads one of these words.
+    pub(super) fn word(&mut self, word: &str) -> Result<(), EventError> {
+        if self.bytes[self.at..].starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(());
+        }
+        Err(self.unexpected("a value"))
+    }
+
+    /// Whether everything is read but white space.
+    pub(super) fn end(&mut self) -> Result<(), EventError> {
+        self.skip_space();
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
+    }
+
+    /// Something else stands here.
+    #[cold]
+    pub(super) fn unexpected(&self, wanted: &str) -> EventError {
+        let found = match self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
+            Some(rest) => {
+                format!("`{}`", clipped(&rest[..rest.len().min(12)]).trim_end_matches(char::REPLACEMENT_CHARACTER))
+            }
+            None => "nothing".to_owned(),
+        };
+        self.invalid(&format!("{found} where {wanted} is expected"))
+    }
+
+    /// It is not JSON from here on.
+    #[cold]
+    pub(super) fn invalid(&self, what: &str) -> EventError {
+        EventError::new(Rejection::InvalidJson, format!("not JSON: byte {} begins {what}", self.at))
+    }
+}
