@@ -45,9 +45,9 @@ impl Rule {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
 
-    /// Whether ids of this rule are minted by this version.
+    /// Whether ids of this rule are minted at all.
     pub const fn is_minted(self) -> bool {
-        matches!(self, Rule::Sequenced | Rule::Random | Rule::Grouped)
+        !matches!(self, Rule::DecodeOnly)
     }
 }
 

@@ -173,6 +173,9 @@ impl FormatDefinition {
         check_encodings(&encodings)?;
         let tick: Option<Tick> = self.tick.as_deref().map(str::parse).transpose()?;
         let epoch = self.epoch.as_deref().map_or(Ok(UnixTime::EPOCH), str::parse)?;
+        if self.rule == Rule::Chained {
+            check_chained(&variants[0].layout, tick, epoch)?;
+        }
         let mint_below = match &self.mint_below {
             Some(number) => number.get("mint_below")?,
             None if u128::BITS - greatest.leading_zeros() == 64 => 1 << 63,
@@ -395,6 +398,21 @@ fn check_above_word(layout: &Layout) -> Result<(), Cause> {
 }
 
 /// A name is part of a path, a metric label and an environment variable.
+/// A chain is checked by whoever has its events, so nothing of its ids can be had otherwise.
+fn check_chained(layout: &Layout, tick: Option<Tick>, epoch: UnixTime) -> Result<(), Cause> {
+    let fields = layout.fields().iter().map(|field| (field.kind, field.max, field.stride));
+    let is_evently = fields.eq([
+        (FieldKind::Time, (1 << 63) - 1, 1 << 64),
+        (FieldKind::Checksum, (1 << 32) - 1, 1 << 32),
+        (FieldKind::Ledger, (1 << 30) - 1, 1 << 2),
+        (FieldKind::Constant, (1 << 2) - 1, 1),
+    ]);
+    if is_evently && tick.map(Tick::duration) == Some(Duration::from_micros(1)) && epoch == UnixTime::EPOCH {
+        return Ok(());
+    }
+    Err(Cause::Rule("rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them".to_owned()))
+}
+
 fn check_name(name: &str) -> Result<(), Cause> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     let starts_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());

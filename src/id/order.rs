@@ -94,14 +94,13 @@ mod tests {
                 &[TIME, OBJECT, OTHER],
                 "By the time that they carry, in ticks of 1s, whenever they were minted.",
             ),
-            (
-                "chained",
-                &[TIME, RANDOM],
-                "By time, in ticks of 1s; each id of a ledger is greater than the one before it.",
-            ),
         ] {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
         }
+        assert_eq!(
+            preset("evently").order(),
+            "By time, in ticks of 1us; each id of a ledger is greater than the one before it."
+        );
         assert_eq!(
             preset("siq").order(),
             "Strictly increasing for each worker number, domain and type, and by time between them."

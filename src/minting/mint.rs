@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::batch::Batch;
-use super::grouped::{GroupedMinter, PairOrder, Report, ReportError};
+use super::grouped::{GroupedMinter, PairOrder};
 use super::lanes::Lanes;
 use super::order::Order;
 use super::random::{RandomMinter, Randomness};
@@ -72,7 +72,7 @@ pub struct Mint {
     settings: MintSettings,
     formats: Vec<(Arc<Format>, Option<Lanes>)>,
     random: Vec<Option<Arc<RandomMinter>>>,
-    grouped: Vec<Option<GroupedMinter>>,
+    grouped: Vec<Option<Arc<GroupedMinter>>>,
     stats: Vec<MintStats>,
     positions: HashMap<String, usize>,
     tenure: OnceLock<Arc<Tenure>>,
@@ -116,7 +116,8 @@ impl Mint {
             (format.rule == Rule::Random).then(|| Arc::new(minter()))
         };
         let grouped = |format: &Arc<Format>| {
-            (format.rule == Rule::Grouped).then(|| GroupedMinter::new(Arc::clone(format), settings.pair_order))
+            let minter = || GroupedMinter::new(Arc::clone(format), settings.pair_order);
+            (format.rule == Rule::Grouped).then(|| Arc::new(minter()))
         };
         Mint {
             grouped: formats.iter().map(|(format, _)| grouped(format)).collect(),
@@ -214,32 +215,14 @@ impl Mint {
         }
     }
 
-    /// The ids of reports, in their order: all of them or none. Reads no clock and keeps nothing.
+    /// The minter of a grouped format.
     ///
-    /// `format`: the position that [`Mint::format`] gave, of a grouped format.
-    ///
-    /// # Errors
-    /// The place of the first report that gets no id, from 0, and why.
+    /// `format`: the position that [`Mint::format`] gave.
     ///
     /// # Panics
     /// When the rule of the format is another.
-    pub fn mint_reports(&self, format: usize, reports: &[Report]) -> Result<Vec<u128>, (usize, ReportError)> {
-        let id_of = |(at, report)| self.report_id(format, report).map_err(|error| (at, error));
-        let ids = reports.iter().enumerate().map(id_of).collect::<Result<Vec<_>, _>>()?;
-        self.stats[format].count_granted(u64::try_from(ids.len()).expect("a list is shorter than 2^64"), false);
-        Ok(ids)
-    }
-
-    /// The id that a report would get; nothing is counted.
-    ///
-    /// # Errors
-    /// Why it gets none.
-    ///
-    /// # Panics
-    /// When the rule of the format is another.
-    pub fn report_id(&self, format: usize, report: &Report) -> Result<u128, ReportError> {
-        let minter = self.grouped[format].as_ref().expect("reports are only taken for a grouped format");
-        minter.id_of(report)
+    pub fn grouped(&self, format: usize) -> &Arc<GroupedMinter> {
+        self.grouped[format].as_ref().expect("reports are only taken for a grouped format")
     }
 
     #[inline]

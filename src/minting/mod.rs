@@ -11,6 +11,7 @@ mod mint;
 mod order;
 mod pace;
 mod random;
+mod records;
 mod refusal;
 mod run;
 mod sequenced;
@@ -21,15 +22,22 @@ mod sync;
 mod tenure;
 
 pub use batch::Batch;
-pub use chained::{ChainChecker, ChainError, Event, EventError, EventId, EventTime, LedgerId, canonical_json};
+pub use chained::{
+    AHEAD_MAX, AppendPlan, AppendRefusal, ChainChecker, ChainError, Entry, Event, EventError, EventId, EventTime, Head,
+    KeyHash, LedgerId, LedgerOrder, Link, PlaceError, RequestMark, canonical_json, digest_of,
+};
 pub use durable::Durable;
-pub use grouped::{GroupedMinter, PairOrder, Report, ReportError, Role};
+pub use grouped::{
+    Anchor, AnchorPlan, GroupError, GroupOrder, GroupRefusal, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder,
+    Report, ReportError, Role, Sighting, Tca,
+};
 pub use horizon::{HorizonPlan, Reservation};
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes};
 pub use mint::{Denied, Granted, Mint, MintSettings};
 pub use order::{Order, OrderError};
 pub use pace::{Moment, Pace};
 pub use random::{RandomIds, RandomMinter, Randomness};
+pub use records::RecordPlan;
 pub use refusal::Refusal;
 pub use run::{Run, Segment};
 pub use sequenced::SequencedMinter;

@@ -79,7 +79,8 @@ impl MintStats {
         self.invalid.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_granted(&self, ids: u64, waits: bool) {
+    /// Counts a request that got ids, and whether they were not due at once.
+    pub fn count_granted(&self, ids: u64, waits: bool) {
         self.minted.fetch_add(ids, Ordering::Relaxed);
         self.granted.fetch_add(1, Ordering::Relaxed);
         if waits {

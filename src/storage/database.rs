@@ -1,9 +1,11 @@
 //! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 use crate::storage::trouble::Trouble;
 
@@ -54,8 +56,8 @@ impl DatabaseError {
 
 /// An open database, in a file or in memory.
 pub struct Database {
-    /// Empty only while it is being dropped.
-    engine: Option<redb::Database>,
+    /// Empty only while it is being dropped, and after it could not be opened again.
+    engine: RwLock<Option<redb::Database>>,
     path: PathBuf,
 }
 
@@ -66,7 +68,7 @@ impl Database {
     /// Every variant of [`DatabaseError`].
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
         let engine = guarded(path, || Ok(builder().open(path)?))?;
-        Ok(Database { engine: Some(engine), path: path.to_owned() })
+        Ok(Database::holding(engine, path))
     }
 
     /// Creates a database file, durable when it returns.
@@ -87,7 +89,7 @@ impl Database {
             File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()?;
             Ok(engine)
         })?;
-        Ok(Database { engine: Some(engine), path: path.to_owned() })
+        Ok(Database::holding(engine, path))
     }
 
     /// A database that is gone with the process. Errors call it `memory`.
@@ -97,7 +99,25 @@ impl Database {
     pub fn in_memory() -> Result<Database, DatabaseError> {
         let path = PathBuf::from("memory");
         let engine = guarded(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
-        Ok(Database { engine: Some(engine), path })
+        Ok(Database::holding(engine, &path))
+    }
+
+    fn holding(engine: redb::Database, path: &Path) -> Database {
+        Database { engine: RwLock::new(Some(engine)), path: path.to_owned() }
+    }
+
+    /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.
+    ///
+    /// # Errors
+    /// Every variant of [`DatabaseError`]; the database then stays closed until this succeeds.
+    pub fn reopen(&self) -> Result<(), DatabaseError> {
+        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = guarded(&self.path, || {
+            drop(engine.take());
+            Ok(())
+        });
+        *engine = Some(guarded(&self.path, || Ok(builder().open(&self.path)?))?);
+        Ok(())
     }
 
     /// The file, for messages.
@@ -111,8 +131,17 @@ impl Database {
     /// What `work` returns, told apart; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
     /// what it reads back and stops when the pages make no sense.
     pub fn attempt<T>(&self, work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
-        let engine = self.engine.as_ref().expect("the engine is taken only by drop");
-        guarded(&self.path, || work(engine))
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        guarded(&self.path, || match &*engine {
+            Some(engine) => work(engine),
+            None => Err(redb::Error::DatabaseClosed),
+        })
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Database").field(&self.path).finish()
     }
 }
 
@@ -120,7 +149,7 @@ impl Drop for Database {
     fn drop(&mut self) {
         // Closing writes, which on a damaged file may panic; there is nobody left to tell.
         let _ = guarded(&self.path, || {
-            drop(self.engine.take());
+            drop(self.engine.write().unwrap_or_else(PoisonError::into_inner).take());
             Ok(())
         });
     }

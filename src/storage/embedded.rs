@@ -1,6 +1,7 @@
 //! The engine of a single node: one folder with a lock, a horizon and a database.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracing::warn;
 
@@ -49,7 +50,7 @@ impl OpenError {
 /// What one node keeps in its folder. The folder is locked for as long as the value lives.
 pub struct EmbeddedStore {
     // The order of the fields is the order of closing: the lock goes last.
-    database: Option<Database>,
+    database: Option<Arc<Database>>,
     horizon: Horizon,
     repaired: Option<Damage>,
     slot: u32,
@@ -78,7 +79,7 @@ impl EmbeddedStore {
         let files = data_dir.find()?;
         let (horizon, repaired) = open_horizon(&data_dir, files, slot, floor)?;
         let database = match files.has_database() {
-            true => Some(Database::open(&data_dir.database_path())?),
+            true => Some(Arc::new(Database::open(&data_dir.database_path())?)),
             false => None,
         };
         let found = match &horizon {
@@ -91,6 +92,14 @@ impl EmbeddedStore {
     /// The copy of the horizon that was found bad and repaired when the store was opened.
     pub fn repaired(&self) -> Option<&Damage> {
         self.repaired.as_ref()
+    }
+
+    /// Where records are.
+    ///
+    /// # Panics
+    /// At a first start before [`agree_on_formats`](Self::agree_on_formats), which creates it.
+    pub(super) fn database(&self) -> Arc<Database> {
+        Arc::clone(self.database.as_ref().expect("the formats are agreed on before there are records"))
     }
 
     /// Makes a new horizon (nanoseconds since 1970-01-01T00:00:00Z) durable. At a first start this creates the file.
@@ -127,10 +136,11 @@ impl EmbeddedStore {
             None => {
                 let is_kept = matches!(self.horizon, Horizon::Kept(_));
                 assert!(is_kept, "the database is created after the horizon");
-                Database::create(&self.data_dir.database_path())?
+                Arc::new(Database::create(&self.data_dir.database_path())?)
             }
         };
-        FormatsTable::new(self.database.insert(database)).agree(slots, formats)
+        let database = self.database.insert(database);
+        FormatsTable::new(database).agree(slots, formats)
     }
 }
 

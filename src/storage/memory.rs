@@ -1,5 +1,7 @@
 //! The engine that keeps nothing: for trying the program out, and for tests.
 
+use std::sync::Arc;
+
 use crate::storage::database::{Database, DatabaseError};
 use crate::storage::formats_table::{FormatsError, FormatsTable, KeptFormat};
 use crate::storage::store::FoundHorizon;
@@ -7,7 +9,7 @@ use crate::storage::store::FoundHorizon;
 /// A store that is gone with the process. Ids minted on it are unique within one run only, up to what the clock adds.
 pub struct MemoryStore {
     horizon_unix_ns: Option<u64>,
-    database: Database,
+    database: Arc<Database>,
 }
 
 impl MemoryStore {
@@ -16,7 +18,12 @@ impl MemoryStore {
     /// # Errors
     /// [`DatabaseError::NotUsable`].
     pub fn open() -> Result<MemoryStore, DatabaseError> {
-        Ok(MemoryStore { horizon_unix_ns: None, database: Database::in_memory()? })
+        Ok(MemoryStore { horizon_unix_ns: None, database: Arc::new(Database::in_memory()?) })
+    }
+
+    /// Where records are.
+    pub(super) fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.database)
     }
 
     /// The horizon so far, as a restart in the same process would find it.

@@ -7,8 +7,11 @@
 //! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
 //! - [`data_dir`]: the folder, its lock and its probe.
 //! - [`database`], [`formats_table`]: the transactional database, and the formats it remembers.
+//! - [`append_row`], [`anchor_row`], [`records`]: ids with memory, as rows, and the tables of them.
 //! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
 //! - [`horizon_keeper`]: the thread that makes horizons durable.
+//! - [`key_index`], [`round`], [`record_keeper`]: the requests of the last day, what one transaction decides, and the thread
+//!   that makes records durable.
 
 pub mod causes;
 pub mod trouble;
@@ -24,11 +27,19 @@ pub mod data_dir;
 pub mod database;
 pub mod formats_table;
 
+mod anchor_row;
+pub mod append_row;
+pub mod records;
+
 pub mod embedded;
 pub mod horizon_keeper;
+mod key_index;
 pub mod memory;
+pub mod record_keeper;
+mod round;
 pub mod store;
 
+pub use append_row::AppendRow;
 pub use causes::WithCauses;
 pub use data_dir::{DataDir, DataDirError, FoundFiles};
 pub use database::{Database, DatabaseError};
@@ -37,5 +48,7 @@ pub use formats_table::{Difference, FormatsError, FormatsTable, KeptFormat};
 pub use horizon_file::{Damage, HorizonError, HorizonFile};
 pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState, make_durable};
 pub use memory::MemoryStore;
+pub use record_keeper::{Appended, RecordError, RecordKeeper, unreadable};
+pub use records::{DoneRequest, LedgerSummary, Records, WriteError};
 pub use store::{FoundHorizon, Store};
 pub use trouble::Trouble;

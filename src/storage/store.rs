@@ -1,9 +1,11 @@
 //! The store that the rest of the program holds, whichever engine it is.
 
+use crate::storage::database::DatabaseError;
 use crate::storage::embedded::EmbeddedStore;
 use crate::storage::formats_table::{FormatsError, KeptFormat};
 use crate::storage::horizon_file::HorizonError;
 use crate::storage::memory::MemoryStore;
+use crate::storage::records::Records;
 
 /// What a start finds of its slot's horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,20 @@ impl Store {
             Self::Memory(store) => store.agree_on_formats(slots, formats),
             Self::Embedded(store) => store.agree_on_formats(slots, formats),
         }
+    }
+
+    /// The records of ids with memory.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    ///
+    /// # Panics
+    /// At a first start of [`EmbeddedStore`] before [`agree_on_formats`](Self::agree_on_formats).
+    pub fn records(&self) -> Result<Records, DatabaseError> {
+        Records::open(match self {
+            Self::Memory(store) => store.database(),
+            Self::Embedded(store) => store.database(),
+        })
     }
 }
 

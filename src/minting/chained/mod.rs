@@ -17,8 +17,12 @@ mod event;
 mod event_parts;
 mod message;
 
+mod append;
 mod chain_checker;
 
+pub use append::{
+    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, KeyHash, LedgerOrder, Link, PlaceError, RequestMark, digest_of,
+};
 pub use canonical_json::canonical_json;
 pub use chain_checker::{ChainChecker, ChainError};
 pub use event::Event;

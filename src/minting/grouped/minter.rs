@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::anchor::Pair;
 use super::report::{Report, ReportError, Role};
 use crate::id::{Field, FieldKind, Format, Rejection, Rule};
 
@@ -15,6 +16,16 @@ pub enum PairOrder {
     Reported,
     /// Nothing: the smaller number is taken as the primary.
     Unordered,
+}
+
+impl PairOrder {
+    /// As it is configured.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PairOrder::Reported => "reported",
+            PairOrder::Unordered => "unordered",
+        }
+    }
 }
 
 /// Mints one grouped format. Needs no clock, no worker number and no horizon.
@@ -73,7 +84,7 @@ impl GroupedMinter {
     /// [`ReportError`] names the value that the format cannot hold, and the bound.
     pub fn id_of(&self, report: &Report) -> Result<u128, ReportError> {
         let ticks = self.ticks_of(report)?;
-        let is_swapped = self.pair_order == PairOrder::Unordered && report.primary() > report.secondary();
+        let is_swapped = self.is_swapped(report);
         let [first, second] =
             if is_swapped { [Role::Secondary, Role::Primary] } else { [Role::Primary, Role::Secondary] };
         let pair = self.share(report, first, self.primary)? + self.share(report, second, self.secondary)?;
@@ -83,6 +94,25 @@ impl GroupedMinter {
             return Ok(id);
         }
         Err(ReportError::IdTooGreat { id, format: self.format.name.clone(), below: self.format.mint_below })
+    }
+
+    /// The objects of a report in the order that conjunctions are kept by.
+    pub fn pair_of(&self, report: &Report) -> Pair {
+        let (primary, secondary) = (report.primary(), report.secondary());
+        if self.is_swapped(report) {
+            Pair { primary: secondary, secondary: primary }
+        } else {
+            Pair { primary, secondary }
+        }
+    }
+
+    /// The name of the format.
+    pub fn format_name(&self) -> &str {
+        &self.format.name
+    }
+
+    fn is_swapped(&self, report: &Report) -> bool {
+        self.pair_order == PairOrder::Unordered && report.primary() > report.secondary()
     }
 
     fn ticks_of(&self, report: &Report) -> Result<u128, ReportError> {

@@ -106,8 +106,13 @@ impl Report {
         if primary == secondary {
             return Err(ReportError::SameObject { object: primary });
         }
-        let tca = UnixTime::from_nanos(tca.nanos().div_euclid(1_000) * 1_000);
-        Ok(Report { tca, primary, secondary })
+        Ok(Report { tca: cut_to_micros(tca), primary, secondary })
+    }
+
+    /// The report of the same objects at another time, which is cut to microseconds.
+    #[must_use]
+    pub fn at(self, tca: UnixTime) -> Report {
+        Report { tca: cut_to_micros(tca), ..self }
     }
 
     /// The time of closest approach, in whole microseconds.
@@ -132,6 +137,10 @@ impl Report {
     pub fn secondary(&self) -> u64 {
         self.secondary
     }
+}
+
+fn cut_to_micros(time: UnixTime) -> UnixTime {
+    UnixTime::from_nanos(time.nanos().div_euclid(1_000) * 1_000)
 }
 
 impl Role {

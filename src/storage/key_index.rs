@@ -1,0 +1,72 @@
+//! The requests of the last day by their keys, so that a retry is known without searching the ledgers.
+//!
+//! Kept in memory only: what it says stands in the rows of the appends, from which a start builds it again.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::records::DoneRequest;
+use crate::minting::{EventId, EventTime, KeyHash};
+
+/// How long a key is remembered, in microseconds: 24 hours.
+const REMEMBERED_MICROS: u64 = 24 * 3600 * 1_000_000;
+
+/// Requests that were done within the last day.
+#[derive(Debug, Default)]
+pub(super) struct KeyIndex {
+    by_key: HashMap<KeyHash, EventId>,
+    /// Oldest first.
+    in_order: VecDeque<(EventTime, KeyHash)>,
+}
+
+impl KeyIndex {
+    /// The earliest time of a request that is still remembered.
+    pub(super) fn since(now: EventTime) -> EventTime {
+        EventTime::from_micros(now.micros().saturating_sub(REMEMBERED_MICROS)).expect("earlier than a time there is")
+    }
+
+    /// Remembers a request.
+    pub(super) fn add(&mut self, done: DoneRequest) {
+        let key = done.mark.key;
+        if self.by_key.insert(key, done.last).is_none() {
+            self.in_order.push_back((done.recorded, key));
+        }
+    }
+
+    /// The last event that the request of this key appended.
+    pub(super) fn get(&self, key: KeyHash) -> Option<EventId> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// Forgets what is older than a day.
+    pub(super) fn forget_old(&mut self, now: EventTime) {
+        let since = KeyIndex::since(now);
+        while let Some((_, key)) = self.in_order.pop_front_if(|(recorded, _)| *recorded < since) {
+            self.by_key.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::minting::RequestMark;
+
+    #[test]
+    fn a_key_is_forgotten_after_a_day() {
+        let at = |micros| EventTime::from_micros(micros).expect("in range");
+        let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
+        let done = |key, recorded| DoneRequest {
+            mark: RequestMark { key: KeyHash(key), digest: [0; 32] },
+            recorded: at(recorded),
+            last,
+        };
+        let mut index = KeyIndex::default();
+        index.add(done(1, 1_000));
+        index.add(done(2, 2_000));
+        index.forget_old(at(REMEMBERED_MICROS + 1_000));
+        assert_eq!((index.get(KeyHash(1)), index.get(KeyHash(2))), (Some(last), Some(last)));
+        index.forget_old(at(REMEMBERED_MICROS + 1_001));
+        assert_eq!((index.get(KeyHash(1)), index.get(KeyHash(2))), (None, Some(last)));
+        assert_eq!(KeyIndex::since(at(5)), at(0));
+    }
+}
