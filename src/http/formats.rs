@@ -13,7 +13,7 @@ use super::problem::{Problem, Slug};
 use super::query::{Query, no_query, percent_decoded, strict_query};
 use super::representation::{MediaType, choose};
 use super::service::Service;
-use crate::id::{Format, IdRange, RangeError};
+use crate::id::{Format, IdRange, RangeError, Rule};
 use crate::time::{UnixTime, UnixTimeError};
 use crate::wire::{FormatInfo, FormatList, RangeAnswer};
 
@@ -98,10 +98,15 @@ fn named<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Format, Pro
     format.map(AsRef::as_ref).ok_or_else(|| unknown_format(service, &name))
 }
 
+/// Whether a number limits one order; events are limited by the length of the body.
+const fn has_count(rule: Rule) -> bool {
+    matches!(rule, Rule::Sequenced | Rule::Random | Rule::Grouped)
+}
+
 fn info(service: &Service, format: &Format) -> FormatInfo {
     let configured = u64::from(service.limits.batch_max);
     let workers = service.mint.workers(&format.name);
-    let batch_max = service.mint.format(&format.name).filter(|_| format.rule.is_minted()).map(|(position, _)| {
+    let batch_max = service.mint.format(&format.name).filter(|_| has_count(format.rule)).map(|(position, _)| {
         let most = service.mint.count_max(position, 0).unwrap_or(configured);
         most.min(configured)
     });

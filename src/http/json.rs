@@ -25,16 +25,35 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// after the value; `invalid` for JSON that is not a `T`, naming the place.
 pub fn strict_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> Result<T, Problem> {
     check_form(body)?;
+    shallow_json(body, invalid)
+}
+
+/// As [`strict_json`], in one pass: for a `T` that skips no value, and keeps those of unknown form as they are for another
+/// strict reader.
+///
+/// # Errors
+/// As [`strict_json`], but not for keys given twice and nesting inside values that `T` keeps as they are.
+pub fn shallow_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: Slug) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
+        if inner.classify() != Category::Data {
+            return unacceptable(&inner);
+        }
         let detail = match path.as_str() {
             "." => inner.to_string(),
             path => format!("{path}: {inner}"),
         };
         Problem::new(invalid, detail).reason("json_value")
-    })
+    })?;
+    json.end().map_err(|error| unacceptable(&error))?;
+    Ok(value)
+}
+
+fn unacceptable(error: &serde_json::Error) -> Problem {
+    let problem = Problem::new(Slug::MalformedRequest, format!("the body is not acceptable JSON: {error}"));
+    problem.reason(if error.classify() == Category::Data { "json_form" } else { "json_syntax" })
 }
 
 /// A `T` that is written as a JSON object and as nothing else: what derives `Deserialize` also reads a list of its members.
@@ -67,10 +86,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 /// 400 `malformed-request`, as [`strict_json`].
 pub fn check_form(body: &[u8]) -> Result<(), Problem> {
     let mut json = serde_json::Deserializer::from_slice(body);
-    Form { depth: 0 }.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| {
-        let problem = Problem::new(Slug::MalformedRequest, format!("the body is not acceptable JSON: {error}"));
-        problem.reason(if error.classify() == Category::Data { "json_form" } else { "json_syntax" })
-    })
+    Form { depth: 0 }.deserialize(&mut json).and_then(|()| json.end()).map_err(|error| unacceptable(&error))
 }
 
 /// Looks at the form of a value, `depth` levels down, and keeps nothing of it.

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Response, header};
 
+use super::appends;
 use super::body::read_body;
 use super::json::{Object, strict_json};
 use super::problem::{Problem, Slug};
@@ -33,12 +34,19 @@ pub(super) const MEDIA_TYPES: [MediaType; 4] =
 pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
     let name = percent_decoded(request.uri().path().strip_prefix("/ids/").unwrap_or_default())?;
     let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
-    let answer = if format.rule == Rule::Grouped {
-        let answer = reports::mint_reports(&service, position, format, request).await;
-        answer.map_err(|problem| problem.or_example(|| reports::example(&service, position, format)))
-    } else {
-        let answer = mint_counted(&service, position, format, request).await;
-        answer.map_err(|problem| problem.or_example(|| example(&service, format, None)))
+    let answer = match format.rule {
+        Rule::Grouped => {
+            let answer = reports::mint_reports(&service, position, format, request).await;
+            answer.map_err(|problem| problem.or_example(|| reports::example(&service, position, format)))
+        }
+        Rule::Chained => {
+            let answer = appends::append_events(&service, position, format, request).await;
+            answer.map_err(|problem| problem.or_example(|| appends::example(&service, format)))
+        }
+        Rule::Sequenced | Rule::Random | Rule::DecodeOnly => {
+            let answer = mint_counted(&service, position, format, request).await;
+            answer.map_err(|problem| problem.or_example(|| example(&service, format, None)))
+        }
     };
     if let Err(problem) = &answer {
         let stats = service.mint.stats(position);
@@ -129,6 +137,18 @@ fn count(query: &Query<'_>, asked: &MintRequest, batch_max: u32) -> Result<NonZe
     let is_plain = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
     let count = given.parse::<NonZeroU32>().ok().filter(|count| is_plain && count.get() <= batch_max);
     count.ok_or_else(|| refuse(if given.is_empty() { "empty" } else { &given }))
+}
+
+/// What ids by number are asked with means nothing where each is minted from one `item`.
+pub(super) fn refuse_parameters(query: &Query<'_>, item: &str, format: &Format) -> Result<(), Problem> {
+    for name in ["count", "type", "domain"] {
+        if query.get(name).is_some() {
+            let detail =
+                format!("{name} does not go with {item}s: {} mints one id for each {item} in the body", format.name);
+            return Err(Problem::new(Slug::InvalidParameter, detail).reason(name));
+        }
+    }
+    Ok(())
 }
 
 /// The position of the spelling that is asked for.

@@ -1,10 +1,14 @@
 //! The API over HTTP: one file for each resource, and what every request and every answer has in common.
 
+mod appends;
 mod decode;
 mod decode_many;
 mod documents;
 mod formats;
+mod grouping;
 mod health;
+mod idempotency_key;
+mod ledgers;
 mod metrics_page;
 mod mint;
 pub mod problem_page;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::problem::{Problem, Slug};
-use crate::minting::{OrderError, Refusal};
+use crate::minting::{GroupRefusal, OrderError, Refusal};
+use crate::storage::RecordError;
 
 /// When to ask again where no better time is known.
 const SOON: Duration = Duration::from_secs(1);
@@ -40,6 +41,22 @@ impl From<OrderError> for Problem {
             }
             OrderError::NoTypes { .. } => problem.reason("type"),
             OrderError::NotMinted { .. } => problem.reason("format"),
+        }
+    }
+}
+
+impl From<RecordError> for Problem {
+    fn from(error: RecordError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            RecordError::Append(refusal) => Problem::from(refusal),
+            RecordError::KeyConflict => Problem::new(Slug::IdempotencyConflict, detail).reason("idempotency_key"),
+            RecordError::Group(GroupRefusal { index, error }) => {
+                Problem::new(Slug::InvalidReport, format!("[{index}]: {error}"))
+            }
+            RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
+            RecordError::Unavailable => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
+            RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
         }
     }
 }

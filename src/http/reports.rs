@@ -9,17 +9,18 @@ use axum::extract::Request;
 use axum::http::Response;
 
 use super::body::read_body;
+use super::grouping::Ungrouped;
 use super::json::{Object, strict_json};
-use super::mint::{MEDIA_TYPES, answer, encoding};
+use super::mint::{MEDIA_TYPES, answer, encoding, refuse_parameters};
 use super::problem::{Problem, Slug};
-use super::query::{Query, strict_query};
+use super::query::strict_query;
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
 use super::spelling::{Spelling, body};
 use crate::id::{Format, Rejection};
-use crate::minting::{Batch, Report, ReportError};
+use crate::minting::{Batch, GroupError, GroupRefusal, Grouped, Report, ReportError, Sighting};
 use crate::time::UnixTime;
-use crate::wire::{MintAnswer, ReportDetail, ReportRequest};
+use crate::wire::{MintAnswer, MintDetails, ReportDetail, ReportRequest};
 
 /// The longest body of reports, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
@@ -44,37 +45,46 @@ pub(super) async fn mint_reports(
     let (parts, request_body) = request.into_parts();
     let media = choose(&parts.headers, &MEDIA_TYPES)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
-    refuse_what_counts(&query, format)?;
+    refuse_parameters(&query, "report", format)?;
     let encoding = encoding(&query, format)?;
     let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
     if !request_body.is_empty() {
         media_type_of_body(&parts.headers, &[MediaType::Json])?;
     }
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
-    let (service, format) = (Arc::clone(service), Arc::clone(format));
-    let work = move || answer_json(&service, position, &format, (media, encoding), &request_body);
+    let most = service.limits.batch_max;
+    let reports = at_once_or_aside(is_short, move || Reports::of_json(&request_body, most)).await?;
+    let sightings: Vec<Sighting> =
+        reports.list.iter().map(|report| Sighting { report: *report, expected: None }).collect();
+    let grouped = service.group(position, &sightings).await.map_err(|error| match error {
+        Ungrouped::Report(GroupRefusal { index, error: GroupError::Report(error) }) => {
+            refused(&reports.place(index), &error)
+        }
+        Ungrouped::Report(GroupRefusal { index, error }) => {
+            Problem::new(Slug::InvalidReport, format!("{}{error}", reports.place(index)))
+        }
+        Ungrouped::Problem(problem) => problem,
+    })?;
+    let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
+    let content = match media {
+        MediaType::Json => {
+            let format = Arc::clone(format);
+            Body::from(at_once_or_aside(is_short, move || detailed(&format, encoding, &grouped)).await)
+        }
+        _ => {
+            let ids = Batch::of_ids(grouped.iter().map(|grouped| grouped.id).collect());
+            body(Spelling::new(media, format, encoding, count, None), service.outgoing(position, ids))
+        }
+    };
+    Ok(answer(media, format, count, content))
+}
+
+/// Does what takes long on a thread of its own.
+async fn at_once_or_aside<T: Send + 'static>(is_short: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
     if is_short {
         return work();
     }
     tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
-}
-
-fn answer_json(
-    service: &Arc<Service>,
-    position: usize,
-    format: &Arc<Format>,
-    (media, encoding): (MediaType, usize),
-    json: &[u8],
-) -> Result<Response<Body>, Problem> {
-    let reports = Reports::of_json(json, service.limits.batch_max)?;
-    let minted = service.mint.mint_reports(position, &reports.list);
-    let ids = minted.map_err(|(at, error)| refused(&reports.place(at), &error))?;
-    let count = u64::try_from(ids.len()).expect("a list is shorter than 2^64");
-    let content = match media {
-        MediaType::Json => Body::from(detailed(format, encoding, &reports.list, &ids)),
-        _ => body(Spelling::new(media, format, encoding, count, None), service.outgoing(position, Batch::of_ids(ids))),
-    };
-    Ok(answer(media, format, count, content))
 }
 
 /// A request that works, for a format that may have any epoch and objects of any width.
@@ -84,24 +94,12 @@ pub(super) fn example(service: &Service, position: usize, format: &Format) -> St
         Report::new(tca, primary, secondary).expect("two objects, neither of them 0")
     };
     let known = Some(of(1_706_745_600, 25_544, 48_274));
-    let known = known.filter(|report| service.mint.report_id(position, report).is_ok());
+    let known = known.filter(|report| service.mint.grouped(position).id_of(report).is_ok());
     let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
     let tca = report.tca().to_text(0).unwrap_or_default().into();
     let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary() };
     let json = serde_json::to_string(&report).expect("a text and two numbers");
     format!("POST /ids/{} {json}", format.name)
-}
-
-/// What other formats are asked with means nothing here.
-fn refuse_what_counts(query: &Query<'_>, format: &Format) -> Result<(), Problem> {
-    for name in ["count", "type", "domain"] {
-        if query.get(name).is_some() {
-            let detail =
-                format!("{name} does not go with reports: {} mints one id for each report in the body", format.name);
-            return Err(Problem::new(Slug::InvalidParameter, detail).reason(name));
-        }
-    }
-    Ok(())
 }
 
 /// What a body reports.
@@ -171,20 +169,20 @@ fn refused(place: &str, error: &ReportError) -> Problem {
 
 /// The answer in JSON, which alone says what became of each report. Built whole: it is a few times as long as the
 /// body, and that was read whole too.
-fn detailed(format: &Format, encoding: usize, reports: &[Report], ids: &[u128]) -> Vec<u8> {
-    let ids: Vec<String> = ids.iter().map(|id| format.encodings[encoding].to_text(*id)).collect();
-    let detail = |(report, id): (&Report, &String)| ReportDetail {
-        id: id.clone(),
-        created: None,
-        anchor_tca: report.tca().to_text(TCA_DIGITS).expect("a time that was read can be written"),
-        tca_delta_us: 0,
+fn detailed(format: &Format, encoding: usize, grouped: &[Grouped]) -> Vec<u8> {
+    let detail = |grouped: &Grouped| ReportDetail {
+        id: format.encodings[encoding].to_text(grouped.id),
+        created: grouped.created,
+        anchor_tca: UnixTime::from(grouped.anchor).to_text(TCA_DIGITS).expect("a time that was read can be written"),
+        tca_delta_us: grouped.delta_us,
     };
+    let details: Vec<ReportDetail> = grouped.iter().map(detail).collect();
     let answer = MintAnswer {
         format: format.name.clone(),
-        count: u64::try_from(ids.len()).expect("a list is shorter than 2^64"),
+        count: u64::try_from(grouped.len()).expect("a list is shorter than 2^64"),
         label: None,
-        details: Some(reports.iter().zip(&ids).map(detail).collect()),
-        ids,
+        ids: details.iter().map(|detail| detail.id.clone()).collect(),
+        details: Some(MintDetails::Reports(details)),
     };
     serde_json::to_vec(&answer).expect("texts and numbers always serialize")
 }

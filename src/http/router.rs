@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::metrics::HttpMetrics;
 use super::service::Service;
-use super::{decode, decode_many, documents, edge, formats, health, metrics_page, mint, problem_page};
+use super::{decode, decode_many, documents, edge, formats, health, ledgers, metrics_page, mint, problem_page};
 
 /// Path, method and handler of every route.
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
@@ -20,6 +20,11 @@ fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
         ("/formats", Method::GET, get(formats::list)),
         ("/formats/{format}", Method::GET, get(formats::one)),
         ("/formats/{format}/range", Method::GET, get(formats::range)),
+        ("/ledgers", Method::POST, post(ledgers::create)),
+        ("/ledgers", Method::GET, get(ledgers::list)),
+        ("/ledgers/{ledger}", Method::GET, get(ledgers::one)),
+        ("/ledgers/{ledger}/ids", Method::GET, get(ledgers::ids)),
+        ("/ledgers/{ledger}/ids/{id}", Method::GET, get(ledgers::id)),
         ("/health/live", Method::GET, get(health::live)),
         ("/health/ready", Method::GET, get(health::ready)),
         ("/metrics", Method::GET, get(metrics_page::metrics)),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::service_metrics::ServiceMetrics;
 use crate::id::{Decoder, DomainHash};
 use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
-use crate::storage::HorizonKeeper;
+use crate::storage::{HorizonKeeper, RecordKeeper};
 use crate::time::UnixNanos;
 use crate::wire::KnownDomains;
 
@@ -18,6 +18,11 @@ pub struct Service {
     pub mint: Mint,
     /// Reads ids.
     pub decoder: Decoder,
+    /// Serves ids with memory, once the tenure has begun. Before the horizon's keeper: that one closes the store, and the
+    /// fields are dropped in their order.
+    pub records: OnceLock<RecordKeeper>,
+    /// Whether reports join conjunctions that are stored.
+    pub stores_conjunctions: bool,
     /// Serves the horizon, once the tenure has begun.
     pub keeper: OnceLock<HorizonKeeper>,
     /// What one request may ask for.

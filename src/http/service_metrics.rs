@@ -5,7 +5,10 @@ use std::time::Duration;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
+use super::grouping::Ungrouped;
 use super::problem::Slug;
+use crate::minting::{AppendRefusal, Grouped};
+use crate::storage::{Appended, RecordError};
 use crate::time::Observation;
 use crate::time::WallStep;
 
@@ -26,6 +29,8 @@ pub struct ServiceMetrics {
     clock_regression_seconds: Histogram,
     clock_skew_seconds: Gauge,
     decode_requests: IntCounterVec,
+    ledger_appends: IntCounterVec,
+    conjunction_reports: IntCounterVec,
 }
 
 impl ServiceMetrics {
@@ -47,12 +52,14 @@ impl ServiceMetrics {
         let clock_skew_seconds =
             Gauge::new("idmint_clock_skew_seconds", "Wall clock less the estimate that ids are minted by.")?;
         registry.register(Box::new(clock_skew_seconds.clone()))?;
-        let opts = Opts::new("idmint_decode_requests_total", "Decode requests, by outcome.");
-        let decode_requests = IntCounterVec::new(opts, &["outcome"])?;
-        registry.register(Box::new(decode_requests.clone()))?;
-        for outcome in ["matched", "no_match", "invalid"] {
-            decode_requests.with_label_values(&[outcome]);
-        }
+        let by_outcome = |name: &str, help: &str, outcomes: &[&str]| -> prometheus::Result<IntCounterVec> {
+            let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
+            registry.register(Box::new(counters.clone()))?;
+            for outcome in outcomes {
+                counters.with_label_values(&[outcome]);
+            }
+            Ok(counters)
+        };
         // No slot is leased by a single node, so none can be lost; the series is there for alerts that cover fleets.
         counter("idmint_fenced_total", "How often this node lost its slot to another.")?;
         Ok(ServiceMetrics {
@@ -73,7 +80,21 @@ impl ServiceMetrics {
                 &REGRESSION_BUCKETS_SECONDS,
             )?,
             clock_skew_seconds,
-            decode_requests,
+            decode_requests: by_outcome(
+                "idmint_decode_requests_total",
+                "Decode requests, by outcome.",
+                &["matched", "no_match", "invalid"],
+            )?,
+            ledger_appends: by_outcome(
+                "idmint_ledger_appends_total",
+                "Requests to create a ledger or append to one, by outcome.",
+                &["appended", "replayed", "head_moved", "conflict", "refused", "unavailable", "unknown"],
+            )?,
+            conjunction_reports: by_outcome(
+                "idmint_conjunction_reports_total",
+                "Reports of conjunctions, by outcome.",
+                &["created", "joined", "ungrouped", "refused", "unavailable"],
+            )?,
         })
     }
 
@@ -95,6 +116,37 @@ impl ServiceMetrics {
             Some(_) => "invalid",
         };
         self.decode_requests.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts a request about ledgers that reached the store.
+    pub(super) fn appended(&self, outcome: &Result<Appended, RecordError>) {
+        let outcome = match outcome {
+            Ok(Appended { is_replayed: true, .. }) => "replayed",
+            Ok(Appended { is_replayed: false, .. }) => "appended",
+            Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
+            Err(RecordError::KeyConflict) => "conflict",
+            Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
+            Err(RecordError::Busy | RecordError::Unavailable) => "unavailable",
+            Err(RecordError::Unknown) => "unknown",
+        };
+        self.ledger_appends.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts reports that came in one request.
+    pub(super) fn reported(&self, reports: usize, outcome: &Result<Vec<Grouped>, Ungrouped>) {
+        let count = |outcome: &str, reports: usize| {
+            self.conjunction_reports.with_label_values(&[outcome]).inc_by(u64::try_from(reports).unwrap_or(u64::MAX));
+        };
+        match outcome {
+            Ok(grouped) => {
+                let of = |created| grouped.iter().filter(|report| report.created == created).count();
+                count("created", of(Some(true)));
+                count("joined", of(Some(false)));
+                count("ungrouped", of(None));
+            }
+            Err(Ungrouped::Report(_)) => count("refused", reports),
+            Err(Ungrouped::Problem(_)) => count("unavailable", reports),
+        }
     }
 
     /// What is registered, as it is now.

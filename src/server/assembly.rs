@@ -8,12 +8,12 @@ use std::time::Duration;
 use prometheus::Registry;
 
 use super::catalog::{Catalog, CatalogError};
-use super::config::{AssignmentKind, Config, Lanes as ConfiguredLanes};
+use super::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
 use crate::http::{RequestLimits, Service, ServiceMetrics, SiqDefaults};
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::storage::KeptFormat;
-use crate::time::Clock;
+use crate::time::{Clock, Tick};
 use crate::wire::KnownDomains;
 
 /// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
@@ -22,6 +22,9 @@ const HORIZON_WAIT_MIN: Duration = Duration::from_millis(250);
 
 /// Lanes that a node which is alone has in each format, where they fit.
 const LANES_MAX: u32 = 8;
+
+/// The longest tick that tells two stored conjunctions of a pair apart.
+const GROUPED_TICK_MAX: Duration = Duration::from_secs(1);
 
 /// The configuration makes no service.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,17 @@ pub enum AssemblyError {
     /// The worker numbers do not fit.
     #[error(transparent)]
     Lanes(#[from] LaneError),
+    /// Two conjunctions of one pair, more than a second apart, would have one id.
+    #[error(
+        "format `{format}` has a tick of {tick}: with conjunction.mode = \"grouped\" a grouped format has ticks of at most \
+         1s; use \"pure\", or a finer tick"
+    )]
+    CoarseTick {
+        /// The format.
+        format: String,
+        /// Its tick.
+        tick: Tick,
+    },
     /// A domain cannot be hashed.
     #[error("siq.domains: `{domain}` is no domain ({cause}): write it in ASCII, in its xn-- form")]
     Domain {
@@ -65,6 +79,9 @@ pub fn assemble(
 ) -> Result<Arc<Service>, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let formats = with_lanes(config, &catalog)?;
+    if config.conjunction.mode == ConjunctionMode::Grouped {
+        check_ticks(&catalog)?;
+    }
     let decoder = Decoder::knowing(catalog.formats.clone(), &own_numbers(config, &formats)?);
     let settings = MintSettings {
         wait_max: config.mint.wait(),
@@ -77,6 +94,8 @@ pub fn assemble(
         mint: Mint::new(formats, clock, randomness, settings),
         siq: siq_defaults(config, &catalog)?,
         decoder,
+        records: OnceLock::new(),
+        stores_conjunctions: config.conjunction.mode == ConjunctionMode::Grouped,
         keeper: OnceLock::new(),
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
@@ -97,6 +116,17 @@ pub fn decoder(config: &Config) -> Result<Decoder, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &with_lanes(config, &catalog)?)?;
     Ok(Decoder::knowing(catalog.formats, &own))
+}
+
+/// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.
+fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
+    let grouped = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped);
+    let coarse =
+        grouped.filter_map(|format| Some((format, format.tick.filter(|tick| tick.duration() > GROUPED_TICK_MAX)?)));
+    match coarse.into_iter().next() {
+        Some((format, tick)) => Err(AssemblyError::CoarseTick { format: format.name.clone(), tick }),
+        None => Ok(()),
+    }
 }
 
 type FormatWithLanes = (Arc<Format>, Option<Lanes>);
@@ -141,10 +171,20 @@ fn own_numbers(config: &Config, formats: &[FormatWithLanes]) -> Result<OwnNumber
     })
 }
 
-/// What the store keeps of each sequenced format: two programs that differ in it could mint one id twice.
+/// What the store keeps of each format whose ids rest on earlier ones. Two programs that differ in a sequenced format could
+/// mint one id twice; in a grouped one, mint a second id for a conjunction that is stored.
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
-    let sequenced = service.mint.formats().filter(|(format, ..)| format.rule == Rule::Sequenced);
-    sequenced.map(|(format, ..)| KeptFormat { name: format.name.clone(), description: format.identity() }).collect()
+    let kept = |format: &Format| match format.rule {
+        Rule::Sequenced => Some(format.identity()),
+        Rule::Grouped if service.stores_conjunctions => {
+            let mut description = format.identity();
+            description.insert("pair_order".to_owned(), service.mint.settings().pair_order.name().to_owned());
+            Some(description)
+        }
+        Rule::Grouped | Rule::Random | Rule::Chained | Rule::DecodeOnly => None,
+    };
+    let formats = service.mint.formats().map(|(format, ..)| format);
+    formats.filter_map(|format| Some(KeptFormat { name: format.name.clone(), description: kept(format)? })).collect()
 }
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {

@@ -73,7 +73,7 @@ pub enum RunError {
     /// Minting did not begin.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The horizon could not be made durable any more.
+    /// The horizon, or a record, could not be made durable any more.
     #[error("the store failed while running, the log says how: look at the disk, then start again")]
     StorageFailed,
 }
@@ -87,6 +87,7 @@ impl RunError {
             RunError::Memory(error) => error.trouble(),
             RunError::Start(StartError::Formats(error)) => error.trouble(),
             RunError::Start(StartError::Horizon(error)) => error.trouble(),
+            RunError::Start(StartError::Records(error)) => error.trouble(),
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => Trouble::NotUsable,
         }
     }
@@ -192,6 +193,10 @@ async fn broken(service: &Arc<Service>, store: Store, rule: StartRule) -> RunErr
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
-    service.keeper.get().expect("set when minting began").failed().await;
+    let (horizon, records) = (service.keeper.get(), service.records.get());
+    tokio::select! {
+        () = horizon.expect("set when minting began").failed() => {}
+        () = records.expect("set when minting began").failed() => {}
+    }
     RunError::StorageFailed
 }

@@ -8,7 +8,9 @@ use tracing::{info, warn};
 use super::assembly::kept_formats;
 use crate::http::Service;
 use crate::minting::Refusal;
-use crate::storage::{FormatsError, FoundHorizon, HorizonError, HorizonKeeper, Store, make_durable};
+use crate::storage::{
+    DatabaseError, FormatsError, FoundHorizon, HorizonError, HorizonKeeper, RecordKeeper, Store, make_durable,
+};
 use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
@@ -36,6 +38,9 @@ pub enum StartError {
     /// The first horizon could not be made durable.
     #[error(transparent)]
     Horizon(#[from] HorizonError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Records(#[from] DatabaseError),
 }
 
 /// Begins to mint: waits until the clock can be right, makes the first horizon durable, and opens the mint.
@@ -59,6 +64,8 @@ pub async fn begin(service: &Arc<Service>, mut store: Store, rule: StartRule) ->
         // Only now: a database without a horizon beside it means that the horizon was lost.
         store.agree_on_formats(rule.slots, &formats)?;
     }
+    let records = RecordKeeper::start(store.records()?, Arc::clone(mint.clock()));
+    assert!(service.records.set(records).is_ok(), "a program begins once");
     let tenure = Arc::new(tenure);
     let keeper = HorizonKeeper::start(Arc::clone(&tenure), Arc::clone(mint.clock()), store);
     assert!(service.keeper.set(keeper).is_ok(), "a program begins once");

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::ledger::EventDetail;
 use super::report::ReportDetail;
 
 /// The body of a mint request, if it has one.
@@ -30,7 +31,17 @@ pub struct MintAnswer {
     pub label: Option<String>,
     /// The ids, always as strings.
     pub ids: Vec<String>,
-    /// What became of each report, in their order; only of a grouped format.
+    /// What became of each report or event, in their order; only of formats that are minted from these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Vec<ReportDetail>>,
+    pub details: Option<MintDetails>,
+}
+
+/// What became of what ids were minted from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MintDetails {
+    /// Of each report.
+    Reports(Vec<ReportDetail>),
+    /// Of each event.
+    Events(Vec<EventDetail>),
 }

@@ -4,6 +4,7 @@ mod brief;
 mod decode;
 mod formats;
 mod health;
+mod ledger;
 mod mint;
 mod range;
 mod report;
@@ -16,7 +17,8 @@ pub use decode::{
 };
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
-pub use mint::{MintAnswer, MintRequest};
+pub use ledger::{AppendRequest, EventDetail, LedgerIds, LedgerInfo, LedgerList};
+pub use mint::{MintAnswer, MintDetails, MintRequest};
 pub use range::{RangeAnswer, SortedSpellings};
 pub use report::{ReportDetail, ReportRequest};
 pub use ruler::{Style, ruler};

@@ -82,15 +82,14 @@ fn every_problem_has_its_slug() {
 struct Call {
     method: Method,
     uri: String,
-    header: (&'static str, &'static str),
+    headers: Vec<(&'static str, &'static str)>,
     body: String,
     route: &'static str,
     status: u16,
 }
 
 fn get(route: &'static str, uri: &str, status: u16) -> Call {
-    let (method, header, body) = (Method::GET, ("accept", "*/*"), String::new());
-    Call { method, uri: uri.to_owned(), header, body, route, status }
+    Call { method: Method::GET, uri: uri.to_owned(), headers: Vec::new(), body: String::new(), route, status }
 }
 
 fn mint(uri: &str, status: u16) -> Call {
@@ -101,9 +100,27 @@ fn decode_many(query: &str, status: u16) -> Call {
     Call { method: Method::POST, ..get("/decode", &format!("/decode{query}"), status) }
 }
 
+fn create(event: &str, status: u16) -> Call {
+    Call { method: Method::POST, ..get("/ledgers", "/ledgers", status) }.sending(event)
+}
+
+/// Always with the same key.
+fn append(events: &str, status: u16) -> Call {
+    mint("/ids/evently", status).with("idempotency-key", "1").sending(events)
+}
+
+/// The first event of the ledger aa77f99c: the example of Evently's documentation.
+const GENESIS: &str = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},
+    "timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},
+    "data":{"name":"My Ledger","description":"This ledger is for my example events."}}"#;
+const APPEND: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}]}"#;
+const MOVED: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}],
+    "expected_previous":"0005cd7556b05092aecc815daa77f99c"}"#;
+
 impl Call {
-    fn with(self, name: &'static str, value: &'static str) -> Call {
-        Call { header: (name, value), ..self }
+    fn with(mut self, name: &'static str, value: &'static str) -> Call {
+        self.headers.push((name, value));
+        self
     }
 
     fn sending(self, body: impl Into<String>) -> Call {
@@ -117,6 +134,9 @@ async fn every_answer_is_as_described() {
     const FORMAT: &str = "/formats/{format}";
     const RANGE: &str = "/formats/{format}/range";
     const PROBLEM: &str = "/problems/{slug}";
+    const LEDGER: &str = "/ledgers/{ledger}";
+    const LEDGER_IDS: &str = "/ledgers/{ledger}/ids";
+    const LEDGER_ID: &str = "/ledgers/{ledger}/ids/{id}";
     const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let document = openapi();
@@ -137,6 +157,40 @@ async fn every_answer_is_as_described() {
         mint("/ids/conjunction?count=1", 422).sending(REPORT),
         mint("/ids/conjunction", 422).sending("[]"),
         mint("/ids/conjunction", 422),
+        create(GENESIS, 201),
+        create(GENESIS, 409),
+        create("{", 400),
+        create(r#"{"event":"Ledger Created","entities":{}}"#, 400),
+        create(r#"{"event":"Ledger Created"}"#, 422),
+        create("{}", 415).with("content-type", "text/plain"),
+        create("{}", 406).with("accept", "text/plain"),
+        create(&" ".repeat(1_100_000), 413),
+        create(r#"{"event":"Opened","entities":{}}"#, 201).with("idempotency-key", "k"),
+        create(r#"{"event":"Opened","entities":{}}"#, 200).with("idempotency-key", "k"),
+        append(APPEND, 201),
+        append(APPEND, 200),
+        append(APPEND, 200).with("accept", "text/plain"),
+        append(APPEND, 200).with("accept", "application/octet-stream"),
+        append("{", 400),
+        append(r#"{"ledger":"00000000","events":[{"event":"a","entities":{}}]}"#, 404),
+        append(r#"{"ledger":"aa77f99c","events":[{"event":"other","entities":{}}]}"#, 422),
+        append(r#"{"ledger":"aa77f99c","events":[]}"#, 422),
+        mint("/ids/evently", 409).with("idempotency-key", "2").sending(MOVED),
+        mint("/ids/evently", 400).sending(APPEND),
+        get("/ledgers", "/ledgers", 200),
+        get("/ledgers", "/ledgers?after=aa77f99c", 200),
+        get("/ledgers", "/ledgers?after=aa77f99d", 422),
+        get("/ledgers", "/ledgers", 406).with("accept", "text/plain"),
+        get(LEDGER, "/ledgers/aa77f99c", 200),
+        get(LEDGER, "/ledgers/00000000", 404),
+        get(LEDGER, "/ledgers/0", 422),
+        get(LEDGER_IDS, "/ledgers/aa77f99c/ids", 200),
+        get(LEDGER_IDS, "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815daa77f99c", 200),
+        get(LEDGER_IDS, "/ledgers/aa77f99c/ids?after=0005cd7556b05092aecc815eaa77f99c", 422),
+        get(LEDGER_IDS, "/ledgers/00000000/ids", 404),
+        get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815daa77f99c", 200),
+        get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815eaa77f99c", 404),
+        get(LEDGER_ID, "/ledgers/aa77f99c/ids/1", 422),
         mint("/ids/snowflake", 200).with("accept", "text/plain"),
         mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
         mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),
@@ -217,7 +271,9 @@ async fn a_service_that_waits_answers_as_described() {
     ask(&document, &router, mint("/ids/snowflake", 503)).await;
     ask(&document, &router, mint("/ids/flax", 200)).await;
     let report = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
-    ask(&document, &router, mint("/ids/conjunction", 200).sending(report)).await;
+    ask(&document, &router, mint("/ids/conjunction", 503).sending(report)).await;
+    ask(&document, &router, mint("/ids/evently", 503).with("idempotency-key", "1").sending(APPEND)).await;
+    ask(&document, &router, get("/ledgers", "/ledgers", 503)).await;
     ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
     ask(&document, &router, get("/decode/{id}", "/decode/1", 200)).await;
 }
@@ -247,10 +303,11 @@ async fn json_at(router: &Router, uri: &str) -> Value {
 }
 
 async fn ask(document: &Value, router: &Router, call: Call) {
-    let Call { method, uri, header: (name, value), body, route, status } = call;
-    let request = Request::builder().method(&method).uri(&uri).header(name, value).body(Body::from(body)).unwrap();
-    let answer = router.clone().oneshot(request).await.unwrap();
-    let what = format!("{method} {uri:.80} ({name}: {value})");
+    let Call { method, uri, headers, body, route, status } = call;
+    let what = format!("{method} {uri:.80} {headers:?} {body:.80}");
+    let request = Request::builder().method(&method).uri(&uri);
+    let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
+    let answer = router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
     assert_eq!(answer.status(), status, "{what}");
 
     let operation = &document["paths"][route][method.as_str().to_lowercase()];

@@ -10,6 +10,9 @@ const JSON: &str = "content-type: application/json\r\n";
 const KNOWN: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
 const KNOWN_ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
+/// Nothing is stored, and every report gets the id of its own time.
+const PURE: &str = "conjunction.mode = 'pure'";
+
 /// A grouped format with constants, narrow objects, ticks of its own and a signed column.
 const CLOSE_CALLS: &str = r#"
 [formats.close-calls]
@@ -50,7 +53,7 @@ async fn id(service: &Service, tca: &str, primary: u64, secondary: u64) -> Strin
 
 #[tokio::test]
 async fn a_report_gets_the_id_of_its_second_and_its_objects() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let answer = service.ask(&post("/ids/conjunction", KNOWN)).await;
     assert_eq!(
         answer.body,
@@ -69,7 +72,7 @@ async fn a_report_gets_the_id_of_its_second_and_its_objects() {
 
 #[tokio::test]
 async fn every_spelling_of_an_instant_is_the_same_instant() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     for tca in [
         "2024-02-01T00:00:00",
         "2024-032T00:00:00Z",
@@ -310,7 +313,7 @@ async fn a_pair_has_no_order_where_that_is_configured() {
 #[tokio::test]
 async fn a_node_that_cannot_mint_others_answers_reports() {
     // A clock that nobody has set: nothing that needs the time is minted.
-    let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1)), "").await;
+    let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1)), PURE).await;
     assert_eq!(service.get("/health/ready").await.status(), 503);
     assert_eq!(service.post("/ids/snowflake").await.status(), 503);
     assert_eq!(id(&service, "2024-02-01T00:00:00Z", 25_544, 48_274).await, KNOWN_ID);
@@ -335,7 +338,7 @@ async fn reports_are_counted_and_the_format_says_that_it_is_minted() {
     assert_eq!((&format["minted"], &format["batch_max"]), (&json!(true), &json!("500")));
     assert_eq!(format["workers"], json!([]));
     assert!(service.get("/").await.body.lines().next().unwrap().contains(" conjunction "));
-    let only_read = service.get("/formats/evently").await.json();
+    let only_read = service.get("/formats/objectid").await.json();
     assert_eq!(only_read["minted"], false);
 }
 

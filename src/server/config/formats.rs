@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Domain {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConjunctionConfig {
-    /// How a report finds its id. Default: pure.
+    /// How a report finds its id. Default: grouped.
     pub mode: ConjunctionMode,
     /// Whether (a, b) and (b, a) are one pair. Default: reported, two pairs.
     pub pair_order: PairOrder,
@@ -119,18 +119,7 @@ pub struct ConjunctionConfig {
 
 impl Default for ConjunctionConfig {
     fn default() -> Self {
-        Self { mode: ConjunctionMode::Pure, pair_order: PairOrder::Reported, retention: None }
-    }
-}
-
-impl ConjunctionConfig {
-    pub(super) fn check(&self) -> Result<(), &'static str> {
-        match self.mode {
-            ConjunctionMode::Pure => Ok(()),
-            ConjunctionMode::Grouped => {
-                Err("\"grouped\" is not built in: this version stores no conjunctions; use \"pure\"")
-            }
-        }
+        Self { mode: ConjunctionMode::Grouped, pair_order: PairOrder::Reported, retention: None }
     }
 }
 

@@ -194,7 +194,7 @@ fn every_choice_is_accepted_and_anything_else_refused() {
         ("mint.on_exhausted", ["wait", "refuse"].as_slice()),
         ("worker.lanes", &["auto"]),
         ("storage.engine", &["memory", "embedded"]),
-        ("conjunction.mode", &["pure"]),
+        ("conjunction.mode", &["grouped", "pure"]),
         ("conjunction.pair_order", &["reported", "unordered"]),
         ("log.format", &["text", "json"]),
         ("log.level", &["error", "warn", "info", "debug", "trace"]),
@@ -238,13 +238,6 @@ fn etcd_is_refused_because_this_build_has_none() {
     assert_eq!(key, "storage.engine");
     assert!(problem.contains("not built in: this build has no etcd"), "{problem}");
     assert_eq!(Config::default().storage.engine, Engine::Embedded);
-}
-
-#[test]
-fn stored_conjunctions_are_refused_because_this_version_has_none() {
-    let (key, _, problem) = refused(of_file("conjunction.mode = \"grouped\""));
-    assert_eq!(key, "conjunction.mode");
-    assert!(problem.contains("this version stores no conjunctions; use \"pure\""), "{problem}");
 }
 
 #[test]
