@@ -52,7 +52,7 @@ async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
 }
 
 /// The next piece that is not empty. Trailers are not looked at.
-async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+pub(super) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Problem::new(Slug::MalformedRequest, "the body broke off or is badly framed"))?;
         if let Some(piece) = frame.into_data().ok().filter(|piece| !piece.is_empty()) {

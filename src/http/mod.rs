@@ -19,6 +19,7 @@ mod service;
 mod service_metrics;
 mod spelling;
 mod texts;
+mod verify;
 
 pub mod body;
 pub mod edge;

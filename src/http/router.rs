@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 
 use super::metrics::HttpMetrics;
 use super::service::Service;
-use super::{decode, decode_many, documents, edge, formats, health, ledgers, metrics_page, mint, problem_page};
+use super::{decode, decode_many, documents, edge, formats, health, ledgers, metrics_page, mint, problem_page, verify};
 
 /// Path, method and handler of every route.
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
@@ -25,6 +25,7 @@ fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
         ("/ledgers/{ledger}", Method::GET, get(ledgers::one)),
         ("/ledgers/{ledger}/ids", Method::GET, get(ledgers::ids)),
         ("/ledgers/{ledger}/ids/{id}", Method::GET, get(ledgers::id)),
+        ("/ledgers/{ledger}/verify", Method::POST, post(verify::verify)),
         ("/health/live", Method::GET, get(health::live)),
         ("/health/ready", Method::GET, get(health::ready)),
         ("/metrics", Method::GET, get(metrics_page::metrics)),

@@ -23,8 +23,9 @@ mod tenure;
 
 pub use batch::Batch;
 pub use chained::{
-    AHEAD_MAX, AppendPlan, AppendRefusal, ChainChecker, ChainError, Entry, Event, EventError, EventId, EventTime, Head,
-    KeyHash, LedgerId, LedgerOrder, Link, PlaceError, RequestMark, canonical_json, digest_of,
+    AHEAD_MAX, AppendPlan, AppendRefusal, ChainChecker, ChainError, ChainLines, ChainVerdict, Entry, Event, EventError,
+    EventId, EventTime, Head, KeyHash, LedgerId, LedgerOrder, LineTooLong, Link, PlaceError, RequestMark,
+    canonical_json, digest_of,
 };
 pub use durable::Durable;
 pub use grouped::{

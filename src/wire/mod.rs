@@ -5,6 +5,7 @@ mod decode;
 mod formats;
 mod health;
 mod ledger;
+mod ledger_check;
 mod mint;
 mod range;
 mod report;
@@ -18,6 +19,7 @@ pub use decode::{
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
 pub use ledger::{AppendRequest, EventDetail, LedgerIds, LedgerInfo, LedgerList};
+pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{MintAnswer, MintDetails, MintRequest};
 pub use range::{RangeAnswer, SortedSpellings};
 pub use report::{ReportDetail, ReportRequest};

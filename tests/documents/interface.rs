@@ -109,13 +109,14 @@ fn append(events: &str, status: u16) -> Call {
     mint("/ids/evently", status).with("idempotency-key", "1").sending(events)
 }
 
-/// The first event of the ledger aa77f99c: the example of Evently's documentation.
-const GENESIS: &str = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},
-    "timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},
-    "data":{"name":"My Ledger","description":"This ledger is for my example events."}}"#;
 const APPEND: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}]}"#;
 const MOVED: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}],
     "expected_previous":"0005cd7556b05092aecc815daa77f99c"}"#;
+
+fn verify(query: &str, status: u16) -> Call {
+    let uri = format!("/ledgers/aa77f99c/verify{query}");
+    Call { method: Method::POST, ..get("/ledgers/{ledger}/verify", &uri, status) }
+}
 
 impl Call {
     fn with(mut self, name: &'static str, value: &'static str) -> Call {
@@ -138,6 +139,7 @@ async fn every_answer_is_as_described() {
     const LEDGER_IDS: &str = "/ledgers/{ledger}/ids";
     const LEDGER_ID: &str = "/ledgers/{ledger}/ids/{id}";
     const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
+    const GENESIS: &str = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
     const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let document = openapi();
     let router = minting().await;
@@ -244,6 +246,15 @@ async fn every_answer_is_as_described() {
         get(RANGE, &format!("/formats/invoice/range?{DAY}"), 404),
         get(RANGE, &format!("/formats/flax/range?{DAY}"), 406).with("accept", "text/plain"),
         get(RANGE, "/formats/flax/range?from=2026-01-01T00:00:00Z", 422),
+        verify("", 200).sending(GENESIS),
+        verify("", 200).sending("{}\n{}"),
+        verify("?after=0005cd7556b05092aecc815daa77f99c", 200).sending(GENESIS),
+        verify("?after=%zz", 400).sending(GENESIS),
+        verify("", 406).with("accept", "text/plain").sending(GENESIS),
+        verify("", 413).sending(" ".repeat(1_100_000)),
+        verify(&format!("?after={long}"), 414),
+        verify("", 415).with("content-type", "application/json").sending(GENESIS),
+        verify("", 422),
         get("/health/live", "/health/live", 200),
         get("/health/ready", "/health/ready", 200),
         get("/metrics", "/metrics", 200),

@@ -94,6 +94,13 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                 let holds = len.is_none_or(|len| if keyword == "minItems" { len >= bound } else { len <= bound });
                 must(holds, &format!("{keyword} {rule}"));
             }
+            "minLength" => {
+                let least = rule.as_u64().unwrap();
+                must(
+                    value.as_str().is_none_or(|text| text.chars().count() as u64 >= least),
+                    &format!("minLength {rule}"),
+                );
+            }
             "pattern" => {
                 let pattern = Regex::new(rule.as_str().unwrap()).unwrap();
                 must(value.as_str().is_none_or(|text| pattern.is_match(text)), &format!("pattern {rule}"));

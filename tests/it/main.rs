@@ -6,6 +6,8 @@ mod answers;
 mod bad_input;
 #[path = "../vectors/cases.rs"]
 mod cases;
+#[path = "../vectors/chains.rs"]
+mod chains;
 mod conjunction;
 mod connections;
 mod decode;
@@ -17,3 +19,4 @@ mod mint;
 mod ruler;
 mod service;
 mod support;
+mod verify;

@@ -6,9 +6,11 @@ mod any_id;
 mod canonical;
 #[path = "../vectors/cases.rs"]
 mod cases;
+#[path = "../vectors/chains.rs"]
 mod chains;
 mod detection;
 mod encoding;
+mod evently;
 #[path = "../documents/generated.rs"]
 mod generated;
 mod laws;

@@ -5,22 +5,37 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 
 /// How many bytes of the inside of a JSON string come before its end, an escape or a control character.
 pub(super) fn plain_len(bytes: &[u8]) -> usize {
-    // In a byte that is less than the bound, and in those above it in the word perhaps, the high bit is set. Only the
-    // lowest is looked at, and that is exact.
-    let below = |word: u64, bound: u64| word.wrapping_sub(EACH * bound) & !word & HIGH;
-    let stops = |word: u64| {
-        below(word, 0x20) | below(word ^ (EACH * u64::from(b'"')), 1) | below(word ^ (EACH * u64::from(b'\\')), 1)
-    };
+    let stops = |word| below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
+    run_len(bytes, stops, |byte| matches!(byte, ..0x20 | b'"' | b'\\'))
+}
+
+/// How many bytes come before the end of a line; all of them if there is none.
+pub(super) fn line_len(bytes: &[u8]) -> usize {
+    run_len(bytes, |word| equal(word, b'\n'), |byte| byte == b'\n')
+}
+
+/// How many bytes come before the first that stops the run, of eight bytes or alone.
+fn run_len(bytes: &[u8], word_stops: impl Fn(u64) -> u64, byte_stops: impl Fn(u8) -> bool) -> usize {
     let mut len = 0;
     while let Some(word) = bytes[len..].first_chunk() {
-        let found = stops(u64::from_le_bytes(*word));
+        let found = word_stops(u64::from_le_bytes(*word));
         if found != 0 {
             return len + found.trailing_zeros() as usize / 8;
         }
         len += 8;
     }
     let rest = &bytes[len..];
-    len + rest.iter().position(|byte| matches!(byte, ..0x20 | b'"' | b'\\')).unwrap_or(rest.len())
+    len + rest.iter().position(|byte| byte_stops(*byte)).unwrap_or(rest.len())
+}
+
+/// Sets the high bit of every byte less than `bound`, and perhaps of some above it in the word: the lowest is exact.
+fn below(word: u64, bound: u64) -> u64 {
+    word.wrapping_sub(EACH * bound) & !word & HIGH
+}
+
+/// The same for every byte that is this one.
+fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (EACH * u64::from(byte)), 1)
 }
 
 #[cfg(test)]
@@ -40,5 +55,14 @@ mod tests {
             }
         }
         assert_eq!(plain_len(b""), 0);
+    }
+
+    #[test]
+    fn a_line_ends_at_its_first_end() {
+        for at in 0..24 {
+            let mut bytes = [b'\x0b'; 25];
+            bytes[at..].fill(b'\n');
+            assert_eq!((line_len(&bytes), line_len(&bytes[..at])), (at, at));
+        }
     }
 }

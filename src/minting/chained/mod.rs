@@ -19,12 +19,14 @@ mod message;
 
 mod append;
 mod chain_checker;
+mod chain_lines;
 
 pub use append::{
     AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, KeyHash, LedgerOrder, Link, PlaceError, RequestMark, digest_of,
 };
 pub use canonical_json::canonical_json;
 pub use chain_checker::{ChainChecker, ChainError};
+pub use chain_lines::{ChainLines, ChainVerdict, LineTooLong};
 pub use event::Event;
 pub use event_error::EventError;
 pub use event_id::EventId;

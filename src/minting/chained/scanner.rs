@@ -22,7 +22,7 @@ impl<'a> Scanner<'a> {
     pub(super) fn new(json: &'a [u8]) -> Result<Scanner<'a>, EventError> {
         match std::str::from_utf8(json) {
             Ok(_) => Ok(Scanner { bytes: json, at: 0 }),
-            Err(error) => Err(Scanner { bytes: json, at: error.valid_up_to() }.invalid("what is not UTF-8")),
+            Err(error) => Err(Scanner { bytes: json, at: error.valid_up_to() }.invalid("this is not UTF-8")),
         }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
-    /// Reads one of these words.
+    /// Reads this word, since its first letter stands here.
     pub(super) fn word(&mut self, word: &str) -> Result<(), EventError> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();
@@ -63,18 +63,17 @@ impl<'a> Scanner<'a> {
     /// Something else stands here.
     #[cold]
     pub(super) fn unexpected(&self, wanted: &str) -> EventError {
-        let found = match self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
-            Some(rest) => {
-                format!("`{}`", clipped(&rest[..rest.len().min(12)]).trim_end_matches(char::REPLACEMENT_CHARACTER))
-            }
-            None => "nothing".to_owned(),
-        };
-        self.invalid(&format!("{found} where {wanted} is expected"))
+        let rest = &self.bytes[self.at..];
+        if rest.is_empty() {
+            return self.invalid(&format!("it ends where {wanted} is expected"));
+        }
+        let shown = clipped(&rest[..rest.len().min(12)]);
+        self.invalid(&format!("`{}` where {wanted} is expected", shown.trim_end_matches(char::REPLACEMENT_CHARACTER)))
     }
 
     /// It is not JSON from here on.
     #[cold]
     pub(super) fn invalid(&self, what: &str) -> EventError {
-        EventError::new(Rejection::InvalidJson, format!("not JSON: byte {} begins {what}", self.at))
+        EventError::new(Rejection::InvalidJson, format!("not JSON at byte {}: {what}", self.at))
     }
 }

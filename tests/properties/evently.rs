@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use idmint::minting::{ChainChecker, Event, EventId, EventTime, LedgerId, canonical_json};
+use idmint::minting::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
 use serde_json::{Value, json};
 
 use crate::cases::{file, rows};
+use crate::chains::{chains, line};
 
 const SOME_ID: &str = "0005cd7556b05092aecc815daa77f99c";
 
@@ -15,22 +16,6 @@ fn text(value: &Value) -> &str {
 
 fn time(micros: &Value) -> EventTime {
     EventTime::from_micros(text(micros).parse().unwrap()).unwrap()
-}
-
-/// An event with its id among its members, on one line: outside strings a line break means no more than a space.
-pub(crate) fn line(body: &str, id: &str) -> String {
-    let (head, last) = body.rsplit_once('}').unwrap();
-    format!("{head},\"eventId\":\"{id}\"}}{last}").replace(['\n', '\r'], " ")
-}
-
-/// The lines of a chain of the vectors, valid or not.
-fn lines<'a>(bodies: impl Iterator<Item = &'a Value>, ids: impl Iterator<Item = &'a Value>) -> Vec<String> {
-    bodies.zip(ids).map(|(body, id)| line(text(body), text(id))).collect()
-}
-
-fn lines_of(chain: &Value) -> Vec<String> {
-    let events = rows(&chain["events"]);
-    lines(events.iter().map(|event| &event["event_json"]), events.iter().map(|event| &event["event_id"]))
 }
 
 #[test]
@@ -123,19 +108,35 @@ fn no_rejected_reading_comes_out() {
 
 #[test]
 fn every_chain_holds_from_its_first_event_and_from_any_other() {
-    let vectors = file("evently");
-    for chain in rows(&vectors["chains"]) {
-        let ledger = LedgerId::from_text(text(&chain["ledger_id"])).unwrap();
-        let (lines, ids) = (lines_of(chain), rows(&chain["events"]));
-        for trusted in 0..=lines.len() {
-            let after = trusted.checked_sub(1).map(|last| EventId::from_text(text(&ids[last]["event_id"])).unwrap());
-            let mut checker = ChainChecker::new(ledger, after);
-            for (line, row) in lines.iter().zip(ids).skip(trusted) {
-                assert_eq!(checker.check(line.as_bytes()).unwrap().to_string(), text(&row["event_id"]));
+    for chain in chains().into_iter().filter(|chain| chain.outcome.is_ok()) {
+        let ids: Vec<_> =
+            chain.lines.iter().map(|line| Event::from_json(line.as_bytes()).unwrap().id().unwrap()).collect();
+        for trusted in 0..=ids.len() {
+            let after = trusted.checked_sub(1).map(|last| ids[last]);
+            let mut checker = ChainChecker::new(ids[0].ledger(), after);
+            for (line, id) in chain.lines.iter().zip(&ids).skip(trusted) {
+                assert_eq!(checker.check(line.as_bytes()), Ok(*id));
             }
-            assert_eq!(checker.events(), u64::try_from(lines.len() - trusted).unwrap());
-            let last = ids.last().map(|row| text(&row["event_id"]).to_owned());
-            assert_eq!(checker.head().map(|id| id.to_string()), last);
+            assert_eq!(checker.events(), u64::try_from(ids.len() - trusted).unwrap());
+            assert_eq!(checker.head(), ids.last().copied());
+        }
+    }
+}
+
+#[test]
+fn every_chain_comes_out_as_published_whatever_its_pieces() {
+    for chain in chains() {
+        let text = chain.lines.join("\n");
+        for piece_len in [1, 7, 100, text.len()] {
+            let mut lines = ChainLines::new(ChainChecker::from_genesis());
+            text.as_bytes().chunks(piece_len).for_each(|piece| lines.read(piece).unwrap());
+            let verdict = lines.end();
+            assert_eq!(verdict.events, u64::try_from(chain.lines.len()).unwrap());
+            let outcome = match verdict.error {
+                None => Ok(verdict.head.unwrap().to_string()),
+                Some(error) => Err((error.index, error.reason.code().to_owned())),
+            };
+            assert_eq!(outcome, chain.outcome, "{}", chain.name);
         }
     }
 }
@@ -174,15 +175,15 @@ fn everything_invalid_is_refused_with_its_reason() {
                 let line = if is_object { line(text(input), SOME_ID) } else { text(input).to_owned() };
                 assert_eq!(broken_at(ChainChecker::from_genesis(), &[line]), Some((0, reason)), "{row}");
             }
-            "verify_chain" => {
-                let lines = lines(rows(&input["events"]).iter(), rows(&input["event_ids"]).iter());
-                let expected = Some((row["index"].as_u64().unwrap(), reason));
-                assert_eq!(broken_at(ChainChecker::from_genesis(), &lines), expected, "{row}");
-                let ledger = LedgerId::from_text(&text(&input["event_ids"][0])[24..]).unwrap();
-                assert_eq!(broken_at(ChainChecker::new(ledger, None), &lines), expected, "{row}");
-            }
+            "verify_chain" => {}
             _ => panic!("{row}"),
         }
+    }
+    for chain in chains() {
+        let ledger = LedgerId::from_text(&chain.ledger).unwrap();
+        let expected = chain.outcome.as_ref().err().map(|(index, reason)| (*index, reason.as_str()));
+        assert_eq!(broken_at(ChainChecker::from_genesis(), &chain.lines), expected, "{}", chain.name);
+        assert_eq!(broken_at(ChainChecker::new(ledger, None), &chain.lines), expected, "{}", chain.name);
     }
     assert_eq!(counts, BTreeMap::from([("canonicalize", 35), ("parse_id", 16), ("verify_chain", 10)]));
 }
