@@ -5,6 +5,7 @@ mod decode;
 mod exit;
 mod formats;
 mod health;
+mod ledger;
 mod mint;
 mod serve;
 mod settings;
@@ -35,6 +36,8 @@ enum Command {
     Formats(formats::Formats),
     /// Check a configuration and print what it means.
     Check(check::Check),
+    /// Work with ledgers of events.
+    Ledger(ledger::Ledger),
     /// Say whether a running service mints: exit code 0 or 1.
     Health(health::Health),
 }
@@ -56,6 +59,7 @@ pub fn run() -> ExitCode {
         Command::Decode(decode) => decode.run(),
         Command::Formats(formats) => formats.run(),
         Command::Check(check) => check.run(),
+        Command::Ledger(ledger) => ledger.run(),
         Command::Health(health) => health.run(),
     };
     match done {

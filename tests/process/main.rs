@@ -1,6 +1,11 @@
 //! The program as an operator runs it: killed, told to end, started again, misled and handed damaged files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "../vectors/cases.rs"]
+#[allow(dead_code, reason = "of the vectors only the chains are needed")]
+mod cases;
+#[path = "../vectors/chains.rs"]
+mod chains;
 mod client;
 mod ids;
 mod load;
@@ -12,5 +17,6 @@ mod damage;
 mod descriptors;
 mod ending;
 mod killing;
+mod ledger;
 mod memory;
 mod refusing;

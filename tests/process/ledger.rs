@@ -1,0 +1,103 @@
+//! `idmint ledger verify`: what it says of a chain, and the code it exits with.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::chains::{Chain, chains};
+use crate::memory::resident_peak_kib;
+use crate::service::{Ended, Home, idmint, run};
+
+/// What is said of these lines in a file.
+fn verified(lines: &[String], args: &[&str]) -> Ended {
+    let home = Home::new();
+    let file = home.path("events.ndjson");
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    run(idmint(&[&["ledger", "verify", file.to_str().unwrap()], args].concat()))
+}
+
+/// A chain of all shapes of events, which holds.
+fn long_chain() -> Chain {
+    chains().swap_remove(1)
+}
+
+fn id_of(line: &str) -> &str {
+    &line.rsplit_once("eventId\":\"").unwrap().1[..32]
+}
+
+#[test]
+fn every_published_chain_comes_out_as_published() {
+    for Chain { name, ledger, lines, outcome } in chains() {
+        let ended = verified(&lines, &[]);
+        let json = verified(&lines, &["--json", "--ledger", &ledger]);
+        let told: Value = serde_json::from_str(&json.out).unwrap();
+        match outcome {
+            Ok(head) => {
+                ended.assert(0, &[]);
+                assert_eq!(
+                    ended.out,
+                    format!("valid: {} events of ledger {ledger}, head {head}\n", lines.len()),
+                    "{name}"
+                );
+                json.assert(0, &[]);
+                assert_eq!(told, json!({ "valid": true, "events": lines.len(), "head": head }), "{name}");
+            }
+            Err((index, reason)) => {
+                let place = format!("line {} of {}: {reason}: ", index + 1, lines.len());
+                ended.assert(65, &["not valid: ", &place, "expected ", "found "]);
+                assert_eq!(ended.out, "", "{name}");
+                json.assert(65, &[&place]);
+                assert_eq!(
+                    (&told["error"]["index"], &told["error"]["reason"]),
+                    (&json!(index), &json!(reason)),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_of_a_chain_is_checked_after_an_event_that_is_trusted() {
+    let Chain { ledger, lines, .. } = long_chain();
+    let after = id_of(&lines[4]);
+    verified(&lines[5..], &["--after", after]).assert(0, &[]);
+    verified(&lines[5..], &["--after", after, "--ledger", &ledger]).assert(0, &[]);
+    verified(&lines[6..], &["--after", after]).assert(65, &["line 1 of 7: checksum_mismatch"]);
+    verified(&lines[5..], &[]).assert(65, &["line 1 of 8: ledger_mismatch"]);
+    verified(&lines, &["--ledger", "aa77f998"]).assert(65, &["line 1 of 13: ledger_mismatch", "expected aa77f998"]);
+}
+
+#[test]
+fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
+    let Chain { lines, .. } = long_chain();
+    verified(&[], &[]).assert(65, &["there is no event"]);
+    verified(&[lines[0].clone(), String::new(), lines[1].clone()], &[]).assert(65, &["line 2 of 3: invalid_json"]);
+    verified(&[" ".repeat(1024 * 1024 + 1)], &[]).assert(65, &["line 1 is longer than the 1048576 bytes"]);
+    verified(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "non_canonical"]);
+    verified(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
+    let after = id_of(&lines[4]);
+    verified(&lines, &["--after", after, "--ledger", "aa77f998"])
+        .assert(64, &["ledger aa77f99c, --ledger is aa77f998"]);
+    run(idmint(&["ledger", "verify", "/nonexistent/events"])).assert(74, &["/nonexistent/events"]);
+    run(idmint(&["ledger", "verify"])).assert(65, &["there is no event"]);
+}
+
+#[test]
+fn standard_input_of_any_length_is_checked_in_bounded_memory() {
+    const MIB: usize = 1024 * 1024;
+    let Chain { lines, .. } = long_chain();
+    let mut command = idmint(&["ledger", "verify"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let piece = format!("{}\n", lines.join("\n")).repeat(MIB / lines.concat().len());
+    (0..64).for_each(|_| input.write_all(piece.as_bytes()).unwrap());
+    let peak_kib = resident_peak_kib(child.id());
+    drop(input);
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(65), "{said}");
+    assert!(said.contains(&format!("line 14 of {}: not_monotonic", 64 * piece.lines().count())), "{said}");
+    assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
+}
