@@ -3,9 +3,14 @@
 //! A missing tool fails its test: one that quietly did not run looks like one that passed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-// Shared with tests/properties and tests/process.
+// Shared with tests/properties, tests/process and other users of the vectors.
 #[path = "../properties/any_id.rs"]
 mod any_id;
+#[allow(dead_code, reason = "of the vectors only the chains are needed")]
+#[path = "../vectors/cases.rs"]
+mod cases;
+#[path = "../vectors/chains.rs"]
+mod chains;
 #[path = "../process/client.rs"]
 mod client;
 #[path = "../process/ids.rs"]
@@ -28,6 +33,7 @@ mod clock;
 mod disk;
 mod interface;
 mod killing;
+mod ledger;
 mod memory;
 mod metrics;
 mod storage_advice;
