@@ -1,7 +1,7 @@
 //! Allocations of a mint, of few and of many ids: they belong to the request and to each piece of its answer of 64 KiB,
-//! never to an id.
+//! never to an id. And of checking a chain: they belong to the buffers, never to an event.
 //!
-//! Counted is the router's whole answer, up to the last piece that a connection would be handed.
+//! Counted is the router's whole answer, up to the last piece that a connection would be handed; of a chain its check.
 
 mod harness;
 
@@ -15,6 +15,7 @@ use harness::workshop::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::metrics::HttpMetrics;
+use idmint::minting::{ChainChecker, Event, EventId, EventTime, LedgerId};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -56,4 +57,32 @@ fn mint(bencher: Bencher<'_, '_>, address: &str) {
             }
         });
     });
+}
+
+#[divan::bench(args = [1, 1_000, 10_000], sample_count = 20, sample_size = 5)]
+fn chain_of_events(bencher: Bencher<'_, '_>, count: u64) {
+    let lines = chain(count);
+    bencher.bench(|| {
+        let mut checker = ChainChecker::from_genesis();
+        for line in &lines {
+            checker.check(line.as_bytes()).expect("it holds");
+        }
+    });
+}
+
+/// Events whose members come in no order, each with the id of the one before.
+fn chain(count: u64) -> Vec<String> {
+    let mut last: Option<EventId> = None;
+    let line = |at| {
+        let time = EventTime::from_micros(1_700_000_000_000_000 + at).expect("long before the last");
+        let members = format!(
+            r#""data":{{"z":{at}.50,"a":["\u00e9",1e-7]}},"event":"e{at}","entities":{{}},"timestamp":"{time}""#
+        );
+        let event = Event::from_json(format!("{{{members}}}").as_bytes()).expect("an event");
+        let ledger = last.map_or_else(|| LedgerId::of_genesis(&event, time), EventId::ledger);
+        let id = event.seal(time, ledger, last.unwrap_or_else(|| EventId::before_genesis(time, ledger)));
+        last = Some(id);
+        format!("{{{members},\"eventId\":\"{id}\"}}")
+    };
+    (0..count).map(line).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::id::Rejection;
 
-/// Reads exactly `digits` lower-case hexadecimal digits.
+/// Reads exactly `digits` lower-case hexadecimal digits, at most 32 of them.
 ///
 /// # Errors
 /// [`Rejection::WrongLength`], [`Rejection::BadAlphabet`]; [`Rejection::NonCanonical`] for upper case.
