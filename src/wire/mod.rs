@@ -1,6 +1,7 @@
-//! The JSON shapes of the API, written by the server and read by clients.
+//! The shapes of the API, written by the server and read by clients, and the messages of others that it reads.
 
 mod brief;
+pub mod cdm;
 mod decode;
 mod formats;
 mod health;

@@ -8,6 +8,8 @@ mod canonical;
 mod cases;
 #[path = "../vectors/chains.rs"]
 mod chains;
+mod cdm;
+mod cdm_documents;
 mod detection;
 mod encoding;
 mod evently;

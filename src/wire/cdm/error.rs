@@ -1,0 +1,71 @@
+//! Why a document is no Conjunction Data Message that makes an id.
+
+use std::fmt;
+
+/// The longest part of a document that is told back, in characters.
+const TOLD_CHARS_MAX: usize = 60;
+
+/// What is wrong with a document, and where.
+///
+/// Told as `line 17: TCA: "2024-13-01T00:00:00" is no time of the CCSDS calendar or day-of-year form`. However long the
+/// document, the message has a few hundred characters at most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CdmError {
+    /// The line, counted from 1.
+    pub line: u64,
+    /// The keyword, element or member, if one is to blame.
+    pub keyword: Option<String>,
+    /// Why, as one word a program can match on.
+    pub reason: &'static str,
+    message: String,
+}
+
+impl CdmError {
+    /// An error of a line as a whole.
+    pub(super) fn at(line: u64, reason: &'static str, message: impl fmt::Display) -> CdmError {
+        CdmError { line, keyword: None, reason, message: message.to_string() }
+    }
+
+    /// An error of one keyword.
+    pub(super) fn of(line: u64, keyword: &str, reason: &'static str, message: impl fmt::Display) -> CdmError {
+        let keyword = Some(cut(keyword));
+        CdmError { line, keyword, reason, message: message.to_string() }
+    }
+}
+
+impl std::error::Error for CdmError {}
+
+impl fmt::Display for CdmError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "line {}: ", self.line)?;
+        if let Some(keyword) = &self.keyword {
+            write!(out, "{keyword}: ")?;
+        }
+        out.write_str(&self.message)
+    }
+}
+
+/// A part of a document as a message tells it: in quotes, escaped, and not too long.
+pub(super) fn quoted(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD_CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_part_of_a_document_is_cut_between_characters() {
+        let error = CdmError::of(3, &"K".repeat(500), "wrong_type", quoted(&"é\n".repeat(500)));
+        assert!(error.to_string().starts_with("line 3: KKKK"));
+        assert!(error.to_string().contains(r#"é\né\n"#));
+        assert!(error.to_string().chars().count() < 200, "{error}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Messages as XML: one `cdm`, or several in an `ndm` (CCSDS 508.0-B-1, section 4, and CCSDS 505.0).
+//!
+//! Nothing outside the document is read: there is no document type, and no entity but those of XML itself.
+
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::reader::Reader;
+
+use super::draft::{CCSDS, Draft, Message};
+use super::error::{CdmError, quoted};
+use super::lines::{LineCounter, text_of};
+use super::place::Place;
+
+/// How deep elements may be nested. A message of the standard has seven levels.
+const DEPTH_MAX: usize = 64;
+
+/// How many attributes of a `cdm` are looked at.
+const ATTRIBUTES_MAX: usize = 64;
+
+/// What an element means here, by its place in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Element {
+    Ndm,
+    Cdm,
+    Header,
+    Body,
+    Relative,
+    Segment,
+    Metadata,
+    Leaf(Leaf),
+    /// Nothing that an id is made of.
+    Other,
+}
+
+/// An element whose text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaf {
+    Comment,
+    Tca,
+    Object,
+    Designator,
+}
+
+impl Element {
+    fn of(parent: Option<Element>, name: &str, is_in_message: bool) -> Element {
+        match (parent, name) {
+            (None, "ndm") => Element::Ndm,
+            (None | Some(Element::Ndm), "cdm") => Element::Cdm,
+            (Some(Element::Cdm), "header") => Element::Header,
+            (Some(Element::Cdm), "body") => Element::Body,
+            (Some(Element::Body), "relativeMetadataData") => Element::Relative,
+            (Some(Element::Body), "segment") => Element::Segment,
+            (Some(Element::Segment), "metadata") => Element::Metadata,
+            (Some(Element::Relative), "TCA") => Element::Leaf(Leaf::Tca),
+            (Some(Element::Metadata), "OBJECT") => Element::Leaf(Leaf::Object),
+            (Some(Element::Metadata), "OBJECT_DESIGNATOR") => Element::Leaf(Leaf::Designator),
+            (Some(_), "COMMENT") if is_in_message => Element::Leaf(Leaf::Comment),
+            _ => Element::Other,
+        }
+    }
+}
+
+/// Reads every message of a document.
+pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
+    let text = text_of(document)?;
+    let mut reader = Reader::from_str(text);
+    let mut tree = Tree {
+        text,
+        begin: document.len() - text.len(),
+        at: 0,
+        lines: LineCounter::default(),
+        is_begun: false,
+        open: Vec::new(),
+        messages: Vec::new(),
+        message: None,
+        leaf: (0, String::new()),
+    };
+    loop {
+        tree.at = place_in(text, reader.buffer_position());
+        match reader.read_event() {
+            Ok(Event::Eof) => return tree.finish(),
+            Ok(event) => tree.take(&event, place_in(text, reader.buffer_position()))?,
+            Err(error) => {
+                tree.at = tree.at.max(place_in(text, reader.error_position()));
+                return Err(tree.refused(format!("this is not XML: {error}")));
+            }
+        }
+    }
+}
+
+/// A position of the reader as an index.
+fn place_in(text: &str, position: u64) -> usize {
+    usize::try_from(position).map_or(text.len(), |position| position.min(text.len()))
+}
+
+/// Where the reader is, and what it has seen.
+struct Tree<'a> {
+    text: &'a str,
+    /// The length of what stands before the text, which is its byte order mark.
+    begin: usize,
+    /// Where the event begins that is being looked at.
+    at: usize,
+    lines: LineCounter,
+    /// Whether there was a root.
+    is_begun: bool,
+    open: Vec<Element>,
+    messages: Vec<Message>,
+    message: Option<(Draft, Option<Place>)>,
+    /// The line in which the leaf begins whose text is being read, and its text so far.
+    leaf: (u64, String),
+}
+
+impl Tree<'_> {
+    fn take(&mut self, event: &Event<'_>, next: usize) -> Result<(), CdmError> {
+        match event {
+            Event::Start(start) => self.begin(start, next),
+            Event::Empty(start) => {
+                self.begin(start, next)?;
+                if self.open.last() == Some(&Element::Header) {
+                    return Err(self.refused_of("header", "it is empty, so nothing can be put into it"));
+                }
+                self.end()
+            }
+            Event::End(_) => self.end(),
+            Event::Text(text) => self.add_text(text),
+            Event::CData(text) => self.add_text(text),
+            Event::GeneralRef(reference) => self.add_reference(reference),
+            Event::DocType(_) => Err(self.refused("a document type is not read; leave it out")),
+            Event::Decl(decl) => match decl.encoding() {
+                Some(Ok(name)) if !["utf-8", "us-ascii"].iter().any(|known| name.eq_ignore_ascii_case(known)) => {
+                    Err(self.refused(format!("the encoding is {}, it must be UTF-8", quoted(&name))))
+                }
+                _ => Ok(()),
+            },
+            Event::Comment(_) | Event::PI(_) | Event::Eof => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
+        let parent = self.open.last().copied();
+        let local = start.local_name();
+        let element = Element::of(parent, local.as_ref(), self.message.is_some());
+        let name = local.as_ref();
+        if matches!(parent, Some(Element::Leaf(_))) {
+            return Err(self.refused_of(name, "an element stands where only text belongs"));
+        }
+        if parent.is_none() && (self.is_begun || element == Element::Other) {
+            let what = if self.is_begun { "a document has one root" } else { "the root must be `cdm` or `ndm`" };
+            return Err(self.refused_of(name, what));
+        }
+        if self.open.len() == DEPTH_MAX {
+            return Err(self.refused_of(name, format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        self.is_begun = true;
+        self.open.push(element);
+        match element {
+            Element::Cdm => {
+                self.check_version(start)?;
+                self.message = Some((Draft::new(self.line(), &CCSDS), None));
+            }
+            Element::Header => self.begin_header(start, next)?,
+            Element::Leaf(_) => self.leaf = (self.line(), String::new()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The place behind the tag with which a header begins.
+    fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
+        let rest = &self.text[next..];
+        let gap_len = rest.len() - rest.trim_ascii_start().len();
+        let prefix_len = start.name().prefix().map_or(0, |prefix| prefix.as_ref().len() + ":".len());
+        let (at, name) = (self.begin + next, self.begin + self.at + "<".len());
+        let place = Place::Element { at, gap: at..at + gap_len, prefix: name..name + prefix_len };
+        match &mut self.message {
+            Some((_, found @ None)) => *found = Some(place),
+            _ => return Err(self.refused_of("header", "the message has one already")),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), CdmError> {
+        let element = self.open.pop();
+        let Some((draft, _)) = &mut self.message else { return Ok(()) };
+        match element {
+            Some(Element::Leaf(leaf)) => {
+                let (line, text) = (self.leaf.0, self.leaf.1.trim_ascii());
+                match leaf {
+                    Leaf::Comment => draft.comment(line, text),
+                    Leaf::Tca => draft.tca(line, text),
+                    Leaf::Object if draft.is_in_object() => {
+                        let what = "the segment has one already";
+                        Err(CdmError::of(line, "OBJECT", "duplicate_key", what))
+                    }
+                    Leaf::Object => draft.begin_object(line, text),
+                    Leaf::Designator => draft.designator(line, text),
+                }
+            }
+            Some(Element::Segment) => {
+                draft.end_object();
+                Ok(())
+            }
+            Some(Element::Cdm) => {
+                let (draft, place) = self.message.take().expect("seen above");
+                let Some(place) = place else {
+                    let what = "the message that ends here has none";
+                    return Err(CdmError::of(self.line(), "header", "missing_field", what));
+                };
+                self.messages.push(draft.finish(place)?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_text(&mut self, text: &str) -> Result<(), CdmError> {
+        match self.open.last() {
+            Some(Element::Leaf(_)) => self.leaf.1.push_str(text),
+            None if !text.trim_ascii().is_empty() => return Err(self.refused("there is text outside of the root")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_reference(&mut self, reference: &BytesRef<'_>) -> Result<(), CdmError> {
+        let letter = match reference.resolve_char_ref() {
+            Ok(Some(letter)) => Some(letter),
+            Ok(None) => match reference.as_ref() {
+                "lt" => Some('<'),
+                "gt" => Some('>'),
+                "amp" => Some('&'),
+                "apos" => Some('\''),
+                "quot" => Some('"'),
+                _ => None,
+            },
+            Err(_) => None,
+        };
+        match letter {
+            Some(letter) => self.add_text(letter.encode_utf8(&mut [0; 4])),
+            None => {
+                Err(self.refused(format!("the entity {} is not defined by XML itself", quoted(reference.as_ref()))))
+            }
+        }
+    }
+
+    /// That a `cdm` is of the one version there is.
+    fn check_version(&mut self, start: &BytesStart<'_>) -> Result<(), CdmError> {
+        let mut version = None;
+        for (at, attribute) in start.attributes().with_checks(false).enumerate() {
+            let attribute =
+                attribute.map_err(|error| self.refused_of("cdm", format!("an attribute is broken: {error}")))?;
+            if at == ATTRIBUTES_MAX {
+                return Err(self.refused_of("cdm", format!("there are more than {ATTRIBUTES_MAX} attributes")));
+            }
+            match (attribute.key.as_ref(), attribute.value.as_ref()) {
+                ("id", "CCSDS_CDM_VERS") => {}
+                ("id", id) => return Err(self.refused_of("cdm", format!("id is {}, not CCSDS_CDM_VERS", quoted(id)))),
+                ("version", _) if version.is_some() => return Err(self.refused_of("cdm", "version is given twice")),
+                ("version", value) => version = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        let (reason, message) = match version.as_deref() {
+            Some("1.0") => return Ok(()),
+            Some(other) => ("bad_version", format!("version is {}, which is not known, 1.0 is", quoted(other))),
+            None => ("missing_field", "the attribute version is missing".to_owned()),
+        };
+        Err(CdmError::of(self.line(), "cdm", reason, message))
+    }
+
+    fn finish(mut self) -> Result<Vec<Message>, CdmError> {
+        if !self.open.is_empty() {
+            return Err(self.refused("the document ends inside of an element"));
+        }
+        if self.messages.is_empty() {
+            return Err(CdmError::of(self.line(), "cdm", "missing_field", "there is no message"));
+        }
+        Ok(self.messages)
+    }
+
+    /// The line of the event that is being looked at.
+    fn line(&mut self) -> u64 {
+        self.lines.line_at(self.text.as_bytes(), self.at)
+    }
+
+    fn refused(&mut self, message: impl std::fmt::Display) -> CdmError {
+        CdmError::at(self.line(), "report_form", message)
+    }
+
+    fn refused_of(&mut self, name: &str, message: impl std::fmt::Display) -> CdmError {
+        CdmError::of(self.line(), name, "report_form", message)
+    }
+}

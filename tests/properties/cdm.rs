@@ -1,0 +1,322 @@
+//! Conjunction Data Messages: what is read of them, and that nothing but the id is put into them.
+
+use std::path::{Path, PathBuf};
+
+use idmint::time::UnixTime;
+use idmint::wire::cdm::{CdmError, CdmForm, Document, EVENT_ID_KEY};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::cdm_documents::{Made, made};
+
+const FORMS: [CdmForm; 3] = [CdmForm::Kvn, CdmForm::Xml, CdmForm::SpaceTrack];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name)
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    std::fs::read(folder(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What a document reports, each as the time, the primary and the secondary.
+fn reports<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<(UnixTime, u64, u64)> {
+    let reports = document.messages().iter().map(|message| message.report());
+    reports.map(|report| (report.tca(), report.primary(), report.secondary())).collect()
+}
+
+fn at(text: &str) -> UnixTime {
+    UnixTime::from_utc_text(text).unwrap()
+}
+
+#[test]
+fn every_form_says_what_comes_close_and_when() {
+    let first = (at("2024-02-01T00:00:00.250Z"), 25_544, 48_274);
+    let second = (at("2024-02-01T11:04:27.5Z"), 270_001, 339_999);
+    for (name, expected) in [
+        ("one.kvn", vec![first]),
+        ("several-crlf.kvn", vec![first, second, (at("2017-01-01T00:00:00.5Z"), 5, 12)]),
+        ("noted.kvn", vec![first]),
+        ("one.xml", vec![first]),
+        ("several.xml", vec![first, second]),
+        ("cdm.json", vec![first]),
+        ("cdm_public.json", vec![first, second]),
+    ] {
+        let document = bytes(name);
+        let read = Document::read(CdmForm::of(&document), &document).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(reports(&read), expected, "{name}");
+    }
+}
+
+/// What stands between what two texts have in common at their beginnings and at their ends.
+fn inserted(before: &[u8], after: &[u8]) -> String {
+    let begin = before.iter().zip(after).take_while(|(one, other)| one == other).count();
+    let end = before.len() - begin;
+    assert_eq!(before[begin..], after[after.len() - end..], "something else has changed");
+    String::from_utf8(after[begin..after.len() - end].to_vec()).unwrap()
+}
+
+/// The document with ids `a`, `b` and so on in it.
+fn annotated(form: CdmForm, document: &[u8]) -> Vec<u8> {
+    let read = Document::read(form, document).unwrap();
+    let ids: Vec<_> = ('a'..).take(read.messages().len()).map(String::from).collect();
+    read.annotated(&ids)
+}
+
+#[test]
+fn a_comment_follows_the_last_of_the_header() {
+    let with = String::from_utf8(annotated(CdmForm::Kvn, &bytes("one.kvn"))).unwrap();
+    let place = with.lines().position(|line| line == "COMMENT CONJUNCTION_EVENT_ID = a");
+    assert_eq!(place, Some(3), "{with}");
+    assert_eq!(inserted(&bytes("one.kvn"), with.as_bytes()).len(), "COMMENT CONJUNCTION_EVENT_ID = a\n".len());
+
+    let with = String::from_utf8(annotated(CdmForm::Kvn, &bytes("several-crlf.kvn"))).unwrap();
+    let lines: Vec<_> = with.split("\r\n").collect();
+    for (begin, expected) in [
+        (0, ["CCSDS_CDM_VERS = 1.0", "COMMENT CONJUNCTION_EVENT_ID = a", "CREATION_DATE = 2024-030T22:31:12.000"]),
+        (16, ["COMMENT second  ", "COMMENT CONJUNCTION_EVENT_ID = b", "CREATION_DATE = 2024-030T22:31:12.000"]),
+        (29, ["CCSDS_CDM_VERS = 1.0", "COMMENT CONJUNCTION_EVENT_ID = c", "CREATION_DATE = 2024-030T22:31:12.000"]),
+    ] {
+        assert_eq!(lines[begin..begin + 3], expected, "{lines:#?}");
+    }
+    assert!(!with.ends_with('\n') && !with.replace("\r\n", "").contains(['\r', '\n']));
+}
+
+#[test]
+fn an_element_comes_first_in_the_header_spaced_and_named_as_its_neighbours() {
+    let one = bytes("one.xml");
+    let with = annotated(CdmForm::Xml, &one);
+    let text = String::from_utf8(with.clone()).unwrap();
+    let comment = "  <header>\n    <COMMENT>CONJUNCTION_EVENT_ID = a</COMMENT>\n    <COMMENT>Sample";
+    assert!(text.contains(comment), "{text}");
+    inserted(&one, &with);
+
+    let text = String::from_utf8(annotated(CdmForm::Xml, &bytes("several.xml"))).unwrap();
+    for comment in [
+        "<header>\r\n\t    <COMMENT>CONJUNCTION_EVENT_ID = a</COMMENT>\r\n\t    <CREATION",
+        "<header>\r\n      <COMMENT>CONJUNCTION_EVENT_ID = b</COMMENT>\r\n      <CREATION",
+    ] {
+        assert!(text.contains(comment), "{text}");
+    }
+    let prefixed = String::from_utf8(one).unwrap().replace("<header", "<n:header").replace("</header", "</n:header");
+    let text = String::from_utf8(annotated(CdmForm::Xml, prefixed.as_bytes())).unwrap();
+    assert!(text.contains("<n:COMMENT>CONJUNCTION_EVENT_ID = a</n:COMMENT>"), "{text}");
+}
+
+#[test]
+fn a_member_comes_last_spaced_as_the_one_before() {
+    let one = bytes("cdm.json");
+    assert_eq!(inserted(&one, &annotated(CdmForm::SpaceTrack, &one)), r#","CONJUNCTION_EVENT_ID":"a""#);
+    let text = String::from_utf8(annotated(CdmForm::SpaceTrack, &bytes("cdm_public.json"))).unwrap();
+    assert!(text.contains(",\n    \"CONJUNCTION_EVENT_ID\": \"a\"\n  },"), "{text}");
+    assert!(text.contains(",\n    \"CONJUNCTION_EVENT_ID\": \"b\"\n  }\n]\n"), "{text}");
+}
+
+#[test]
+fn an_id_of_any_letters_is_read_back_from_each_form() {
+    let id = r#"<&>"'\]]>--="#;
+    for name in ["one.kvn", "one.xml", "cdm.json"] {
+        let document = bytes(name);
+        let with = Document::read(CdmForm::of(&document), &document).unwrap().annotated(&[id]);
+        let again = Document::read(CdmForm::of(&with), &with).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(again.messages()[0].noted().unwrap().id, id, "{name}");
+    }
+}
+
+#[test]
+fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
+    let document = bytes("noted.kvn");
+    let read = Document::read(CdmForm::Kvn, &document).unwrap();
+    let noted = read.messages()[0].noted().unwrap();
+    assert_eq!((noted.line, noted.id.as_str()), (2, "zwwqlzz-pjjmxmd-lkpvwq"));
+    assert_eq!(read.annotated(&["another"]), document);
+    let error = read.messages()[0].noted_otherwise(Some("another"));
+    assert_eq!(
+        error.to_string(),
+        "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here, the id of this conjunction is \"another\""
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line_and_its_keyword() {
+    let expected = String::from_utf8(bytes("malformed/expected.tsv")).unwrap();
+    let cases: Vec<Vec<&str>> =
+        expected.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect()).collect();
+    for case in &cases {
+        let [name, line, keyword, reason] = case[..] else { panic!("{case:?}") };
+        let document = bytes(&format!("malformed/{name}"));
+        let form = match Path::new(name).extension().unwrap().to_str().unwrap() {
+            "kvn" => CdmForm::Kvn,
+            "xml" => CdmForm::Xml,
+            _ => CdmForm::SpaceTrack,
+        };
+        let error = Document::read(form, &document).map(|_| ()).expect_err(name);
+        let told = [error.line.to_string(), error.keyword.clone().unwrap_or("-".into()), error.reason.to_owned()];
+        assert_eq!(told, [line, keyword, reason], "{name}: {error}");
+        assert!(error.to_string().starts_with(&format!("line {line}: ")), "{name}: {error}");
+        assert!(error.to_string().len() < 300, "{name}: {error}");
+    }
+    let files = std::fs::read_dir(folder("malformed")).unwrap().count();
+    assert_eq!(files, cases.len() + 1, "each file has its line in expected.tsv");
+}
+
+#[test]
+fn a_time_that_is_none_is_told_as_it_stands_there() {
+    let error = Document::read(CdmForm::Kvn, bytes("malformed/no-such-month.kvn")).map(|_| ()).unwrap_err();
+    let what = "is no time of the CCSDS calendar or day-of-year form";
+    assert_eq!(error.to_string(), format!("line 5: TCA: \"2024-13-01T00:00:00.250\" {what}"));
+}
+
+/// The document without what was put in, found by its key and not by its place.
+fn without(form: CdmForm, document: &[u8], id: &str) -> Vec<u8> {
+    let text = str::from_utf8(document).unwrap();
+    let (begin, end) = match form {
+        CdmForm::Kvn => {
+            let begin = text.find(&format!("COMMENT {EVENT_ID_KEY} = {id}")).unwrap();
+            let end = text[begin..].find(['\r', '\n']).unwrap() + begin;
+            let rest = &document[end..];
+            let len = if matches!(rest, [b'\r', b'\n', ..] | [b'\n', b'\r', ..]) { 2 } else { 1 };
+            (begin, end + len)
+        }
+        CdmForm::Xml => {
+            let key = text.find(&format!("COMMENT>{EVENT_ID_KEY} = {id}</")).unwrap();
+            let begin = text[..key].rfind('<').unwrap();
+            let end = key + text[key..].match_indices('>').nth(1).unwrap().0 + 1;
+            (text[..begin].trim_ascii_end().len(), end)
+        }
+        CdmForm::SpaceTrack => {
+            let value = text.find(&format!("\"{id}\"")).unwrap();
+            let key = text[..value].rfind(&format!("\"{EVENT_ID_KEY}\"")).unwrap();
+            let end = value + id.len() + 2;
+            (text[..key].rfind(',').unwrap(), end)
+        }
+    };
+    [&document[..begin], &document[end..]].concat()
+}
+
+fn read(form: CdmForm, document: &[u8]) -> Result<Document<&[u8]>, CdmError> {
+    Document::read(form, document)
+}
+
+#[test]
+fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
+    let random = &mut StdRng::seed_from_u64(508);
+    let mut messages = 0;
+    for number in 0..10_000 {
+        let form = FORMS[number % 3];
+        let Made { text, reports: expected, noted } = made(form, random);
+        let shown = || String::from_utf8_lossy(&text).into_owned();
+        assert_eq!(CdmForm::of(&text), form, "{}", shown());
+        let first = read(form, &text).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
+        assert_eq!(reports(&first), expected, "{}", shown());
+        let found: Vec<_> =
+            first.messages().iter().map(|message| message.noted().map(|noted| noted.id.clone())).collect();
+        assert_eq!(found, noted, "{}", shown());
+
+        let ids: Vec<_> = (0..expected.len()).map(|at| noted[at].clone().unwrap_or(format!("new-{at}"))).collect();
+        let annotated = first.annotated(&ids);
+        let mut back = annotated.clone();
+        for (id, _) in ids.iter().zip(&noted).filter(|(_, noted)| noted.is_none()) {
+            back = without(form, &back, id);
+        }
+        assert!(back == text, "{}\nbecame\n{}", shown(), String::from_utf8_lossy(&annotated));
+
+        let second = read(form, &annotated).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
+        assert_eq!(reports(&second), expected);
+        assert!(second.messages().iter().zip(&ids).all(|(message, id)| message.noted().unwrap().id == *id));
+        assert!(second.annotated(&ids) == annotated, "a second pass changes nothing");
+        messages += expected.len();
+    }
+    assert!(messages > 20_000, "{messages}");
+}
+
+#[test]
+fn a_damaged_document_is_refused_or_means_something() {
+    const PARTS: [&str; 14] = [
+        "\n",
+        "\r",
+        "=",
+        "COMMENT ",
+        "<",
+        ">",
+        "</header>",
+        "<header>",
+        "\"",
+        "{",
+        "}",
+        ",",
+        "&lt;",
+        "CCSDS_CDM_VERS = 1.0\n",
+    ];
+    let random = &mut StdRng::seed_from_u64(36);
+    let mut refused = 0;
+    for number in 0..30_000 {
+        let form = FORMS[number % 3];
+        let mut text = made(form, random).text;
+        for _ in 0..random.random_range(1..4) {
+            let (one, other) = (random.random_range(0..=text.len()), random.random_range(0..=text.len()));
+            match random.random_range(0..5) {
+                0 => text.truncate(one),
+                1 => drop(text.drain(one.min(other)..one.max(other).min(one.min(other) + 20))),
+                2 if one < text.len() => text[one] ^= 1 << random.random_range(0..8),
+                3 => {
+                    let part = text[one.min(other)..one.max(other)].to_vec();
+                    drop(text.splice(one..one, part));
+                }
+                _ => drop(text.splice(one..one, PARTS[random.random_range(0..PARTS.len())].bytes())),
+            }
+        }
+        let shown = || String::from_utf8_lossy(&text).into_owned();
+        let forms = [form, CdmForm::of(&text)];
+        for form in forms {
+            let Ok(document) = read(form, &text) else {
+                refused += 1;
+                continue;
+            };
+            let ids: Vec<_> =
+                document.messages().iter().map(|message| message.noted().map_or("new", |noted| &noted.id)).collect();
+            let annotated = document.annotated(&ids);
+            let again = read(form, &annotated).unwrap_or_else(|error| {
+                panic!("{error}\n{}\nbecame\n{}", shown(), String::from_utf8_lossy(&annotated))
+            });
+            assert_eq!(reports(&again), reports(&document), "{}", shown());
+            assert!(
+                again.messages().iter().zip(&ids).all(|(message, id)| message.noted().unwrap().id == *id),
+                "{}",
+                shown()
+            );
+        }
+    }
+    assert!((10_000..57_000).contains(&refused), "{refused} of 60 000");
+}
+
+#[test]
+fn a_document_of_the_greatest_length_is_read_in_time_that_grows_with_it() {
+    const LEN: usize = 16 * 1024 * 1024;
+    let object = |n: usize| format!("OBJECT = OBJECT{n}\nOBJECT_DESIGNATOR = {n}\n");
+    let message = format!("CCSDS_CDM_VERS = 1.0\nTCA = 2024-02-01T00:00:00\n{}{}", object(1), object(2));
+    let row = r#"{"TCA":"2024-02-01T00:00:00","SAT_1_ID":"1","SAT_2_ID":"2"}"#;
+    let one = String::from_utf8(bytes("one.xml")).unwrap();
+    let cdm = &one[one.find("<cdm").unwrap()..];
+    // Anything that looks again at what it has seen would take hours over one of these.
+    for (form, text) in [
+        (CdmForm::Kvn, message.repeat(LEN / message.len())),
+        (CdmForm::Kvn, format!("{message}{}", "\r\n".repeat(LEN / 2))),
+        (CdmForm::Kvn, format!("{message}{}", "COMMENT \n".repeat(LEN / 9))),
+        (CdmForm::Xml, format!("<ndm>{}</ndm>", cdm.repeat(LEN / cdm.len()))),
+        (CdmForm::Xml, one.replace("Sample", &"&lt;".repeat(LEN / 4))),
+        (CdmForm::Xml, one.replace("<cdm ", &format!("<ndm {}><cdm ", "a='1' ".repeat(LEN / 6))) + "</ndm>"),
+        (CdmForm::SpaceTrack, format!("[{row}{}]", format!(",\n{row}").repeat(LEN / (row.len() + 2) - 1))),
+        (
+            CdmForm::SpaceTrack,
+            row.replace('{', &(0..LEN / 16).fold("{".to_owned(), |text, at| text + &format!("\"A{at:07}\":[],"))),
+        ),
+        (CdmForm::SpaceTrack, row.replace('{', &format!("{{\"A\":{}0{},", "[".repeat(LEN / 2), "]".repeat(LEN / 2)))),
+    ] {
+        let document = Document::read(form, text.as_bytes()).map_err(|error| format!("{form:?}: {error}")).unwrap();
+        let ids = vec!["id"; document.messages().len()];
+        assert!(document.annotated(&ids).len() > text.len());
+    }
+    let deep = "<ndm>".to_owned() + &"<a>".repeat(LEN / 3);
+    assert!(Document::read(CdmForm::Xml, deep).is_err());
+}
