@@ -13,6 +13,7 @@ mod metrics_page;
 mod mint;
 pub mod problem_page;
 mod refusal;
+mod report_forms;
 mod reports;
 mod router;
 mod service;

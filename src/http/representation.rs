@@ -22,6 +22,8 @@ pub enum MediaType {
     Yaml,
     /// `application/xml`
     Xml,
+    /// `text/xml`, which says the same (RFC 7303)
+    TextXml,
 }
 
 impl MediaType {
@@ -35,6 +37,7 @@ impl MediaType {
             Self::Html => "text/html",
             Self::Yaml => "application/yaml",
             Self::Xml => "application/xml",
+            Self::TextXml => "text/xml",
         }
     }
 

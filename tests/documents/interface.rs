@@ -155,7 +155,25 @@ async fn every_answer_is_as_described() {
         mint("/ids/conjunction?encoding=decimal", 200).sending(format!("[{REPORT},{REPORT}]")),
         mint("/ids/conjunction", 200).with("accept", "application/octet-stream").sending(REPORT),
         mint("/ids/conjunction", 400).sending("["),
-        mint("/ids/conjunction", 415).with("content-type", "text/plain").sending(REPORT),
+        mint("/ids/conjunction", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
+        mint("/ids/conjunction?return=cdm", 200)
+            .with("content-type", "text/plain")
+            .sending(include_str!("../cdm/one.kvn")),
+        mint("/ids/conjunction?return=cdm", 200)
+            .with("content-type", "text/xml")
+            .sending(include_str!("../cdm/one.xml")),
+        mint("/ids/conjunction?return=cdm", 200)
+            .with("content-type", "application/xml")
+            .sending(include_str!("../cdm/several.xml")),
+        mint("/ids/conjunction?return=cdm", 200)
+            .with("content-type", "application/json")
+            .sending(include_str!("../cdm/cdm.json")),
+        mint("/ids/conjunction?return=cdm", 200)
+            .with("content-type", "application/json")
+            .sending(include_str!("../cdm/cdm_public.json")),
+        mint("/ids/conjunction", 422).with("content-type", "text/plain").sending(REPORT),
+        mint("/ids/conjunction?return=cdm", 422).sending(REPORT),
+        mint("/ids/conjunction", 415).with("content-type", "text/csv").sending(REPORT),
         mint("/ids/conjunction?count=1", 422).sending(REPORT),
         mint("/ids/conjunction", 422).sending("[]"),
         mint("/ids/conjunction", 422),

@@ -235,7 +235,7 @@ async fn json_that_is_no_report_is_refused_with_its_place() {
         ("7".into(), &["7"]),
         (r#"{"count":3}"#.into(), &["count", "`primary`"]),
         (r#"{"tca":"2024-02-01T00:00:00Z","primary":1}"#.into(), &["missing field `secondary`"]),
-        (KNOWN.replace("tca", "TCA"), &["TCA", "`tca`"]),
+        (KNOWN.replace("tca", "TCA"), &["primary", "TCA", "`tca`"]),
         (with("tca", "1706745600"), &["tca", "1706745600"]),
         (with("tca", "null"), &["tca", "null"]),
         (with("primary", "\"25544\""), &["primary", "\"25544\"", "from 1 up"]),
@@ -262,8 +262,9 @@ async fn a_body_that_cannot_be_read_is_refused() {
         let answer = service.ask(&post("/ids/conjunction", body)).await;
         assert_eq!((answer.status(), &answer.json()["type"]), (400, &json!("/problems/malformed-request")), "{body}");
     }
-    let text = service.ask(&post_request("/ids/conjunction", "content-type: text/plain\r\n", KNOWN)).await;
-    assert_eq!((text.status(), text.header("accept")), (415, Some("application/json")));
+    let text = service.ask(&post_request("/ids/conjunction", "content-type: text/csv\r\n", KNOWN)).await;
+    let known = "application/json, text/plain, application/xml, text/xml";
+    assert_eq!((text.status(), text.header("accept")), (415, Some(known)));
     let packed =
         service.ask(&post_request("/ids/conjunction", &format!("{JSON}content-encoding: gzip\r\n"), KNOWN)).await;
     assert_eq!(packed.status(), 415);
@@ -297,7 +298,7 @@ async fn a_parameter_that_means_nothing_to_reports_is_refused_with_a_request_tha
             assert_eq!(answer.status(), 200, "{example:?}: {answer:?}");
         }
     }
-    let unknown = service.ask(&post("/ids/conjunction?return=cdm", KNOWN)).await;
+    let unknown = service.ask(&post("/ids/conjunction?retrun=cdm", KNOWN)).await;
     assert_eq!(unknown.status(), 422);
     assert!(unknown.json()["detail"].as_str().unwrap().contains("return"));
 }

@@ -6,6 +6,7 @@ mod answers;
 mod bad_input;
 #[path = "../vectors/cases.rs"]
 mod cases;
+mod cdm;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod conjunction;

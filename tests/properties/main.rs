@@ -6,10 +6,10 @@ mod any_id;
 mod canonical;
 #[path = "../vectors/cases.rs"]
 mod cases;
-#[path = "../vectors/chains.rs"]
-mod chains;
 mod cdm;
 mod cdm_documents;
+#[path = "../vectors/chains.rs"]
+mod chains;
 mod detection;
 mod encoding;
 mod evently;

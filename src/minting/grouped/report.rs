@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::id::Rejection;
 use crate::time::UnixTime;
 
 /// Two objects that come close to each other, and when.
@@ -141,6 +142,30 @@ impl Report {
 
 fn cut_to_micros(time: UnixTime) -> UnixTime {
     UnixTime::from_nanos(time.nanos().div_euclid(1_000) * 1_000)
+}
+
+impl ReportError {
+    /// Why, as one word a program can match on.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ReportError::ObjectZero { .. } | ReportError::ObjectTooGreat { .. } => Rejection::OutOfRange.code(),
+            ReportError::SameObject { .. } => "same_object",
+            ReportError::TcaTooEarly { .. } => Rejection::BeforeEpoch.code(),
+            ReportError::TcaTooLate { .. } | ReportError::IdTooGreat { .. } => Rejection::Overflow.code(),
+        }
+    }
+
+    /// The bound that was broken, if it is one.
+    pub fn limit(&self) -> Option<String> {
+        match self {
+            ReportError::ObjectZero { .. } => Some("1".to_owned()),
+            ReportError::SameObject { .. } => None,
+            ReportError::ObjectTooGreat { most, .. } => Some(most.to_string()),
+            ReportError::TcaTooEarly { begins, .. } => Some(begins.to_string()),
+            ReportError::TcaTooLate { ended, .. } => Some(ended.to_string()),
+            ReportError::IdTooGreat { below, .. } => Some(below.to_string()),
+        }
+    }
 }
 
 impl Role {

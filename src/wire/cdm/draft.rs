@@ -3,6 +3,7 @@
 use super::EVENT_ID_KEY;
 use super::error::{CdmError, quoted};
 use super::place::Place;
+use crate::id::Format;
 use crate::minting::{Report, ReportError, Role};
 use crate::time::UnixTime;
 
@@ -54,7 +55,7 @@ impl Message {
     }
 
     /// That its report gets no id, with the line and the name of the value to blame.
-    pub fn refused(&self, reason: &'static str, error: &ReportError) -> CdmError {
+    pub fn refused(&self, error: &ReportError) -> CdmError {
         let role = match error {
             ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. } => Some(*role),
             ReportError::SameObject { .. } => Some(Role::Secondary),
@@ -63,7 +64,7 @@ impl Message {
         let (line, name) = role.map_or((self.tca_line, self.names.tca), |role| {
             (self.object_lines[place_of(role)], self.names.objects[place_of(role)])
         });
-        CdmError::of(line, name, reason, error)
+        CdmError::of(line, name, error.reason(), error)
     }
 
     /// That another id than its own is noted in it. `own`: its id, or none if what is noted is no id at all.
@@ -77,6 +78,14 @@ impl Message {
             None => format!("{} is no id of this format", quoted(&noted.id)),
         };
         CdmError::of(noted.line, EVENT_ID_KEY, "another_id", message)
+    }
+}
+
+impl Noted {
+    /// The id in this format: in the spelling of that position, or else in the first that reads it.
+    pub fn id_in(&self, format: &Format, encoding: usize) -> Option<u128> {
+        let asked_for = std::iter::once(&format.encodings[encoding]);
+        asked_for.chain(&format.encodings).find_map(|encoding| encoding.read(&self.id).ok())
     }
 }
 
@@ -240,11 +249,9 @@ impl Draft {
             place,
         };
         Report::new(tca, primary, secondary).map(message).map_err(|error| {
-            let (at, reason) = match &error {
-                ReportError::ObjectZero { role } => (place_of(*role), "out_of_range"),
-                _ => (1, "same_object"),
-            };
-            CdmError::of(found[at].1, self.names.objects[at], reason, error)
+            // Of two that are the same, the second is one too many.
+            let at = if let ReportError::ObjectZero { role } = &error { place_of(*role) } else { 1 };
+            CdmError::of(found[at].1, self.names.objects[at], error.reason(), error)
         })
     }
 }

@@ -26,6 +26,14 @@ impl CdmError {
         CdmError { line, keyword: None, reason, message: message.to_string() }
     }
 
+    /// What is wrong, for a caller who tells the line in words of their own.
+    pub fn without_line(&self) -> String {
+        match &self.keyword {
+            Some(keyword) => format!("{keyword}: {}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// An error of one keyword.
     pub(super) fn of(line: u64, keyword: &str, reason: &'static str, message: impl fmt::Display) -> CdmError {
         let keyword = Some(cut(keyword));
@@ -37,11 +45,7 @@ impl std::error::Error for CdmError {}
 
 impl fmt::Display for CdmError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}: ", self.line)?;
-        if let Some(keyword) = &self.keyword {
-            write!(out, "{keyword}: ")?;
-        }
-        out.write_str(&self.message)
+        write!(out, "line {}: {}", self.line, self.without_line())
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Line<'a> {
     pub(super) next: usize,
 }
 
-/// Every line of a text. A line ends with CR, LF, CR LF or LF CR (CCSDS 508.0-B-1, section 6.2), each as it comes.
+/// Every line of a text. A line ends with CR, LF, CR LF or LF CR (CCSDS 508.0-B-1, 6.2.2.4), each as it comes.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
 """What schemathesis cannot find in openapi.yaml: names that are known, what callers accept, what no schema can say."""
 
 import json
+import pathlib
 import zlib
 
 import schemathesis
@@ -15,7 +16,17 @@ BEYOND_SCHEMAS = {
         "count", "encoding", "type", "domain", "repeated_parameter",
         "from", "to", "no_time", "time_not_leading", "not_before", "outside", "within_one_tick", "ledger_mismatch",
     },
-    "/problems/invalid-report": {"bad_timestamp", "before_epoch", "overflow", "out_of_range", "same_object"},
+    "/problems/invalid-report": {
+        "bad_timestamp", "before_epoch", "overflow", "out_of_range", "same_object", "another_id",
+    },
+}
+
+# The media types of a Conjunction Data Message, and one in each.
+MESSAGES = pathlib.Path(__file__).parents[2] / "cdm"
+MESSAGE = {
+    "text/plain": (MESSAGES / "one.kvn").read_text(),
+    "application/xml": (MESSAGES / "one.xml").read_text(),
+    "text/xml": (MESSAGES / "several.xml").read_text(),
 }
 
 # Names that mean something to the service. Made-up ones alone would nearly all end at the first that is unknown.
@@ -61,6 +72,17 @@ def json_lines(context, value):
     return json.dumps(value if value == "" else [value]).encode()
 
 
+@schemathesis.serializer("application/xml", "text/xml")
+def xml(context, value):
+    """A text as it is: the schema of a message is only that it is one."""
+    return (value if isinstance(value, str) else json.dumps(value)).encode()
+
+
+@schemathesis.deserializer("application/xml", "text/xml")
+def xml_text(context, response):
+    return response.text
+
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     """Asks for one of the media types of the 200, or for none, as the case decides: the same one in each run."""
@@ -68,9 +90,12 @@ def before_call(context, case, kwargs):
     answer = described.get("responses", {}).get("200", {})
     if "$ref" in answer:
         answer = case.operation.schema.raw_schema["components"]["responses"][answer["$ref"].rpartition("/")[2]]
-    accepted = ["*/*", *answer.get("content", {})]
+    # Messages come back as they were sent and in no other way; XML is nothing else.
+    accepted = ["*/*", *(media for media in answer.get("content", {}) if not media.endswith("/xml"))]
     number = drawn((case.path_parameters, case.query, case.headers.get("X-Request-Id")))
     case.headers["Accept"] = accepted[number % len(accepted)]
+    if "return" in (case.query or {}):
+        case.headers["Accept"] = "*/*"
 
 
 @schemathesis.hook
@@ -88,9 +113,13 @@ def map_case(context, case):
         if number % 4:
             case.body = "\n".join(EVENTS[at] for at in range(3) if number >> at + 2 & 1) or EVENTS[0]
     if case.operation.definition.raw.get("operationId") == "mint" and drawn(case.query) % 2:
-        if takes_reports(case.body):
+        if case.media_type in MESSAGE:
+            case.body = MESSAGE[case.media_type]
+        if takes_reports(case.body) or case.media_type in MESSAGE:
             case.path_parameters["format"] = "conjunction"
             case.query.pop("count", None)
+        else:
+            case.query.pop("return", None)
         if case.path_parameters["format"] != "siq":
             case.query.pop("type", None)
             case.query.pop("domain", None)
@@ -116,8 +145,10 @@ def filter_failure(context, failure, case, response):
         return True
     problem = response.json()
     if type(failure).__name__ == "RejectedPositiveData":
-        is_beyond = problem["reason"] in BEYOND_SCHEMAS.get(problem["type"], ())
-        return not (is_beyond or is_whole_float(problem, case.body) or is_body_of_another_rule(problem, case))
+        is_beyond = problem.get("reason") in BEYOND_SCHEMAS.get(problem["type"], ())
+        is_about_messages = is_text_without_message(problem, case) or is_return_of_nothing(problem, case)
+        is_of_another = is_whole_float(problem, case.body) or is_body_of_another_rule(problem, case)
+        return not (is_beyond or is_of_another or is_about_messages)
     if type(failure).__name__ == "ServerError":
         return problem["type"] != "/problems/sequence-exhausted"
     return True
@@ -125,7 +156,7 @@ def filter_failure(context, failure, case, response):
 
 def is_whole_float(problem, body):
     """To a schema 3.0 is an integer; here integers are written as digits."""
-    return problem["reason"] in ("json_value", "report_form") and has_float(body)
+    return problem.get("reason") in ("json_value", "report_form", "wrong_type") and has_float(body)
 
 
 def has_float(value):
@@ -136,10 +167,21 @@ def has_float(value):
 
 def takes_reports(body):
     """Whether a body is one report or a list of them."""
-    return isinstance(body, list) or isinstance(body, dict) and "tca" in body
+    return isinstance(body, list) or isinstance(body, dict) and ("tca" in body or "TCA" in body)
 
 
 def is_body_of_another_rule(problem, case):
     """One path mints by count and from reports, and what its body must be depends on the format in the address."""
-    is_about_form = problem["reason"] in ("json_value", "report_form")
+    is_about_form = problem.get("reason") in ("json_value", "report_form")
     return is_about_form and takes_reports(case.body) != (case.path_parameters.get("format") == "conjunction")
+
+
+def is_text_without_message(problem, case):
+    """To a schema every text may be a message; and only a grouped format has any use for one."""
+    refused = ("/problems/invalid-report", "/problems/unsupported-media-type", "/problems/malformed-request")
+    return case.media_type in MESSAGE and problem["type"] in refused
+
+
+def is_return_of_nothing(problem, case):
+    """What can be given back depends on the format, and on the kind of JSON in the body."""
+    return "return" in (case.query or {}) and problem.get("reason") in ("return", "unknown_parameter")

@@ -1,0 +1,289 @@
+//! What `POST /ids/conjunction` answers to Conjunction Data Messages: ids, or the messages with ids in them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cases;
+use crate::service::{Service, ids_of};
+use crate::support::{Answer, post_request};
+
+const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
+
+fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name);
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
+    let headers = format!("content-type: {media}\r\n");
+    service.ask(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+}
+
+/// Every fixture, its media type, and how many messages it has.
+const SENT: [(&str, &str, usize); 7] = [
+    ("one.kvn", "text/plain", 1),
+    ("several-crlf.kvn", "text/plain; charset=utf-8", 3),
+    ("noted.kvn", "text/plain", 1),
+    ("one.xml", "application/xml", 1),
+    ("several.xml", "text/xml", 2),
+    ("cdm.json", "application/json", 1),
+    ("cdm_public.json", "application/json", 2),
+];
+
+#[tokio::test]
+async fn messages_of_every_form_get_the_ids_of_their_reports() {
+    let service = Service::start("").await;
+    let report = |tca, primary, secondary| json!({ "tca": tca, "primary": primary, "secondary": secondary });
+    let reports = json!([
+        report("2024-02-01T00:00:00.25Z", 25_544, 48_274),
+        report("2024-02-01T11:04:27.5Z", 270_001, 339_999),
+        report("2017-01-01T00:00:00.5Z", 5, 12),
+    ]);
+    let plain = send(&service, "", "application/json", &reports.to_string()).await.json();
+    assert_eq!(plain["ids"][0], FIRST);
+    for (name, media, count) in SENT {
+        let answer = send(&service, "", media, &fixture(name)).await;
+        assert_eq!(answer.status(), 200, "{name}: {answer:?}");
+        let json = answer.json();
+        for member in ["ids", "details"] {
+            let expected: Vec<_> = plain[member].as_array().unwrap()[..count].to_vec();
+            if name != "several-crlf.kvn" || member == "ids" {
+                assert_eq!(json[member], Value::Array(expected), "{name}: {member}");
+            }
+        }
+        assert_eq!(answer.header("idmint-count"), Some(count.to_string().as_str()));
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+    }
+    let finer = send(&service, "", "text/plain", &fixture("several-crlf.kvn")).await.json();
+    assert_eq!(finer["details"][1]["anchor_tca"], "2024-02-01T11:04:27.500000Z");
+    let text = "content-type: text/xml\r\naccept: text/plain\r\n";
+    let lines = service.ask(&post_request("/ids/conjunction", text, &fixture("several.xml"))).await;
+    assert_eq!(lines.body.lines().next(), Some(FIRST));
+}
+
+#[tokio::test]
+async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged() {
+    let service = Service::start("").await;
+    for (name, media, count) in SENT {
+        for encoding in ["hashids", "decimal", "hex_padded"] {
+            let (sent, query) = (fixture(name), format!("?return=cdm&encoding={encoding}"));
+            let ids = ids_of(&send(&service, &format!("?encoding={encoding}"), media, &sent).await);
+            let back = send(&service, &query, media, &sent).await;
+            assert_eq!(back.status(), 200, "{name}: {back:?}");
+            let media_type = media.split(';').next().unwrap();
+            assert_eq!(back.header("content-type").unwrap().split(';').next(), Some(media_type));
+            assert_eq!(back.header("idmint-count"), Some(count.to_string().as_str()));
+            assert_eq!(back.header("cache-control"), Some("no-store"));
+            assert_eq!(back.header("content-length"), Some(back.bytes.len().to_string().as_str()));
+            let new: Vec<_> = ids.iter().filter(|_| name != "noted.kvn").collect();
+            assert!(new.iter().all(|id| back.body.contains(id.as_str())), "{name}: {}", back.body);
+            assert_eq!(back.body == sent, new.is_empty(), "{name}");
+
+            // Whatever spelling they have, these ids are known again, and stay.
+            for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
+                let again = send(&service, query, media, &back.body).await;
+                assert!(again.bytes == back.bytes, "{name} {query}: {}", again.body);
+            }
+            assert_eq!(ids_of(&send(&service, "", media, &back.body).await).len(), count);
+        }
+    }
+    let one = send(&service, "?return=cdm", "text/plain", &fixture("one.kvn")).await;
+    let comment =
+        format!("COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n");
+    assert!(one.body.contains(&comment), "{}", one.body);
+}
+
+fn assert_refused(answer: &Answer, status: u16, slug: &str, reason: &str, detail: &str) -> Value {
+    let problem = answer.json();
+    assert_eq!((answer.status(), &problem["reason"]), (status, &json!(reason)), "{problem}");
+    assert_eq!(problem["type"], format!("/problems/{slug}"));
+    assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
+    problem
+}
+
+#[tokio::test]
+async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
+    let service = Service::start("").await;
+    let expected = fixture("malformed/expected.tsv");
+    let mut seen = 0;
+    for case in expected.lines().filter(|line| !line.starts_with('#') && !line.contains("latin-1")) {
+        let [name, line, keyword, reason] = case.split('\t').collect::<Vec<_>>()[..] else { panic!("{case:?}") };
+        let media = match name.rsplit('.').next().unwrap() {
+            "kvn" => "text/plain",
+            "xml" => "application/xml",
+            // What is no JSON, and JSON that is no message, is told as it is of reports of this service.
+            _ if matches!(name, "cut.json" | "nothing.json" | "tca-twice.json" | "name-twice.json") => continue,
+            _ => "application/json",
+        };
+        let answer = send(&service, "", media, &fixture(&format!("malformed/{name}"))).await;
+        let problem = assert_refused(&answer, 422, "invalid-report", reason, &format!("line {line}: "));
+        assert_eq!(problem["line"].to_string(), line, "{name}: {problem}");
+        assert_eq!(problem["keyword"].as_str().unwrap_or("-"), keyword, "{name}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().starts_with("line "), "{name}: {problem}");
+        seen += 1;
+    }
+    assert!(seen > 55, "{seen}");
+    assert_eq!(service.minted().await, 0.0);
+    for (body, media, status) in [
+        (fixture("malformed/cut.json"), "application/json", 400),
+        (fixture("malformed/name-twice.json"), "application/json", 400),
+        ("{\"TCA\":1".into(), "application/json", 400),
+        ("{\"tca\":\"2024-02-01T00:00:00Z\",\"primary\":1,\"secondary\":2}".into(), "text/plain", 422),
+        (fixture("one.kvn"), "application/xml", 422),
+        (fixture("one.xml"), "text/plain", 422),
+        (fixture("one.kvn"), "application/json", 400),
+        (fixture("one.kvn"), "text/csv", 415),
+    ] {
+        assert_eq!(send(&service, "", media, &body).await.status(), status, "{media}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_names_another_id_is_refused_with_both() {
+    let service = Service::start("").await;
+    for (name, media, line) in
+        [("one.kvn", "text/plain", 4), ("one.xml", "text/xml", 6), ("cdm.json", "application/json", 1)]
+    {
+        let back = send(&service, "?return=cdm", media, &fixture(name)).await.body;
+        // An id of the second after.
+        let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:01.250");
+        let answer = send(&service, "", media, &moved).await;
+        let problem = assert_refused(&answer, 422, "invalid-report", "another_id", FIRST);
+        assert_eq!(
+            (&problem["line"], &problem["keyword"]),
+            (&json!(line), &json!("CONJUNCTION_EVENT_ID")),
+            "{problem}"
+        );
+        let ids =
+            ids_of(&send(&service, "", media, &moved.replace(FIRST, "").replace("CONJUNCTION_EVENT_ID", "X")).await);
+        assert!(problem["detail"].as_str().unwrap().contains(&ids[0]), "{problem}");
+
+        let nonsense = send(&service, "?return=cdm", media, &back.replace(FIRST, "nonsense")).await;
+        assert_refused(&nonsense, 422, "invalid-report", "another_id", "\"nonsense\" is no id of this format");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_the_format_has_no_room_for_is_told_with_its_line() {
+    let service = Service::start("").await;
+    let one = fixture("one.kvn");
+    for (from, to, line, keyword, reason, limit) in [
+        ("48274", "799500001", 55, "OBJECT_DESIGNATOR", "out_of_range", "4194303"),
+        ("25544", "4194304", 25, "OBJECT_DESIGNATOR", "out_of_range", "4194303"),
+        ("2024-02-01T00", "2242-03-16T13", 9, "TCA", "overflow", "2242-03-16T12:56:32.000Z"),
+        ("2024-02-01T00", "1969-365T23", 9, "TCA", "before_epoch", "1970-01-01T00:00:00.000Z"),
+    ] {
+        let answer = send(&service, "", "text/plain", &one.replacen(from, to, 1)).await;
+        let problem = assert_refused(&answer, 422, "invalid-report", reason, keyword);
+        let told = (&problem["line"], &problem["keyword"], &problem["limit"]);
+        assert_eq!(told, (&json!(line), &json!(keyword), &json!(limit)), "{problem}");
+    }
+    let small = Service::start("mint.batch_max = 2").await;
+    let three = send(&small, "", "text/plain", &fixture("several-crlf.kvn")).await;
+    assert_refused(&three, 422, "invalid-report", "count", "3 reports");
+}
+
+#[tokio::test]
+async fn what_comes_back_is_what_was_sent_or_nothing() {
+    let service = Service::start("").await;
+    let plain = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    let answer = send(&service, "?return=cdm", "application/json", plain).await;
+    assert_refused(&answer, 422, "invalid-parameter", "return", "Conjunction Data Messages");
+    let answer = send(&service, "?return=ids", "text/plain", &fixture("one.kvn")).await;
+    let problem = assert_refused(&answer, 422, "invalid-parameter", "return", "\"ids\"");
+    assert_eq!(problem["limit"], "cdm");
+    let answer = service.post("/ids/snowflake?return=cdm").await;
+    assert_refused(&answer, 422, "invalid-parameter", "unknown_parameter", "return");
+
+    let one = fixture("one.xml");
+    for (accept, status) in
+        [("application/xml", 200), ("application/*", 200), ("application/json", 406), ("text/xml", 406)]
+    {
+        let headers = format!("content-type: application/xml\r\naccept: {accept}\r\n");
+        let answer = service.ask(&post_request("/ids/conjunction?return=cdm", &headers, &one)).await;
+        assert_eq!(answer.status(), status, "{accept}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_mixture_of_two_kinds_of_json_is_refused() {
+    let service = Service::start("").await;
+    let ours = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    let theirs = r#"{"TCA":"2024-02-01T00:00:00","SAT_1_ID":"25544","SAT_2_ID":"48274"}"#;
+    for body in [
+        format!("[{ours},{theirs}]"),
+        format!("[{theirs},{ours}]"),
+        ours.replace("tca", "TCA"),
+        theirs.replace("TCA", "tca"),
+        theirs.replace('{', r#"{"primary":25544,"#),
+    ] {
+        let answer = send(&service, "", "application/json", &body).await;
+        assert_eq!((answer.status(), &answer.json()["reason"]), (422, &json!("report_form")), "{body}: {answer:?}");
+    }
+    let bom = send(&service, "?return=cdm", "application/json", &format!("\u{feff}{theirs}")).await;
+    assert_eq!(bom.body, format!("\u{feff}{},\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"}}", theirs.trim_end_matches('}')));
+}
+
+#[tokio::test]
+async fn a_long_document_comes_back_whole() {
+    let service = Service::start("mint.batch_max = 200000").await;
+    let message = |at: usize| {
+        format!(
+            "CCSDS_CDM_VERS = 1.0\nTCA = 2024-02-01T00:00:00\nOBJECT = OBJECT1\nOBJECT_DESIGNATOR = {at}\n\
+             OBJECT = OBJECT2\nOBJECT_DESIGNATOR = 4194303\n"
+        )
+    };
+    let sent: String = (1..=100_000).map(message).collect();
+    let back = send(&service, "?return=cdm&encoding=hex_padded", "text/plain", &sent).await;
+    assert_eq!((back.status(), back.header("idmint-count")), (200, Some("100000")));
+    let kept: String =
+        back.body.split_inclusive('\n').filter(|line| !line.starts_with("COMMENT CONJUNCTION_EVENT_ID = 06")).collect();
+    assert!(kept == sent && back.body.len() > sent.len());
+}
+
+#[tokio::test]
+async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() {
+    // An alphabet of what XML and JSON have to escape.
+    let settings = r#"
+        [formats.odd]
+        summary = "Odd letters"
+        rule = "grouped"
+        tick = "1s"
+        epoch = "2020-01-01T00:00:00Z"
+        fields = [{ name = "t", kind = "time", bits = 33 }, { name = "a", kind = "object", bits = 22 }, { name = "b", kind = "object", bits = 22 }]
+        encodings = [{ kind = "hashids", salt = "", alphabet = "<>&\"'\\abcdefghijklmnopqrst" }, "decimal"]
+    "#;
+    let service = Service::start(settings).await;
+    for (name, media, count) in SENT.iter().filter(|(name, ..)| !name.starts_with("noted")) {
+        if *name == "several-crlf.kvn" {
+            continue; // One of its times is before this epoch.
+        }
+        let headers = format!("content-type: {media}\r\n");
+        let back = service.ask(&post_request("/ids/odd?return=cdm", &headers, &fixture(name))).await;
+        assert_eq!((back.status(), back.header("idmint-count")), (200, Some(count.to_string().as_str())), "{back:?}");
+        let again = service.ask(&post_request("/ids/odd?return=cdm", &headers, &back.body)).await;
+        assert!(again.bytes == back.bytes, "{name}: {}\n{}", back.body, again.body);
+    }
+}
+
+#[tokio::test]
+async fn every_report_of_the_vectors_gets_its_id_here_too() {
+    let service = Service::start("").await;
+    let (mut minted, mut refused) = (0, 0);
+    for case in cases::valid().iter().filter(|case| case.format == "conjunction") {
+        let (tca, [one, other]) = (case.utc.as_ref().unwrap(), [case.fields[1].1, case.fields[2].1]);
+        let body = format!(r#"{{"tca":"{tca}","primary":{one},"secondary":{other}}}"#);
+        for (encoding, text) in &case.spellings {
+            let answer = send(&service, &format!("?encoding={encoding}"), "application/json", &body).await;
+            if one == 0 || other == 0 || one == other {
+                assert_eq!(answer.status(), 422, "{case:?}: {answer:?}");
+                refused += 1;
+            } else {
+                assert_eq!(ids_of(&answer), [text.as_str()], "{case:?}");
+                minted += 1;
+            }
+        }
+    }
+    assert_eq!((minted, refused), (20 * 3, 8 * 3));
+}
