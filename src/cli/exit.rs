@@ -17,7 +17,7 @@ pub enum Exit {
     No,
     /// The command line is wrong (`EX_USAGE`).
     Usage,
-    /// Stored data is damaged, or data that was to be checked (`EX_DATAERR`).
+    /// Stored data is damaged, or data that was to be read or checked (`EX_DATAERR`).
     Damaged,
     /// The service cannot be reached (`EX_UNAVAILABLE`).
     Unavailable,

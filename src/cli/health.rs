@@ -79,10 +79,19 @@ pub(super) fn ask<T>(request: impl AsyncFnOnce(reqwest::Client) -> Result<T, Una
 
 /// The text of an answer, or what the problem document says.
 pub(super) async fn text_of_success(answer: reqwest::Response) -> Result<String, Unanswered> {
-    if answer.status().is_success() {
-        return Ok(answer.text().await?);
-    }
+    Ok(success(answer).await?.text().await?)
+}
+
+/// The bytes of an answer, or what the problem document says.
+pub(super) async fn bytes_of_success(answer: reqwest::Response) -> Result<Vec<u8>, Unanswered> {
+    Ok(success(answer).await?.bytes().await?.into())
+}
+
+async fn success(answer: reqwest::Response) -> Result<reqwest::Response, Unanswered> {
     let status = answer.status();
+    if status.is_success() {
+        return Ok(answer);
+    }
     let problem: serde_json::Value = answer.json().await?;
     let detail = problem["detail"].as_str().unwrap_or("no detail");
     Err(Unanswered::Refused(format!("{status}: {detail}")))

@@ -1,5 +1,6 @@
 //! The commands of `idmint`.
 
+mod cdm;
 mod check;
 mod decode;
 mod exit;
@@ -34,6 +35,8 @@ enum Command {
     Decode(decode::Decode),
     /// Say which formats there are, or everything about one, offline.
     Formats(formats::Formats),
+    /// Put conjunction ids into Conjunction Data Messages, offline or at a running service.
+    Cdm(cdm::Cdm),
     /// Check a configuration and print what it means.
     Check(check::Check),
     /// Work with ledgers of events.
@@ -58,6 +61,7 @@ pub fn run() -> ExitCode {
         Command::Mint(mint) => mint.run(),
         Command::Decode(decode) => decode.run(),
         Command::Formats(formats) => formats.run(),
+        Command::Cdm(cdm) => cdm.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
         Command::Health(health) => health.run(),

@@ -12,6 +12,7 @@ mod load;
 mod service;
 
 mod abuse;
+mod cdm;
 mod commands;
 mod damage;
 mod descriptors;

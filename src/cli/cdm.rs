@@ -1,0 +1,205 @@
+//! `idmint cdm`.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::exit::{Exit, Failure};
+use super::health::{ask, bytes_of_success, text_of_success};
+use super::settings::Settings;
+use crate::id::{Format, Rule};
+use crate::minting::GroupedMinter;
+use crate::server::Catalog;
+use crate::wire::cdm::{CdmError, CdmForm, Document, Message};
+
+/// What standard input is called.
+const STDIN: &str = "-";
+
+/// Put conjunction ids into Conjunction Data Messages: KVN, XML, or the JSON of space-track.org.
+///
+/// Offline an id is made of the report alone, as a service does that stores no conjunctions; with --server it is the
+/// one that the service gives.
+#[derive(Debug, Args)]
+pub(super) struct Cdm {
+    /// The documents; without any one is read from standard input.
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Replace the files; otherwise the documents go to standard output.
+    #[arg(long, conflicts_with = "ids", requires = "files")]
+    in_place: bool,
+    /// Print only file, line and id of each message, with tabs between them.
+    #[arg(long)]
+    ids: bool,
+    /// The format.
+    #[arg(long, default_value = "conjunction")]
+    format: String,
+    /// The spelling; the canonical one if absent.
+    #[arg(long)]
+    encoding: Option<String>,
+    /// Ask the service that listens there.
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    server: Option<String>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Cdm {
+    /// Prints or replaces every document, or none.
+    ///
+    /// # Errors
+    /// 65 for a document that is malformed or has another id, naming file and line; 64 for a format or a spelling that
+    /// there is not; 74 when files fail; 78; and with a service 1 when it refuses, 69 when it cannot be reached.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let source = match &self.server {
+            Some(url) => Source::Service { url, format: &self.format, encoding: self.encoding.as_deref() },
+            None => self.offline()?,
+        };
+        let inputs = if self.files.is_empty() { vec![Input::of_stdin()?] } else { self.read_files()? };
+        let outputs = inputs.iter().map(|input| input.done(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
+        if self.in_place {
+            let changed = inputs.iter().zip(&outputs).filter(|(input, output)| input.bytes != **output);
+            return changed.into_iter().try_for_each(|(input, output)| {
+                replace(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
+            });
+        }
+        match outputs.iter().try_for_each(|output| io::stdout().write_all(output)) {
+            // Whoever reads may have seen enough.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(Exit::Io, error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_files(&self) -> Result<Vec<Input>, Failure> {
+        let read = |path: &PathBuf| {
+            let name = path
+                .to_str()
+                .ok_or_else(|| Failure::new(Exit::Usage, format!("{}: the path is not UTF-8", path.display())))?;
+            let bytes = fs::read(path).map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+            Ok(Input { name: name.to_owned(), bytes })
+        };
+        self.files.iter().map(read).collect()
+    }
+
+    fn offline(&self) -> Result<Source<'static>, Failure> {
+        let config = self.settings.load(toml::Table::new())?;
+        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let grouped: Vec<_> = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped).collect();
+        let Some(format) = grouped.iter().find(|format| format.name == self.format) else {
+            let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
+            let message =
+                format!("--format {}: of formats minted from reports there is {}", self.format, names.join(", "));
+            return Err(Failure::new(Exit::Usage, message));
+        };
+        let names: Vec<_> = format.encodings.iter().map(|encoding| encoding.name()).collect();
+        let encoding = match &self.encoding {
+            None => 0,
+            Some(name) => names.iter().position(|known| known == name).ok_or_else(|| {
+                Failure::new(Exit::Usage, format!("--encoding {name}: there is {}", names.join(", ")))
+            })?,
+        };
+        let minter = GroupedMinter::new(Arc::clone(format), config.conjunction.pair_order);
+        Ok(Source::Offline { minter: Box::new(minter), format: Arc::clone(format), encoding })
+    }
+}
+
+/// Where ids come from.
+enum Source<'a> {
+    /// The reports themselves.
+    Offline { minter: Box<GroupedMinter>, format: Arc<Format>, encoding: usize },
+    /// A running service.
+    Service { url: &'a str, format: &'a str, encoding: Option<&'a str> },
+}
+
+/// A document as it was read.
+struct Input {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Input {
+    fn of_stdin() -> Result<Input, Failure> {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::new(Exit::Io, error))?;
+        Ok(Input { name: STDIN.to_owned(), bytes })
+    }
+
+    /// The document with its ids, or a line for each of them.
+    fn done(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
+        let form = CdmForm::of(&self.bytes);
+        let document = Document::read(form, &self.bytes).map_err(|error| self.malformed(&error))?;
+        match source {
+            Source::Offline { minter, format, encoding } => {
+                let text_of = |id| format.encodings[*encoding].to_text(id);
+                let id_of = |message: &Message| {
+                    let id = minter.id_of(message.report()).map_err(|error| message.refused(&error))?;
+                    let noted = message.noted().map(|noted| noted.id_in(format, *encoding));
+                    match noted {
+                        Some(None) => Err(message.noted_otherwise(None)),
+                        Some(Some(other)) if other != id => Err(message.noted_otherwise(Some(&text_of(id)))),
+                        _ => Ok(text_of(id)),
+                    }
+                };
+                let ids = document.messages().iter().map(id_of).collect::<Result<Vec<_>, _>>();
+                let ids = ids.map_err(|error| self.malformed(&error))?;
+                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotated(&ids) })
+            }
+            Source::Service { url, format, encoding } => {
+                let media = match form {
+                    CdmForm::Kvn => "text/plain",
+                    CdmForm::Xml => "application/xml",
+                    CdmForm::SpaceTrack => "application/json",
+                };
+                let asked = async |client: reqwest::Client| {
+                    let request = client.post(format!("{url}/ids/{format}")).header("content-type", media);
+                    let request = request.query(&encoding.map(|name| ("encoding", name)).as_slice());
+                    let request = request.body(self.bytes.clone());
+                    if only_ids {
+                        let ids = text_of_success(request.header("accept", "text/plain").send().await?).await?;
+                        return Ok(self.lines(&document, ids.lines()));
+                    }
+                    bytes_of_success(request.query(&[("return", "cdm")]).send().await?).await
+                };
+                ask(asked).map_err(|failure| self.failed(failure.exit(), failure))
+            }
+        }
+    }
+
+    fn lines(&self, document: &Document<&Vec<u8>>, ids: impl Iterator<Item = impl AsRef<str>>) -> Vec<u8> {
+        let line =
+            |(message, id): (&Message, _)| format!("{}\t{}\t{}\n", self.name, message.line(), AsRef::as_ref(&id));
+        document.messages().iter().zip(ids).map(line).collect::<String>().into_bytes()
+    }
+
+    fn malformed(&self, error: &CdmError) -> Failure {
+        Failure::new(Exit::Damaged, format!("{}:{}: {}", self.name, error.line, error.without_line()))
+    }
+
+    fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
+        Failure::new(exit, format!("{}: {error}", self.name))
+    }
+}
+
+/// Puts other bytes into a file: into a new one beside it, which then takes its name, so that whoever reads meanwhile
+/// finds all of the old bytes or all of the new ones.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // What a symbolic link points to is replaced, not the link.
+    let path = path.canonicalize()?;
+    let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
+    name.push(format!(".idmint-{}", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = (|| {
+        let mut file = File::create_new(&beside)?;
+        file.set_permissions(fs::metadata(&path)?.permissions())?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&beside, &path)
+    })();
+    if written.is_err() {
+        // It is of no use to anybody, and may not be there.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}

@@ -1,0 +1,166 @@
+//! `idmint cdm`: documents in, and out again with the ids in them.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use crate::service::{Ended, Home, idmint, run};
+
+const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name)
+}
+
+fn said(args: &[&str]) -> Ended {
+    let mut all = vec!["cdm"];
+    all.extend(args);
+    run(idmint(&all))
+}
+
+fn fed(document: &Path, args: &[&str]) -> Output {
+    let mut command = idmint(&["cdm"]);
+    command.args(args).stdin(File::open(document).unwrap()).output().unwrap()
+}
+
+/// A file of this name in a folder, as one of the fixtures.
+fn copied(home: &Home, name: &str) -> PathBuf {
+    let path = home.path(name);
+    fs::copy(fixture(name), &path).unwrap();
+    path
+}
+
+const ALL: [&str; 7] =
+    ["one.kvn", "several-crlf.kvn", "noted.kvn", "one.xml", "several.xml", "cdm.json", "cdm_public.json"];
+
+#[test]
+fn a_document_is_told_by_its_content_and_comes_out_with_its_id() {
+    for name in ALL {
+        let output = fed(&fixture(name), &[]);
+        let (sent, text) = (fs::read_to_string(fixture(name)).unwrap(), String::from_utf8(output.stdout).unwrap());
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")) || text.contains(&format!("\"{FIRST}\"")));
+        assert_eq!(text.len() > sent.len(), name != "noted.kvn", "{name}: {text}");
+    }
+    let one = fixture("one.kvn");
+    let both = said(&[one.to_str().unwrap(), one.to_str().unwrap(), "--encoding", "decimal"]);
+    both.assert(0, &[]);
+    assert_eq!(both.out.matches("COMMENT CONJUNCTION_EVENT_ID = 30025386125795551919250\n").count(), 2);
+}
+
+#[test]
+fn ids_are_printed_with_their_files_and_lines() {
+    let several = fixture("several-crlf.kvn");
+    let name = several.to_str().unwrap();
+    let ended = said(&["--ids", name]);
+    ended.assert(0, &[]);
+    let lines: Vec<Vec<&str>> = ended.out.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(
+        lines.iter().map(|line| (line[0], line[1])).collect::<Vec<_>>(),
+        [(name, "1"), (name, "14"), (name, "28")]
+    );
+    assert_eq!(lines[0][2], FIRST);
+    let output = fed(&fixture("noted.kvn"), &["--ids", "--encoding", "hex_padded"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "-\t1\t065badf00018f200bc92\n");
+}
+
+#[test]
+fn files_are_replaced_together_or_not_at_all() {
+    let home = Home::new();
+    let files: Vec<_> = ALL.iter().map(|name| copied(&home, name)).collect();
+    let names: Vec<_> = files.iter().map(|path| path.to_str().unwrap()).collect();
+    let contents = || files.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+    let before = contents();
+    fs::write(home.path("bad.kvn"), "CCSDS_CDM_VERS = 1.0\nTCA = never\n").unwrap();
+    let bad = home.path("bad.kvn");
+    let ended = said(&[&["--in-place"], &names[..], &[bad.to_str().unwrap()]].concat());
+    ended.assert(65, &["bad.kvn:2: TCA: \"never\" is no time"]);
+    assert_eq!((ended.out.as_str(), contents() == before), ("", true));
+
+    fs::set_permissions(&files[0], Permissions::from_mode(0o640)).unwrap();
+    let link = home.path("link.json");
+    symlink(&files[5], &link).unwrap();
+    let by_link: Vec<_> =
+        names.iter().map(|name| if *name == names[5] { link.to_str().unwrap() } else { name }).collect();
+    let ended = said(&[&["--in-place"], &by_link[..]].concat());
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, "");
+    let after = contents();
+    for (at, name) in ALL.iter().enumerate() {
+        assert_eq!(after[at] == before[at], *name == "noted.kvn", "{name}");
+        assert_eq!(after[at], fed(&fixture(name), &[]).stdout, "{name}");
+    }
+    assert!(link.is_symlink());
+    assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    said(&[&["--in-place"], &names[..]].concat()).assert(0, &[]);
+    assert!(contents() == after, "a second time nothing changes");
+    let left: Vec<_> = fs::read_dir(home.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), ALL.len() + 2, "{left:?}");
+}
+
+#[test]
+fn what_is_wrong_has_an_exit_code_and_a_place() {
+    let home = Home::new();
+    let (one, noted) = (fixture("one.kvn"), fs::read_to_string(fixture("noted.kvn")).unwrap());
+    let (one, other) = (one.to_str().unwrap(), home.path("other.kvn"));
+    let other_name = other.to_str().unwrap();
+    fs::write(&other, noted.replace("= 25544", "= 25545")).unwrap();
+    said(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here"]);
+    fs::write(&other, noted.replace(FIRST, "nonsense")).unwrap();
+    said(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
+    fs::write(&other, noted.replace("48274", "4194304")).unwrap();
+    said(&[other_name]).assert(65, &["other.kvn:12: OBJECT_DESIGNATOR: secondary is 4194304", "4194303"]);
+    said(&[one, "--format", "snowflake"]).assert(64, &["snowflake", "conjunction"]);
+    said(&[one, "--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
+    said(&["--in-place"]).assert(64, &["FILE"]);
+    said(&["--in-place", "--ids", one]).assert(64, &["--ids"]);
+    said(&["/nonexistent/message.kvn"]).assert(74, &["/nonexistent/message.kvn: "]);
+    said(&[one, "--server", "http://127.0.0.1:1"]).assert(69, &["one.kvn: "]);
+}
+
+#[test]
+fn a_configuration_says_what_the_pair_and_the_spelling_are() {
+    let home = Home::new();
+    let config = home.path("idmint.toml");
+    fs::write(&config, "conjunction.pair_order = 'unordered'").unwrap();
+    let swapped =
+        fs::read_to_string(fixture("one.kvn")).unwrap().replace("OBJECT1", "OBJECT3").replace("OBJECT2", "OBJECT1");
+    let file = home.path("swapped.kvn");
+    fs::write(&file, swapped.replace("OBJECT3", "OBJECT2")).unwrap();
+    let ids = |args: &[&str]| said(&[&["--ids", file.to_str().unwrap()], args].concat()).out;
+    assert!(ids(&["--config", config.to_str().unwrap()]).ends_with(&format!("\t1\t{FIRST}\n")));
+    assert!(!ids(&[]).contains(FIRST));
+}
+
+#[test]
+fn a_service_gives_the_same_ids_and_its_own_refusals() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let url = service.url();
+    for name in ALL {
+        let path = fixture(name);
+        let path = path.to_str().unwrap();
+        for args in [
+            &[path] as &[_],
+            &["--ids", path],
+            &["--encoding", "hex_padded", path],
+            &["--ids", "--encoding", "decimal", path],
+        ] {
+            let (offline, asked) = (said(args), said(&[args, &["--server", &url]].concat()));
+            asked.assert(0, &[]);
+            assert_eq!(asked.out, offline.out, "{args:?}");
+        }
+    }
+    let file = copied(&home, "several.xml");
+    said(&["--in-place", file.to_str().unwrap(), "--server", &url]).assert(0, &[]);
+    assert_eq!(fs::read(&file).unwrap(), fed(&fixture("several.xml"), &[]).stdout);
+
+    let one = fixture("one.kvn");
+    let one = one.to_str().unwrap();
+    said(&[one, "--server", &url, "--format", "nonesuch"]).assert(1, &["one.kvn: 404", "nonesuch"]);
+    said(&[one, "--server", &url, "--encoding", "base36"]).assert(1, &["one.kvn: 422", "base36"]);
+    let bad = fixture("malformed/no-tca.kvn");
+    said(&[bad.to_str().unwrap(), "--server", &url]).assert(65, &["no-tca.kvn:1: TCA: "]);
+}
