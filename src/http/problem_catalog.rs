@@ -307,7 +307,7 @@ impl Slug {
                 title: "The conjunction report is invalid",
                 cause: "TCA or an object number is missing, malformed or out of range, or the message already names another \
                     conjunction id.",
-                safe_action: "Correct the message; `detail` names the field. Of a message that names another id, find out which \
+                safe_action: "Correct the message; `detail` names the line and the field. Of a message that names another id, find out which \
                     system gave it.",
                 dangerous_action: "Removing the id found in the message: two systems then know one conjunction under two names.",
             },

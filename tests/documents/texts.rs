@@ -14,13 +14,17 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "CHANGELOG.md",
     "docs/ARCHITECTURE.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
     "docs/UNIQUENESS.md",
+    "docs/decisions/conjunction-epoch-and-salt.md",
+    "docs/decisions/conjunction-first-anchor.md",
+    "docs/decisions/conjunction-pair-order.md",
+    "docs/decisions/second-sixty.md",
 ];
 
 pub(crate) fn root() -> &'static Path {
