@@ -8,6 +8,9 @@ use crate::cases;
 use crate::service::{Service, ids_of};
 use crate::support::{Answer, post_request};
 
+/// Every report gets the id of its own time: what is tested here is how reports are read and told back.
+const PURE: &str = "conjunction.mode = 'pure'";
+
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 fn fixture(name: &str) -> String {
@@ -33,7 +36,7 @@ const SENT: [(&str, &str, usize); 7] = [
 
 #[tokio::test]
 async fn messages_of_every_form_get_the_ids_of_their_reports() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let report = |tca, primary, secondary| json!({ "tca": tca, "primary": primary, "secondary": secondary });
     let reports = json!([
         report("2024-02-01T00:00:00.25Z", 25_544, 48_274),
@@ -64,7 +67,7 @@ async fn messages_of_every_form_get_the_ids_of_their_reports() {
 
 #[tokio::test]
 async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     for (name, media, count) in SENT {
         for encoding in ["hashids", "decimal", "hex_padded"] {
             let (sent, query) = (fixture(name), format!("?return=cdm&encoding={encoding}"));
@@ -104,7 +107,7 @@ fn assert_refused(answer: &Answer, status: u16, slug: &str, reason: &str, detail
 
 #[tokio::test]
 async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let expected = fixture("malformed/expected.tsv");
     let mut seen = 0;
     for case in expected.lines().filter(|line| !line.starts_with('#') && !line.contains("latin-1")) {
@@ -141,7 +144,7 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
 
 #[tokio::test]
 async fn a_message_that_names_another_id_is_refused_with_both() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     for (name, media, line) in
         [("one.kvn", "text/plain", 4), ("one.xml", "text/xml", 6), ("cdm.json", "application/json", 1)]
     {
@@ -166,7 +169,7 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
 
 #[tokio::test]
 async fn a_value_that_the_format_has_no_room_for_is_told_with_its_line() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let one = fixture("one.kvn");
     for (from, to, line, keyword, reason, limit) in [
         ("48274", "799500001", 55, "OBJECT_DESIGNATOR", "out_of_range", "4194303"),
@@ -186,7 +189,7 @@ async fn a_value_that_the_format_has_no_room_for_is_told_with_its_line() {
 
 #[tokio::test]
 async fn what_comes_back_is_what_was_sent_or_nothing() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let plain = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let answer = send(&service, "?return=cdm", "application/json", plain).await;
     assert_refused(&answer, 422, "invalid-parameter", "return", "Conjunction Data Messages");
@@ -208,7 +211,7 @@ async fn what_comes_back_is_what_was_sent_or_nothing() {
 
 #[tokio::test]
 async fn a_mixture_of_two_kinds_of_json_is_refused() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let ours = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
     let theirs = r#"{"TCA":"2024-02-01T00:00:00","SAT_1_ID":"25544","SAT_2_ID":"48274"}"#;
     for body in [
@@ -269,7 +272,7 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
 
 #[tokio::test]
 async fn every_report_of_the_vectors_gets_its_id_here_too() {
-    let service = Service::start("").await;
+    let service = Service::start(PURE).await;
     let (mut minted, mut refused) = (0, 0);
     for case in cases::valid().iter().filter(|case| case.format == "conjunction") {
         let (tca, [one, other]) = (case.utc.as_ref().unwrap(), [case.fields[1].1, case.fields[2].1]);
