@@ -8,10 +8,8 @@
 mod harness;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,14 +17,11 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
 use axum::serve::ListenerExt;
-use harness::comparison::{Target, report};
-use idmint::server::config::Config;
-use idmint::server::{RunOptions, open};
-use idmint::time::Clock;
+use harness::callers::{CONNECTIONS, Callers};
+use harness::comparison::{Target, ratios, report};
+use harness::server::{everything_on, one_thread};
 use tokio::net::TcpListener;
-use tokio::runtime::{Builder, Runtime};
 
-const CONNECTIONS: usize = 16;
 const ROUNDS: usize = 21;
 const ROUND_MIN: Duration = Duration::from_millis(250);
 
@@ -97,15 +92,6 @@ fn main() {
     report("1 000 ids / one id: requests a second", "x", Target::None, &mut ratios(&rate(thousand), &rate(one)));
 }
 
-/// Round by round, since two figures of one round met the same machine.
-fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
-    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
-}
-
-fn one_thread(name: &str) -> Runtime {
-    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().expect("a thread")
-}
-
 async fn bare_axum() -> SocketAddr {
     let constant = || async { ([(CONTENT_TYPE, "application/json")], ONE_ID_BODY) };
     let router = Router::new().route("/ids/snowflake", post(constant));
@@ -128,18 +114,6 @@ fn mixed_ids(idmint: SocketAddr) -> Callers {
     let headers =
         format!("content-type: text/plain\r\naccept: application/x-ndjson\r\ncontent-length: {}\r\n", body.len());
     Callers::sending(idmint, "POST /decode", &headers, &body)
-}
-
-/// As `idmint serve` does it, with its default configuration and its files.
-async fn everything_on(directory: &Path) -> SocketAddr {
-    let mut config = Config::default();
-    config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    config.storage.data_dir = directory.to_owned();
-    let clock = Arc::new(Clock::system());
-    let running = open(&config, RunOptions::default(), clock).await.expect("an empty directory");
-    let address = running.address();
-    tokio::spawn(async move { running.serve(&config, std::future::pending()).await });
-    address
 }
 
 impl Subject {
@@ -175,93 +149,4 @@ fn busy_nanos(name: &str) -> f64 {
         fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
     };
     named.filter_map(|task| running(&task)).sum()
-}
-
-/// Connections that ask the same.
-struct Callers {
-    streams: Vec<TcpStream>,
-    request: String,
-    answer: Vec<u8>,
-}
-
-impl Callers {
-    fn to(address: SocketAddr, request: &str) -> Self {
-        Self::sending(address, request, "accept: */*\r\n", "")
-    }
-
-    fn sending(address: SocketAddr, request: &str, headers: &str, body: &str) -> Self {
-        let connect = |_| {
-            let stream = TcpStream::connect(address).expect("it listens");
-            stream.set_nodelay(true).expect("a socket");
-            stream
-        };
-        let request = format!("{request} HTTP/1.1\r\nhost: bench\r\n{headers}\r\n{body}");
-        Self { streams: (0..CONNECTIONS).map(connect).collect(), request, answer: vec![0; 256 * 1024] }
-    }
-
-    fn ask_once(mut self) -> String {
-        self.streams.truncate(1);
-        let len = self.ask_all();
-        String::from_utf8_lossy(&self.answer[..len]).into_owned()
-    }
-
-    /// Asks on every connection, then reads the answers; the length of the last one is returned.
-    fn ask_all(&mut self) -> usize {
-        for stream in &mut self.streams {
-            stream.write_all(self.request.as_bytes()).expect("kept alive");
-        }
-        let mut len = 0;
-        for stream in &mut self.streams {
-            len = read_answer(stream, &mut self.answer);
-        }
-        len
-    }
-}
-
-/// What ends a body of chunks.
-const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
-
-/// Reads one answer, which must be 200, and says how much of it was kept: all, head and body, unless it came in chunks.
-fn read_answer(stream: &mut TcpStream, answer: &mut [u8]) -> usize {
-    let mut len = 0;
-    let mut whole = None;
-    while whole.is_none_or(|whole| len < whole) {
-        let more = stream.read(&mut answer[len..]).expect("kept alive");
-        assert!(more > 0, "closed in the middle of an answer");
-        len += more;
-        if whole.is_none()
-            && let Some(head_len) = head_len(&answer[..len])
-        {
-            match whole_len(&answer[..head_len]) {
-                Some(len) => whole = Some(len),
-                None => return read_chunks(stream, answer, len),
-            }
-        }
-    }
-    len
-}
-
-/// Reads to the last chunk over what is there, of which only the end is kept.
-fn read_chunks(stream: &mut TcpStream, answer: &mut [u8], mut len: usize) -> usize {
-    while !answer[..len].ends_with(LAST_CHUNK) {
-        let kept = len.min(LAST_CHUNK.len());
-        answer.copy_within(len - kept..len, 0);
-        let more = stream.read(&mut answer[kept..]).expect("kept alive");
-        assert!(more > 0, "closed in the middle of an answer");
-        len = kept + more;
-    }
-    len
-}
-
-/// The length of the head, once it is there.
-fn head_len(answer: &[u8]) -> Option<usize> {
-    Some(answer.windows(4).position(|window| window == b"\r\n\r\n")? + 4)
-}
-
-/// The length of head and body, if the head says it.
-fn whole_len(head: &[u8]) -> Option<usize> {
-    let text = str::from_utf8(head).expect("heads are ASCII");
-    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length: "))?;
-    Some(head.len() + length.parse::<usize>().expect("a number"))
 }

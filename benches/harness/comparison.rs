@@ -84,3 +84,8 @@ pub(crate) fn timed(units: u32, work: impl FnOnce()) -> f64 {
 fn nanos(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e9
 }
+
+/// Round by round, since two figures of one round met the same machine.
+pub(crate) fn ratios(figures: &[f64], of: &[f64]) -> Vec<f64> {
+    figures.iter().zip(of).map(|(figure, of)| figure / of).collect()
+}

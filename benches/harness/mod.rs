@@ -1,5 +1,7 @@
 //! What the benchmarks share.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
+pub(crate) mod callers;
 pub(crate) mod comparison;
+pub(crate) mod server;
 pub(crate) mod workshop;

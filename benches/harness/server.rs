@@ -1,0 +1,26 @@
+//! The service as `idmint serve` runs it, on a thread with a name.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use idmint::server::config::Config;
+use idmint::server::{RunOptions, open};
+use idmint::time::Clock;
+use tokio::runtime::{Builder, Runtime};
+
+pub(crate) fn one_thread(name: &str) -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().expect("a thread")
+}
+
+/// As `idmint serve` does it, with its default configuration and its files.
+pub(crate) async fn everything_on(directory: &Path) -> SocketAddr {
+    let mut config = Config::default();
+    config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    config.storage.data_dir = directory.to_owned();
+    let clock = Arc::new(Clock::system());
+    let running = open(&config, RunOptions::default(), clock).await.expect("an empty directory");
+    let address = running.address();
+    tokio::spawn(async move { running.serve(&config, std::future::pending()).await });
+    address
+}
