@@ -9,10 +9,7 @@ use crate::id::{Encoding, Format, Rejection};
 use crate::minting::{GroupError, GroupRefusal, Report, ReportError, Sighting};
 use crate::time::UnixTime;
 use crate::wire::ReportRequest;
-use crate::wire::cdm::{CdmError, CdmForm, Document, Message};
-
-/// U+FEFF, which may stand before a message.
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use crate::wire::cdm::{CdmError, CdmForm, Document, Message, without_bom};
 
 /// What a body reports.
 pub(super) enum Reports {
@@ -40,7 +37,7 @@ impl Reports {
             MediaType::Text => CdmForm::Kvn,
             MediaType::Xml | MediaType::TextXml => CdmForm::Xml,
             _ if CdmForm::is_space_track(&body) => {
-                check_form(body.strip_prefix(BOM).unwrap_or(&body))?;
+                check_form(without_bom(&body))?;
                 CdmForm::SpaceTrack
             }
             _ => return plain(&body, most),

@@ -6,7 +6,7 @@ use super::error::CdmError;
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A document behind its byte order mark, if it has one.
-pub(super) fn without_bom(document: &[u8]) -> &[u8] {
+pub fn without_bom(document: &[u8]) -> &[u8] {
     document.strip_prefix(BOM).unwrap_or(document)
 }
 

@@ -17,6 +17,7 @@ pub use document::Document;
 pub use draft::{Message, Noted};
 pub use error::CdmError;
 pub use form::CdmForm;
+pub use lines::without_bom;
 
 /// What stands before the id of a conjunction, in a comment and as the name of a member.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
