@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use super::UnixTime;
 
 /// The longest fraction of a second that is read, in digits; what is finer than a nanosecond is cut.
-const FRACTION_DIGITS_MAX: usize = 12;
+const FRACTION_DIGITS_MAX: usize = 16;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
@@ -19,10 +19,10 @@ pub struct UtcTextError {
 impl UnixTime {
     /// Reads `2024-02-01T00:00:00.250Z` or `2024-032T00:00:00.250`: RFC 3339 in UTC, and both forms of CCSDS.
     ///
-    /// The `Z` may be absent: the CCSDS forms have no zone, and mean UTC. Up to 12 digits of a second are read, and cut
+    /// The `Z` may be absent: the CCSDS forms have no zone, and mean UTC. Up to 16 digits of a second are read, and cut
     /// to nanoseconds. Second 60 is the second after 59, since a leap second has no instant of its own.
     /// Bounds: what [`UnixTime::to_text`] can write again, the years 0 to 9999.
-    /// Source: RFC 3339; CCSDS 301.0-B-4, section 3.5, ASCII time codes A and B.
+    /// Source: RFC 3339; CCSDS 301.0-B-4, section 3.5, ASCII time codes A and B; CCSDS 508.0-B-1, 6.3.2.6, for the digits.
     ///
     /// ```
     /// use idmint::time::UnixTime;
@@ -111,7 +111,7 @@ mod tests {
             ("25", 250_000_000),
             ("000001", 1_000),
             ("999999999", 999_999_999),
-            ("999999999999", 999_999_999),
+            ("9999999999999999", 999_999_999),
         ] {
             let read = read(&format!("2024-02-01T00:00:00.{fraction}Z"));
             assert_eq!(read.nanos() - 1_706_745_600_000_000_000, nanos, "{fraction}");
@@ -150,7 +150,7 @@ mod tests {
             "2024-02-01T00:00:00ZZ",
             "2024-02-01T00:00:00+00:00",
             "2024-02-01T00:00:00.Z",
-            "2024-02-01T00:00:00.1234567890123Z",
+            "2024-02-01T00:00:00.12345678901234567Z",
             "2024-02-01T00:00:00,5Z",
             "2024-02-01T00:00:00.5.5Z",
             "2024-02-01T00:00:00.-5Z",
