@@ -12,7 +12,7 @@
 //! -4  CRC-32C over the name and everything above
 //! ```
 
-use crate::minting::{AppendPlan, Entry, EventId, EventTime, Head, KeyHash, LedgerId, RequestMark};
+use crate::minting::{AppendPlan, Entry, EventId, EventTime, Head, KeyHash, LedgerId, RecordPlan, RequestMark};
 
 const VERSION: u8 = 1;
 const HEAD_LEN: usize = 66;
@@ -30,6 +30,29 @@ pub struct AppendRow {
     pub mark: Option<RequestMark>,
     /// Its events, at least one.
     pub entries: Vec<Entry>,
+}
+
+/// A request that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoneRequest {
+    /// Which key it came with.
+    pub key: KeyHash,
+    /// When it was recorded.
+    pub recorded: EventTime,
+    /// The last event it appended, which names its row.
+    pub last: EventId,
+}
+
+impl DoneRequest {
+    /// What a plan does, if a key came with it.
+    pub(super) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
+        match plan {
+            RecordPlan::Append(plan) => {
+                Some(DoneRequest { key: plan.mark?.key, recorded: plan.recorded, last: plan.head().id })
+            }
+            RecordPlan::Anchor(_) => None,
+        }
+    }
 }
 
 /// What names a row: the ledger, and the id of its last event.
@@ -80,6 +103,30 @@ impl AppendRow {
 
     /// Reads the row of that name; `None` when it is not what was written.
     pub(super) fn from_bytes(name: Name, bytes: &[u8]) -> Option<AppendRow> {
+        let (RowHead { first_place, recorded, mark }, entries) = RowHead::of(name, bytes)?;
+        let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
+        Some(AppendRow { first_place, recorded, mark, entries })
+    }
+}
+
+/// When the row of that name was recorded, and the request that it came with if that has a key; `None` when the row is not
+/// what was written.
+pub(super) fn request_of(name: Name, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
+    let (RowHead { recorded, mark, .. }, _) = RowHead::of(name, bytes)?;
+    let last = EventId::from_value(name.1)?;
+    Some((recorded, mark.map(|mark| DoneRequest { key: mark.key, recorded, last })))
+}
+
+/// What a row begins with.
+struct RowHead {
+    first_place: u64,
+    recorded: EventTime,
+    mark: Option<RequestMark>,
+}
+
+impl RowHead {
+    /// The head of the row of that name, and its events; `None` when the row is not what was written.
+    fn of(name: Name, bytes: &[u8]) -> Option<(RowHead, &[[u8; ENTRY_LEN]])> {
         let (content, crc) = bytes.split_last_chunk::<CRC_LEN>()?;
         if crc_of(name, content) != u32::from_be_bytes(*crc) {
             return None;
@@ -91,15 +138,14 @@ impl AppendRow {
         let (&[has_mark], head) = head.split_first_chunk()?;
         let (key, digest) = head.split_first_chunk()?;
         let mark = RequestMark { key: KeyHash(u128::from_be_bytes(*key)), digest: digest.try_into().ok()? };
-        let (entries, []) = entries.as_chunks::<ENTRY_LEN>() else { return None };
-        let row = AppendRow {
+        let head = RowHead {
             first_place: u64::from_be_bytes(*first_place),
             recorded: EventTime::from_micros(u64::from_be_bytes(*recorded))?,
             mark: (has_mark == 1).then_some(mark),
-            entries: entries.iter().map(entry_of).collect::<Option<_>>()?,
         };
-        let is_named = row.entries.last().is_some_and(|last| AppendRow::name(last.id) == name);
-        is_named.then_some(row)
+        let (entries, []) = entries.as_chunks::<ENTRY_LEN>() else { return None };
+        let is_named = entries.last().and_then(entry_of).is_some_and(|last| AppendRow::name(last.id) == name);
+        is_named.then_some((head, entries))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::records::DoneRequest;
+use super::append_row::DoneRequest;
 use crate::minting::{EventId, EventTime, KeyHash};
 
 /// How long a key is remembered, in microseconds: 24 hours.
@@ -24,11 +24,21 @@ impl KeyIndex {
         EventTime::from_micros(now.micros().saturating_sub(REMEMBERED_MICROS)).expect("earlier than a time there is")
     }
 
-    /// Remembers a request.
+    /// The requests of the last day, shown in any order.
+    ///
+    /// # Errors
+    /// What `show_all` returns.
+    pub(super) fn build<E>(show_all: impl FnOnce(&mut dyn FnMut(DoneRequest)) -> Result<(), E>) -> Result<KeyIndex, E> {
+        let mut index = KeyIndex::default();
+        show_all(&mut |done| index.add(done))?;
+        index.in_order.make_contiguous().sort_unstable();
+        Ok(index)
+    }
+
+    /// Remembers a request that was done after all others.
     pub(super) fn add(&mut self, done: DoneRequest) {
-        let key = done.mark.key;
-        if self.by_key.insert(key, done.last).is_none() {
-            self.in_order.push_back((done.recorded, key));
+        if self.by_key.insert(done.key, done.last).is_none() {
+            self.in_order.push_back((done.recorded, done.key));
         }
     }
 
@@ -49,20 +59,18 @@ impl KeyIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minting::RequestMark;
 
     #[test]
     fn a_key_is_forgotten_after_a_day() {
         let at = |micros| EventTime::from_micros(micros).expect("in range");
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
-        let done = |key, recorded| DoneRequest {
-            mark: RequestMark { key: KeyHash(key), digest: [0; 32] },
-            recorded: at(recorded),
-            last,
+        let done = |key, recorded| DoneRequest { key: KeyHash(key), recorded: at(recorded), last };
+        let shown = |show: &mut dyn FnMut(DoneRequest)| {
+            show(done(2, 2_000));
+            show(done(1, 1_000));
+            Ok::<(), std::convert::Infallible>(())
         };
-        let mut index = KeyIndex::default();
-        index.add(done(1, 1_000));
-        index.add(done(2, 2_000));
+        let Ok(mut index) = KeyIndex::build(shown);
         index.forget_old(at(REMEMBERED_MICROS + 1_000));
         assert_eq!((index.get(KeyHash(1)), index.get(KeyHash(2))), (Some(last), Some(last)));
         index.forget_old(at(REMEMBERED_MICROS + 1_001));

@@ -39,7 +39,7 @@ pub mod record_keeper;
 mod round;
 pub mod store;
 
-pub use append_row::AppendRow;
+pub use append_row::{AppendRow, DoneRequest};
 pub use causes::WithCauses;
 pub use data_dir::{DataDir, DataDirError, FoundFiles};
 pub use database::{Database, DatabaseError};
@@ -49,6 +49,6 @@ pub use horizon_file::{Damage, HorizonError, HorizonFile};
 pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState, make_durable};
 pub use memory::MemoryStore;
 pub use record_keeper::{Appended, RecordError, RecordKeeper, unreadable};
-pub use records::{DoneRequest, LedgerSummary, Records, WriteError};
+pub use records::{LedgerSummary, Records, WriteError};
 pub use store::{FoundHorizon, Store};
 pub use trouble::Trouble;

@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
 
+use super::append_row::DoneRequest;
 use super::causes::WithCauses;
 use super::database::DatabaseError;
 use super::key_index::KeyIndex;
-use super::records::{DoneRequest, Records, WriteError};
+use super::records::{Records, WriteError};
 use super::round::{self, Decided};
 use crate::minting::{
     AppendRefusal, Durable, EventTime, GroupOrder, GroupRefusal, Grouped, LedgerOrder, Link, RecordPlan,
@@ -246,9 +247,8 @@ impl Worker {
 
     /// Reads the keys of the last day.
     fn open(&mut self) -> Result<(), DatabaseError> {
-        self.keys = KeyIndex::default();
-        let done = self.records.requests_since(KeyIndex::since(self.now()))?;
-        done.into_iter().for_each(|done| self.keys.add(done));
+        let since = KeyIndex::since(self.now());
+        self.keys = KeyIndex::build(|show| self.records.requests_since(since, show))?;
         self.is_open = true;
         Ok(())
     }

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use redb::{AccessGuard, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::anchor_row;
-use super::append_row::{self, AppendRow};
+use super::append_row::{self, AppendRow, DoneRequest};
 use super::database::{Database, DatabaseError};
-use crate::minting::{
-    Anchor, AnchorPlan, AppendPlan, EventId, EventTime, Head, LedgerId, Link, Pair, RecordPlan, RequestMark, Tca,
-};
+use crate::minting::{Anchor, AnchorPlan, AppendPlan, EventId, EventTime, Head, LedgerId, Link, Pair, RecordPlan, Tca};
 
 /// Ledger and id of the last event to the events of one append.
 const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> = TableDefinition::new("appends");
@@ -54,29 +52,6 @@ pub struct LedgerSummary {
     pub genesis: EventId,
     /// Its last event.
     pub head: Head,
-}
-
-/// A request that was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoneRequest {
-    /// Which request.
-    pub mark: RequestMark,
-    /// When.
-    pub recorded: EventTime,
-    /// The last event it appended.
-    pub last: EventId,
-}
-
-impl DoneRequest {
-    /// What a plan does, if a key came with it.
-    pub(super) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
-        match plan {
-            RecordPlan::Append(plan) => {
-                Some(DoneRequest { mark: plan.mark?, recorded: plan.recorded, last: plan.head().id })
-            }
-            RecordPlan::Anchor(_) => None,
-        }
-    }
 }
 
 impl Records {
@@ -216,35 +191,29 @@ impl Records {
         })
     }
 
-    /// The requests with a key that were done since, oldest first.
+    /// Shows the requests with a key that were done since, in no order.
     ///
     /// # Errors
-    /// [`DatabaseError`].
-    pub fn requests_since(&self, since: EventTime) -> Result<Vec<DoneRequest>, DatabaseError> {
-        let mut done = self.read_appends(|appends| {
-            let mut done = Vec::new();
-            let mut end = None;
+    /// [`DatabaseError`]; some may have been shown.
+    pub fn requests_since(&self, since: EventTime, mut show: impl FnMut(DoneRequest)) -> Result<(), DatabaseError> {
+        self.read_appends(|appends| {
             // From the last ledger to the first, and in each from its end until the rows are too old.
-            loop {
-                let below = match end {
-                    None => appends.last()?,
-                    Some(ledger) => appends.range(..(ledger, 0))?.next_back().transpose()?,
-                };
-                let Some(row) = below else { return Ok(done) };
-                let ledger = row_of(row)?.ledger().bits();
+            let mut newest = appends.last()?;
+            while let Some((name, _)) = newest {
+                let (ledger, _) = name.value();
                 for row in appends.range((ledger, 0)..=(ledger, u128::MAX))?.rev() {
-                    let row = row_of(row?)?;
-                    if row.recorded < since {
+                    let (name, bytes) = row?;
+                    let done = append_row::request_of(name.value(), bytes.value());
+                    let (recorded, done) = done.ok_or_else(|| append_damaged(name.value()))?;
+                    if recorded < since {
                         break;
                     }
-                    let last = row.head().id;
-                    done.extend(row.mark.map(|mark| DoneRequest { mark, recorded: row.recorded, last }));
+                    done.into_iter().for_each(&mut show);
                 }
-                end = Some(ledger);
+                newest = appends.range(..(ledger, 0))?.next_back().transpose()?;
             }
-        })?;
-        done.sort_by_key(|request| request.recorded);
-        Ok(done)
+            Ok(())
+        })
     }
 
     /// For each of these times of a pair the anchors in its [neighbourhood](Tca::neighbourhood).
