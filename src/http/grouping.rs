@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::problem::Problem;
-use super::service::Service;
+use super::service::{Conjunctions, Service};
 use crate::minting::{GroupOrder, GroupRefusal, Grouped, Sighting};
 use crate::storage::RecordError;
 
@@ -22,11 +22,12 @@ impl Service {
     /// `format`: the position of a grouped format in the mint.
     pub(super) async fn group(&self, format: usize, sightings: &[Sighting]) -> Result<Vec<Grouped>, Ungrouped> {
         let order = GroupOrder::new(Arc::clone(self.mint.grouped(format)), sightings).map_err(Ungrouped::Report)?;
-        let outcome = if self.stores_conjunctions {
-            let keeper = self.records.get().ok_or_else(|| Ungrouped::Problem(self.not_begun()))?;
-            keeper.group(order).await
-        } else {
-            order.ungrouped().map_err(RecordError::Group)
+        let outcome = match self.conjunctions {
+            Conjunctions::Pure => order.ungrouped().map_err(RecordError::Group),
+            Conjunctions::Stored { .. } => {
+                let keeper = self.records.get().ok_or_else(|| Ungrouped::Problem(self.not_begun()))?;
+                keeper.group(order).await
+            }
         };
         let grouped = outcome.map_err(|error| match error {
             RecordError::Group(refusal) => Ungrouped::Report(refusal),

@@ -35,5 +35,5 @@ pub mod request_id;
 
 pub use problem::{Problem, Slug};
 pub use router::{paths, router};
-pub use service::{Outgoing, RequestLimits, Service, SiqDefaults};
+pub use service::{Conjunctions, Outgoing, RequestLimits, Service, SiqDefaults};
 pub use service_metrics::ServiceMetrics;

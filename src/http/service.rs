@@ -21,8 +21,8 @@ pub struct Service {
     /// Serves ids with memory, once the tenure has begun. Before the horizon's keeper: that one closes the store, and the
     /// fields are dropped in their order.
     pub records: OnceLock<RecordKeeper>,
-    /// Whether reports join conjunctions that are stored.
-    pub stores_conjunctions: bool,
+    /// How reports find their ids.
+    pub conjunctions: Conjunctions,
     /// Serves the horizon, once the tenure has begun.
     pub keeper: OnceLock<HorizonKeeper>,
     /// What one request may ask for.
@@ -35,6 +35,18 @@ pub struct Service {
     pub draining: AtomicBool,
     /// What is counted where it happens.
     pub metrics: ServiceMetrics,
+}
+
+/// How reports find their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conjunctions {
+    /// Each by its own time; nothing is stored.
+    Pure,
+    /// They join conjunctions that are stored.
+    Stored {
+        /// How long after its time a conjunction is kept; for ever if that is not said.
+        retention: Option<Duration>,
+    },
 }
 
 /// What one request may ask for.

@@ -9,7 +9,7 @@ use prometheus::Registry;
 
 use super::catalog::{Catalog, CatalogError};
 use super::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
-use crate::http::{RequestLimits, Service, ServiceMetrics, SiqDefaults};
+use crate::http::{Conjunctions, RequestLimits, Service, ServiceMetrics, SiqDefaults};
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::storage::KeptFormat;
@@ -95,7 +95,10 @@ pub fn assemble(
         siq: siq_defaults(config, &catalog)?,
         decoder,
         records: OnceLock::new(),
-        stores_conjunctions: config.conjunction.mode == ConjunctionMode::Grouped,
+        conjunctions: match config.conjunction.mode {
+            ConjunctionMode::Pure => Conjunctions::Pure,
+            ConjunctionMode::Grouped => Conjunctions::Stored { retention: config.conjunction.retention },
+        },
         keeper: OnceLock::new(),
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
@@ -176,7 +179,7 @@ fn own_numbers(config: &Config, formats: &[FormatWithLanes]) -> Result<OwnNumber
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
     let kept = |format: &Format| match format.rule {
         Rule::Sequenced => Some(format.identity()),
-        Rule::Grouped if service.stores_conjunctions => {
+        Rule::Grouped if service.conjunctions != Conjunctions::Pure => {
             let mut description = format.identity();
             description.insert("pair_order".to_owned(), service.mint.settings().pair_order.name().to_owned());
             Some(description)

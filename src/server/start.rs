@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
-use crate::http::Service;
+use crate::http::{Conjunctions, Service};
 use crate::minting::Refusal;
 use crate::storage::{
     DatabaseError, FormatsError, FoundHorizon, HorizonError, HorizonKeeper, RecordKeeper, Store, make_durable,
@@ -64,7 +64,11 @@ pub async fn begin(service: &Arc<Service>, mut store: Store, rule: StartRule) ->
         // Only now: a database without a horizon beside it means that the horizon was lost.
         store.agree_on_formats(rule.slots, &formats)?;
     }
-    let records = RecordKeeper::start(store.records()?, Arc::clone(mint.clock()));
+    let retention = match service.conjunctions {
+        Conjunctions::Pure => None,
+        Conjunctions::Stored { retention } => retention,
+    };
+    let records = RecordKeeper::start(store.records()?, Arc::clone(mint.clock()), retention);
     assert!(service.records.set(records).is_ok(), "a program begins once");
     let tenure = Arc::new(tenure);
     let keeper = HorizonKeeper::start(Arc::clone(&tenure), Arc::clone(mint.clock()), store);

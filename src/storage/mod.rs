@@ -10,8 +10,8 @@
 //! - [`append_row`], [`anchor_row`], [`records`]: ids with memory, as rows, and the tables of them.
 //! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
 //! - [`horizon_keeper`]: the thread that makes horizons durable.
-//! - [`key_index`], [`round`], [`record_keeper`]: the requests of the last day, what one transaction decides, and the thread
-//!   that makes records durable.
+//! - [`key_index`], [`anchor_sweep`], [`round`], [`record_keeper`]: the requests of the last day, the end of old anchors, what
+//!   one transaction decides, and the thread that makes records durable.
 
 pub mod causes;
 pub mod trouble;
@@ -31,6 +31,7 @@ mod anchor_row;
 pub mod append_row;
 pub mod records;
 
+mod anchor_sweep;
 pub mod embedded;
 pub mod horizon_keeper;
 mod key_index;
@@ -49,6 +50,6 @@ pub use horizon_file::{Damage, HorizonError, HorizonFile};
 pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState, make_durable};
 pub use memory::MemoryStore;
 pub use record_keeper::{Appended, RecordError, RecordKeeper, unreadable};
-pub use records::{LedgerSummary, Records, WriteError};
+pub use records::{AnchorPlace, LedgerSummary, Records, WriteError};
 pub use store::{FoundHorizon, Store};
 pub use trouble::Trouble;

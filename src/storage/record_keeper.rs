@@ -3,13 +3,14 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tracing::{error, info, warn};
 
+use super::anchor_sweep::Sweep;
 use super::append_row::DoneRequest;
 use super::causes::WithCauses;
 use super::database::DatabaseError;
@@ -26,6 +27,9 @@ const WAITING_MAX: usize = 1_024;
 
 /// Events and reports that are decided on in one transaction, unless a single order has more.
 const ROUND_LEN_MAX: usize = 50_000;
+
+/// How long nobody asks for anything before the time is used otherwise.
+const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// How often a database that could not be written is tried again.
 const REOPEN_EVERY: Duration = Duration::from_secs(1);
@@ -93,7 +97,9 @@ impl Job {
 
 impl RecordKeeper {
     /// Begins to serve `records`.
-    pub fn start(records: Records, clock: Arc<Clock>) -> RecordKeeper {
+    ///
+    /// `retention`: how long after its time an anchor is kept; for ever if that is not said.
+    pub fn start(records: Records, clock: Arc<Clock>, retention: Option<Duration>) -> RecordKeeper {
         let (orders, waiting) = mpsc::sync_channel(WAITING_MAX);
         let (report, failed) = watch::channel(false);
         let worker = Worker {
@@ -103,6 +109,7 @@ impl RecordKeeper {
             keys: KeyIndex::default(),
             is_open: false,
             reopen_at: UnixNanos::default(),
+            sweep: retention.map(Sweep::new),
         };
         let run = move || {
             if let Err(error) = worker.run() {
@@ -192,6 +199,8 @@ struct Worker {
     is_open: bool,
     /// When to try to open it again.
     reopen_at: UnixNanos,
+    /// Forgets old anchors, where that is configured.
+    sweep: Option<Sweep>,
 }
 
 impl Worker {
@@ -201,7 +210,7 @@ impl Worker {
     /// Why the process should end.
     fn run(mut self) -> Result<(), DatabaseError> {
         self.open()?;
-        while let Ok(first) = self.waiting.recv() {
+        while let Some(first) = self.next_job()? {
             let mut jobs = vec![first];
             let mut len = jobs[0].len();
             while let Some(job) = (len < ROUND_LEN_MAX).then(|| self.waiting.try_recv().ok()).flatten() {
@@ -215,6 +224,23 @@ impl Worker {
             self.work(jobs)?;
         }
         Ok(())
+    }
+
+    /// Waits for a job, and uses the time for what nobody waits for; `None` when nobody can ask any more.
+    fn next_job(&mut self) -> Result<Option<Job>, DatabaseError> {
+        loop {
+            let Some(sweep) = self.sweep.as_mut().filter(|_| self.is_open) else {
+                return Ok(self.waiting.recv().ok());
+            };
+            match self.waiting.recv_timeout(IDLE_MIN) {
+                Ok(job) => return Ok(Some(job)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    let swept = sweep.step(&self.records, self.clock.now());
+                    swept.or_else(|error| self.could_not_write(error))?;
+                }
+            }
+        }
     }
 
     /// Decides on the jobs, writes what they need, and answers.
@@ -231,14 +257,22 @@ impl Worker {
             Err(WriteError::Stale) => unreachable!("nobody but this thread writes records"),
             Err(WriteError::Database(error)) => {
                 answers.into_iter().for_each(|answer| answer.say_unknown());
-                self.is_open = false;
-                if !may_pass(&error) {
-                    return Err(error);
-                }
-                warn!("records cannot be written for now: {}", WithCauses(&error));
-                Ok(())
+                self.could_not_write(error)
             }
         }
+    }
+
+    /// Closes the records until the disk takes more.
+    ///
+    /// # Errors
+    /// The error again, if the process should end.
+    fn could_not_write(&mut self, error: DatabaseError) -> Result<(), DatabaseError> {
+        self.is_open = false;
+        if !may_pass(&error) {
+            return Err(error);
+        }
+        warn!("records cannot be written for now: {}", WithCauses(&error));
+        Ok(())
     }
 
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {

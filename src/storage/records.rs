@@ -54,6 +54,30 @@ pub struct LedgerSummary {
     pub head: Head,
 }
 
+/// Where an anchor stands among all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnchorPlace {
+    format: String,
+    pair: Pair,
+    tca: Tca,
+}
+
+impl AnchorPlace {
+    fn of((format, primary, secondary, tca): anchor_row::Name<'_>) -> AnchorPlace {
+        AnchorPlace { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) }
+    }
+
+    fn name(&self) -> anchor_row::Name<'_> {
+        anchor_row::name(&self.format, self.pair, self.tca)
+    }
+}
+
+impl Default for AnchorPlace {
+    fn default() -> AnchorPlace {
+        AnchorPlace { format: String::new(), pair: Pair { primary: 0, secondary: 0 }, tca: Tca(i64::MIN) }
+    }
+}
+
 impl Records {
     /// The records in `database`, with their tables created.
     ///
@@ -228,6 +252,44 @@ impl Records {
         self.database.attempt(|engine| {
             let anchors = engine.begin_read()?.open_table(ANCHORS)?;
             of.map(|(pair, tca)| neighbours_of(&anchors, format, pair, tca)).collect()
+        })
+    }
+
+    /// Looks at so many anchors in their order, from a place or the beginning, and forgets those before an instant. Returns
+    /// where to go on; `None` at the end.
+    ///
+    /// # Errors
+    /// [`DatabaseError`].
+    pub fn forget_anchors(
+        &self,
+        from: Option<&AnchorPlace>,
+        before: Tca,
+        count_max: usize,
+    ) -> Result<Option<AnchorPlace>, DatabaseError> {
+        self.database.attempt(|engine| {
+            let transaction = begin_write(engine)?;
+            let (old, next) = {
+                let mut anchors = transaction.open_table(ANCHORS)?;
+                let first = AnchorPlace::default();
+                let mut rows = anchors.range(from.unwrap_or(&first).name()..)?;
+                let mut old = Vec::new();
+                for row in rows.by_ref().take(count_max) {
+                    let (name, _) = row?;
+                    old.extend(Some(AnchorPlace::of(name.value())).filter(|place| place.tca < before));
+                }
+                let next = rows.next().transpose()?.map(|(name, _)| AnchorPlace::of(name.value()));
+                drop(rows);
+                for place in &old {
+                    anchors.remove(place.name())?;
+                }
+                (old, next)
+            };
+            if old.is_empty() {
+                transaction.abort()?
+            } else {
+                transaction.commit()?
+            }
+            Ok(next)
         })
     }
 

@@ -42,8 +42,19 @@ pub struct AnchorPlan {
 
 impl Tca {
     /// The time of a report.
+    ///
+    /// # Panics
+    /// Beyond the year 290 000, which no report in a text has.
     pub fn of(report: &Report) -> Tca {
-        Tca(i64::try_from(report.tca().nanos() / 1_000).expect("a report is of the years 0 to 9999"))
+        Tca::at(report.tca())
+    }
+
+    /// An instant, rounded down to the microsecond.
+    ///
+    /// # Panics
+    /// Beyond the year 290 000.
+    pub fn at(instant: UnixTime) -> Tca {
+        Tca(i64::try_from(instant.nanos().div_euclid(1_000)).expect("an instant of this age of the world"))
     }
 
     /// From an anchor to this time, in microseconds.
