@@ -355,3 +355,7 @@ fn later(time: EventTime, by: Duration) -> EventTime {
     let by = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
     EventTime::from_micros(time.micros().saturating_add(by)).unwrap_or(time)
 }
+
+#[cfg(test)]
+#[path = "append_tests.rs"]
+mod tests;

@@ -188,3 +188,7 @@ impl GroupOrder {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "group_tests.rs"]
+mod tests;
