@@ -15,6 +15,7 @@ mod encoding;
 mod evently;
 #[path = "../documents/generated.rs"]
 mod generated;
+mod grouping;
 mod laws;
 mod oracles;
 mod patterns;
