@@ -89,7 +89,7 @@ pub(super) enum Job {
 impl Job {
     fn len(&self) -> usize {
         match self {
-            Job::Ledger(order, _) => order.len(),
+            Job::Ledger(order, _) => order.event_count(),
             Job::Group(order, _) => order.len(),
         }
     }

@@ -124,7 +124,7 @@ impl LedgerOrder {
     }
 
     /// How many events it has.
-    pub fn len(&self) -> usize {
+    pub fn event_count(&self) -> usize {
         match self {
             LedgerOrder::Create { .. } => 1,
             LedgerOrder::Append { events, .. } => events.len(),

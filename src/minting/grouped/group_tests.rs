@@ -153,7 +153,7 @@ fn a_report_that_names_another_id_stops_its_whole_order() {
 #[test]
 fn a_report_without_an_id_of_its_own_is_refused_at_once() {
     let sightings = [sighting(0, 1, 2), sighting(0, 1, 1 << 22), sighting(0, 1 << 22, 1)];
-    let refusal = GroupOrder::new(minter(PairOrder::Reported), &sightings).err().expect("no catalogue number");
+    let refusal = GroupOrder::new(minter(PairOrder::Reported), &sightings).expect_err("no catalogue number");
     assert_eq!(refusal.index, 1);
     assert!(matches!(refusal.error, GroupError::Report(ReportError::ObjectTooGreat { .. })));
 }
