@@ -58,8 +58,12 @@ impl DatabaseError {
 pub struct Database {
     /// Empty only while it is being dropped, and after it could not be opened again.
     engine: RwLock<Option<redb::Database>>,
+    /// Opens the engine again.
+    open: Box<Opener>,
     path: PathBuf,
 }
+
+type Opener = dyn Fn() -> Result<redb::Database, redb::Error> + Send + Sync;
 
 impl Database {
     /// Opens an existing database file.
@@ -67,8 +71,9 @@ impl Database {
     /// # Errors
     /// Every variant of [`DatabaseError`].
     pub fn open(path: &Path) -> Result<Database, DatabaseError> {
-        let engine = guarded(path, || Ok(builder().open(path)?))?;
-        Ok(Database::holding(engine, path))
+        let open = opener_of(path);
+        let engine = guarded(path, &open)?;
+        Ok(Database::holding(engine, Box::new(open), path))
     }
 
     /// Creates a database file, durable when it returns.
@@ -89,7 +94,7 @@ impl Database {
             File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()?;
             Ok(engine)
         })?;
-        Ok(Database::holding(engine, path))
+        Ok(Database::holding(engine, Box::new(opener_of(path)), path))
     }
 
     /// A database that is gone with the process. Errors call it `memory`.
@@ -99,11 +104,24 @@ impl Database {
     pub fn in_memory() -> Result<Database, DatabaseError> {
         let path = PathBuf::from("memory");
         let engine = guarded(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
-        Ok(Database::holding(engine, &path))
+        // What is in memory is gone once it is closed.
+        let open = || Err(redb::Error::DatabaseClosed);
+        Ok(Database::holding(engine, Box::new(open), &path))
     }
 
-    fn holding(engine: redb::Database, path: &Path) -> Database {
-        Database { engine: RwLock::new(Some(engine)), path: path.to_owned() }
+    /// A database in what `backend` gives, now and each time it is opened again; made new if that is empty.
+    #[cfg(test)]
+    pub(super) fn over<B: redb::StorageBackend>(
+        backend: impl Fn() -> B + Send + Sync + 'static,
+    ) -> Result<Database, DatabaseError> {
+        let path = PathBuf::from("simulated");
+        let open = move || Ok(builder().create_with_backend(backend())?);
+        let engine = guarded(&path, &open)?;
+        Ok(Database::holding(engine, Box::new(open), &path))
+    }
+
+    fn holding(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
+        Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned() }
     }
 
     /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.
@@ -116,7 +134,7 @@ impl Database {
             drop(engine.take());
             Ok(())
         });
-        *engine = Some(guarded(&self.path, || Ok(builder().open(&self.path)?))?);
+        *engine = Some(guarded(&self.path, &self.open)?);
         Ok(())
     }
 
@@ -153,6 +171,11 @@ impl Drop for Database {
             Ok(())
         });
     }
+}
+
+fn opener_of(path: &Path) -> impl Fn() -> Result<redb::Database, redb::Error> + Send + Sync + 'static {
+    let path = path.to_owned();
+    move || Ok(builder().open(&path)?)
 }
 
 fn builder() -> redb::Builder {
@@ -204,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
         fs::write(&path, content).expect("the file is written");
-        Database::open(&path).err().expect("the file is no database")
+        Database::open(&path).expect_err("the file is no database")
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! In reading order:
 //!
 //! - [`trouble`], [`causes`]: what a failed start means to whoever started it, and how to tell them.
-//! - [`block_file`], [`simulated`]: a file of fixed blocks, and a disk that fails on demand.
+//! - [`block_file`], [`simulated`], `simulated_backend`: a file of fixed blocks, a disk that fails on demand, and a database
+//!   on it.
 //! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
 //! - [`data_dir`]: the folder, its lock and its probe.
 //! - [`database`], [`formats_table`]: the transactional database, and the formats it remembers.
@@ -18,6 +19,8 @@ pub mod trouble;
 
 pub mod block_file;
 pub mod simulated;
+#[cfg(test)]
+mod simulated_backend;
 
 pub mod horizon_block;
 pub mod horizon_file;

@@ -16,6 +16,9 @@ use crate::storage::block_file::{BLOCK_LEN, Block, BlockFile};
 /// How many bytes the simulated disk is most likely to write at once.
 const SECTOR_LEN: usize = 512;
 
+/// The number of the error that a full disk gives.
+const ENOSPC: i32 = 28;
+
 /// What happens at the chosen operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -27,6 +30,8 @@ pub enum Fault {
     /// As on Linux, a failed sync drops what waited to be written: reads go on showing it, the platter may not have
     /// it, and the next sync reports success.
     Error(i32),
+    /// No room is left from here on: a block that was never written cannot be, until [`SimulatedDisk::make_room`].
+    Full,
 }
 
 /// A file of blocks on a simulated disk.
@@ -39,29 +44,87 @@ pub struct SimulatedDisk {
 struct State {
     random: StdRng,
     /// What a loss of power leaves.
-    platter: BTreeMap<u64, Block>,
+    platter: Image,
     /// What reads show.
-    cache: BTreeMap<u64, Block>,
-    /// Writes since the last sync, oldest first.
-    waiting: Vec<(u64, Block)>,
+    cache: Image,
+    /// Changes since the last sync, oldest first.
+    waiting: Vec<Change>,
     /// The fault to come, and how many writes and syncs still work before it.
     plan: Option<(u64, Fault)>,
+    /// Whether a write that was cut off may leave bytes that are neither old nor new.
+    leaves_garbage: bool,
+    /// How many writes and syncs there were.
+    operations: u64,
+    is_full: bool,
     is_halted: bool,
+}
+
+/// The content of the file: its length in blocks, and those that were ever written; the others are zeros.
+#[derive(Debug, Clone)]
+struct Image {
+    len: u64,
+    blocks: BTreeMap<u64, Block>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Block(u64, Box<Block>),
+    Len(u64),
+}
+
+impl Image {
+    fn block(&self, index: u64) -> Option<Block> {
+        let written = self.blocks.get(&index).copied();
+        (index < self.len).then(|| written.unwrap_or([0; BLOCK_LEN]))
+    }
+
+    fn set_block(&mut self, index: u64, block: Block) {
+        self.blocks.insert(index, block);
+        self.len = self.len.max(index + 1);
+    }
+
+    fn set_len(&mut self, len: u64) {
+        self.blocks.split_off(&len);
+        self.len = len;
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Block(index, block) => self.set_block(index, *block),
+            Change::Len(len) => self.set_len(len),
+        }
+    }
 }
 
 impl SimulatedDisk {
     /// A disk whose platter already holds `blocks`, and whose misfortunes follow from `seed`.
     pub fn holding(blocks: &[Block], seed: u64) -> SimulatedDisk {
-        let platter: BTreeMap<u64, Block> = (0..).zip(blocks.iter().copied()).collect();
+        let blocks: BTreeMap<u64, Block> = (0..).zip(blocks.iter().copied()).collect();
+        let platter = Image { len: blocks.last_key_value().map_or(0, |(last, _)| last + 1), blocks };
         let state = State {
             random: StdRng::seed_from_u64(seed),
             cache: platter.clone(),
             platter,
             waiting: Vec::new(),
             plan: None,
+            leaves_garbage: true,
+            operations: 0,
+            is_full: false,
             is_halted: false,
         };
         SimulatedDisk { state: Mutex::new(state) }
+    }
+
+    /// The same disk, on which each byte of a write that was cut off is the old one or the new one.
+    #[must_use]
+    pub fn without_garbage(self) -> SimulatedDisk {
+        self.state().leaves_garbage = false;
+        self
+    }
+
+    /// How many writes and syncs there were so far.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
     }
 
     /// Lets `operations` more writes and syncs succeed; the one after them meets `fault`.
@@ -89,21 +152,51 @@ impl SimulatedDisk {
         state.is_halted = false;
     }
 
+    /// Ends [`Fault::Full`].
+    pub fn make_room(&self) {
+        self.state().is_full = false;
+    }
+
+    /// How many blocks the file has.
+    ///
+    /// # Errors
+    /// While the process is stopped.
+    pub fn len_in_blocks(&self) -> io::Result<u64> {
+        let state = self.state();
+        state.refuse_when_halted()?;
+        Ok(state.cache.len)
+    }
+
+    /// Cuts the file to so many blocks or extends it by zeros; like a write, lasting only once synced.
+    ///
+    /// # Errors
+    /// The planned fault; the length is then as it was.
+    pub fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.refuse_when_halted()?;
+        let fault = state.next_fault();
+        if fault.is_none() {
+            state.cache.set_len(len);
+            state.waiting.push(Change::Len(len));
+        }
+        state.meet(fault)
+    }
+
     /// Changes the stored bytes of block `index` behind the file's back, as a failing disk does.
     pub fn corrupt(&self, index: u64, change: impl FnOnce(&mut Block)) {
         let mut state = self.state();
-        if let Some(block) = state.platter.get_mut(&index) {
-            change(block);
-            let changed = *block;
-            state.cache.insert(index, changed);
+        if let Some(mut block) = state.platter.block(index) {
+            change(&mut block);
+            state.platter.set_block(index, block);
+            state.cache.set_block(index, block);
         }
     }
 
     /// Removes block `index` and everything behind it, as a truncation does.
     pub fn truncate(&self, index: u64) {
         let mut state = self.state();
-        state.platter.split_off(&index);
-        state.cache.split_off(&index);
+        state.platter.set_len(index);
+        state.cache.set_len(index);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,7 +207,14 @@ impl SimulatedDisk {
 impl State {
     /// Counts one write or sync, and says which fault it meets.
     fn next_fault(&mut self) -> Option<Fault> {
+        self.operations += 1;
         match &mut self.plan {
+            Some((0, Fault::Full)) => {
+                // From now on it is the block that decides.
+                self.plan = None;
+                self.is_full = true;
+                None
+            }
             Some((0, fault)) => {
                 let fault = *fault;
                 self.plan = None;
@@ -133,15 +233,19 @@ impl State {
     }
 
     fn carry_over(&mut self) {
-        self.platter.extend(self.waiting.drain(..));
+        self.waiting.drain(..).for_each(|change| self.platter.apply(change));
     }
 
     fn carry_over_by_chance(&mut self) {
-        for (index, new) in std::mem::take(&mut self.waiting) {
-            let old = self.platter.get(&index).copied();
-            if let Some(landed) = mixture(&mut self.random, old, &new) {
-                self.platter.insert(index, landed);
-            }
+        for change in std::mem::take(&mut self.waiting) {
+            let landed = match change {
+                Change::Len(_) => self.random.random_bool(0.5).then_some(change),
+                Change::Block(index, new) => {
+                    let landed = mixture(&mut self.random, self.platter.block(index), &new, self.leaves_garbage);
+                    landed.map(|landed| Change::Block(index, Box::new(landed)))
+                }
+            };
+            landed.into_iter().for_each(|change| self.platter.apply(change));
         }
     }
 }
@@ -150,23 +254,27 @@ impl BlockFile for SimulatedDisk {
     fn read_block(&self, index: u64) -> io::Result<Block> {
         let state = self.state();
         state.refuse_when_halted()?;
-        state.cache.get(&index).copied().ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        state.cache.block(index).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     fn write_block(&self, index: u64, block: &Block) -> io::Result<()> {
         let mut state = self.state();
         state.refuse_when_halted()?;
         let fault = state.next_fault();
+        if state.is_full && !state.cache.blocks.contains_key(&index) {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
         let mut written = *block;
         if let Some(Fault::Error(_)) = fault {
             // Only the beginning reached the cache before the error.
-            let old = state.cache.get(&index).copied().unwrap_or([0; BLOCK_LEN]);
+            let old = state.cache.block(index).unwrap_or([0; BLOCK_LEN]);
             let kept_from = state.random.random_range(0..=BLOCK_LEN);
             written[kept_from..].copy_from_slice(&old[kept_from..]);
         }
         // A write that fails before its first byte dirties nothing.
-        if state.cache.insert(index, written) != Some(written) || fault.is_none() {
-            state.waiting.push((index, written));
+        if state.cache.block(index) != Some(written) || fault.is_none() {
+            state.cache.set_block(index, written);
+            state.waiting.push(Change::Block(index, Box::new(written)));
         }
         state.meet(fault)
     }
@@ -178,7 +286,7 @@ impl BlockFile for SimulatedDisk {
         match fault {
             None => state.carry_over(),
             Some(Fault::Error(_)) => state.carry_over_by_chance(),
-            Some(Fault::Halt) => {}
+            Some(Fault::Halt | Fault::Full) => {}
         }
         state.meet(fault)
     }
@@ -187,7 +295,7 @@ impl BlockFile for SimulatedDisk {
 impl State {
     fn meet(&mut self, fault: Option<Fault>) -> io::Result<()> {
         match fault {
-            None => Ok(()),
+            None | Some(Fault::Full) => Ok(()),
             Some(Fault::Error(number)) => Err(io::Error::from_raw_os_error(number)),
             Some(Fault::Halt) => {
                 self.is_halted = true;
@@ -198,9 +306,9 @@ impl State {
 }
 
 /// What a block holds after a write of `new` over `old` was cut off; `None` when nothing changed.
-fn mixture(random: &mut StdRng, old: Option<Block>, new: &Block) -> Option<Block> {
+fn mixture(random: &mut StdRng, old: Option<Block>, new: &Block, leaves_garbage: bool) -> Option<Block> {
     let mut block = old.unwrap_or([0; BLOCK_LEN]);
-    match random.random_range(0..5) {
+    match random.random_range(0..if leaves_garbage { 5 } else { 4 }) {
         0 => return None,
         1 => block = *new,
         2 => {
@@ -255,6 +363,43 @@ mod tests {
         assert!(outcomes.contains(&OLD));
         assert!(outcomes.contains(&NEW));
         assert!(outcomes.iter().any(|block| *block != OLD && *block != NEW));
+    }
+
+    #[test]
+    fn without_garbage_every_byte_is_old_or_new() {
+        for seed in 0..200 {
+            let disk = SimulatedDisk::holding(&[OLD], seed).without_garbage();
+            disk.write_block(0, &NEW).expect("the write works");
+            disk.power_on();
+            let after = disk.read_block(0).expect("the block is there");
+            assert!(after.iter().all(|byte| [OLD[0], NEW[0]].contains(byte)), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_overwrites_what_it_has_and_takes_no_more() {
+        let disk = SimulatedDisk::holding(&[OLD], 1);
+        disk.fail_after(0, Fault::Full);
+        disk.set_len_in_blocks(3).expect("a hole needs no room");
+        disk.write_block(0, &NEW).expect("the block is there");
+        let error = disk.write_block(1, &NEW).expect_err("no room");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        disk.sync().expect("what was written has its room");
+        disk.make_room();
+        disk.write_block(1, &NEW).expect("there is room");
+        assert_eq!(disk.read_block(2).expect("a hole"), [0; BLOCK_LEN]);
+    }
+
+    #[test]
+    fn a_length_that_was_not_synced_may_be_lost() {
+        let len_after = |seed| {
+            let disk = SimulatedDisk::holding(&[OLD, OLD], seed);
+            disk.set_len_in_blocks(1).expect("the cut works");
+            disk.power_on();
+            disk.len_in_blocks().expect("the disk works")
+        };
+        let lens: Vec<u64> = (0..50).map(len_after).collect();
+        assert!(lens.contains(&1) && lens.contains(&2));
     }
 
     #[test]
