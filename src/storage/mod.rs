@@ -8,7 +8,8 @@
 //! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
 //! - [`data_dir`]: the folder, its lock and its probe.
 //! - [`database`], [`formats_table`]: the transactional database, and the formats it remembers.
-//! - [`append_row`], [`anchor_row`], [`records`]: ids with memory, as rows, and the tables of them.
+//! - [`append_row`], [`anchor_row`], [`records`]: ids with memory, as rows, and the tables of them; `conformance`, what every
+//!   engine does with them.
 //! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
 //! - [`horizon_keeper`]: the thread that makes horizons durable.
 //! - [`key_index`], [`anchor_sweep`], [`round`], [`record_keeper`]: the requests of the last day, the end of old anchors, what
@@ -18,6 +19,8 @@ pub mod causes;
 pub mod trouble;
 
 pub mod block_file;
+#[cfg(test)]
+mod sample_orders;
 pub mod simulated;
 #[cfg(test)]
 mod simulated_backend;
@@ -32,6 +35,8 @@ pub mod formats_table;
 
 mod anchor_row;
 pub mod append_row;
+#[cfg(test)]
+mod conformance;
 pub mod records;
 
 mod anchor_sweep;
