@@ -211,17 +211,7 @@ impl Worker {
     fn run(mut self) -> Result<(), DatabaseError> {
         self.open()?;
         while let Some(first) = self.next_job()? {
-            let mut jobs = vec![first];
-            let mut len = jobs[0].len();
-            while let Some(job) = (len < ROUND_LEN_MAX).then(|| self.waiting.try_recv().ok()).flatten() {
-                len += job.len();
-                jobs.push(job);
-            }
-            if !self.is_open && !self.can_reopen() {
-                jobs.into_iter().for_each(|job| job.refuse(RecordError::Unavailable));
-                continue;
-            }
-            self.work(jobs)?;
+            self.serve(first)?;
         }
         Ok(())
     }
@@ -241,6 +231,21 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Does an order, and what waits behind it, in one transaction.
+    fn serve(&mut self, first: Job) -> Result<(), DatabaseError> {
+        let mut len = first.len();
+        let mut jobs = vec![first];
+        while let Some(job) = (len < ROUND_LEN_MAX).then(|| self.waiting.try_recv().ok()).flatten() {
+            len += job.len();
+            jobs.push(job);
+        }
+        if !self.is_open && !self.can_reopen() {
+            jobs.into_iter().for_each(|job| job.refuse(RecordError::Unavailable));
+            return Ok(());
+        }
+        self.work(jobs)
     }
 
     /// Decides on the jobs, writes what they need, and answers.
@@ -316,3 +321,7 @@ fn may_pass(error: &DatabaseError) -> bool {
     let DatabaseError::NotUsable { cause, .. } = error else { return false };
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
+
+#[cfg(test)]
+#[path = "record_keeper_tests.rs"]
+mod tests;
