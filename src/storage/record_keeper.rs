@@ -325,3 +325,7 @@ fn may_pass(error: &DatabaseError) -> bool {
 #[cfg(test)]
 #[path = "record_keeper_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "power_loss_tests.rs"]
+mod power_loss;
