@@ -104,6 +104,7 @@ impl Life {
             keys: KeyIndex::default(),
             is_open: false,
             reopen_at: UnixNanos::default(),
+            sweep: None,
         };
         worker.open()?;
         Ok(Life { worker, jobs })
@@ -214,12 +215,13 @@ impl Told {
 
     /// Holds what is stored against what was told.
     fn check(&mut self, records: &Records) {
-        let done = records.requests_since(at(0)).expect("reads");
+        let mut done = Vec::new();
+        records.requests_since(at(0), |request| done.push(request)).expect("reads");
         let mut stored = BTreeMap::new();
         for request in &done {
             let (row, links) = records.append(request.last).expect("reads").expect("its row is there");
-            assert_eq!(row.mark, Some(request.mark));
-            let KeyHash(key) = request.mark.key;
+            assert_eq!(row.mark.map(|mark| mark.key), Some(request.key));
+            let KeyHash(key) = request.key;
             assert_eq!(links.len(), self.asked[&key].len(), "{key} is there whole");
             assert!(stored.insert(key, links).is_none(), "{key} is there twice");
         }

@@ -102,7 +102,7 @@ impl Bench {
         let database = Database::over(move || backend.clone()).expect("the disk works");
         let records = Records::open(Arc::new(database)).expect("the disk works");
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
-        let keeper = RecordKeeper::start(records.clone(), Arc::new(hand.clock()));
+        let keeper = RecordKeeper::start(records.clone(), Arc::new(hand.clock()), None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         Bench { runtime, hand, held, records, keeper }
     }
@@ -218,7 +218,7 @@ fn the_same_request_is_done_once_within_a_round_after_it_and_after_a_restart() {
 
     let Bench { runtime, hand, records, keeper, .. } = bench;
     drop(keeper);
-    let keeper = RecordKeeper::start(records, Arc::new(hand.clock()));
+    let keeper = RecordKeeper::start(records, Arc::new(hand.clock()), None);
     assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a", "b"], 3))), replayed(&first));
     assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 3))), Err(RecordError::KeyConflict));
 }

@@ -153,7 +153,7 @@ fn written(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
 fn kept(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let clock = ManualClock::at(UnixNanos::from_seconds(1_800_000_000)).clock();
-    let (minter, keeper) = (minter(pair_order), RecordKeeper::start(records(), Arc::new(clock)));
+    let (minter, keeper) = (minter(pair_order), RecordKeeper::start(records(), Arc::new(clock), None));
     let mut all = Vec::new();
     for at_once in arrivals {
         let asked = at_once.iter().map(|reports| keeper.group(order(&minter, reports))).collect();
