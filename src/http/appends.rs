@@ -185,7 +185,7 @@ pub(super) fn detail(link: &Link, spell: impl Fn(EventId) -> String) -> EventDet
     }
 }
 
-/// A request that works, for a service that has a ledger or not.
+/// A request that works, for a service that has a ledger or not. However often it is sent, it appends one event.
 pub(super) fn example(service: &Service, format: &Format) -> String {
     let some = service.records.get().and_then(|keeper| keeper.records().ledgers(None, 1).ok()?.first().copied());
     let Some(ledger) = some.map(|ledger| ledger.head.id.ledger()) else {
@@ -193,6 +193,6 @@ pub(super) fn example(service: &Service, format: &Format) -> String {
     };
     let name = &format.name;
     format!(
-        r#"POST /ids/{name} {{"ledger":"{ledger}","events":[{{"event":"Item Ordered","entities":{{"order":["1"]}}}}]}}"#
+        r#"POST /ids/{name} Idempotency-Key: example {{"ledger":"{ledger}","events":[{{"event":"Item Ordered","entities":{{"order":["1"]}}}}]}}"#
     )
 }
