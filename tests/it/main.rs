@@ -16,6 +16,8 @@ mod decode_many;
 mod draining;
 mod formats;
 mod http2;
+mod ledger_pages;
+mod ledgers;
 mod mint;
 mod ruler;
 mod service;

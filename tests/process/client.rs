@@ -58,6 +58,14 @@ impl Caller {
         self.answer()
     }
 
+    /// Sends this JSON; `headers` are whole lines.
+    pub(crate) fn post(&mut self, target: &str, headers: &str, json: &str) -> Result<Answer, Cut> {
+        let len = json.len();
+        let fixed = format!("host: test\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n");
+        self.send(format!("POST {target} HTTP/1.1\r\n{fixed}{headers}\r\n{json}"));
+        self.answer()
+    }
+
     /// Sends bytes; that nobody takes them shows when the answer is read.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref());

@@ -20,4 +20,5 @@ mod ending;
 mod killing;
 mod ledger;
 mod memory;
+mod records;
 mod refusing;

@@ -1,0 +1,94 @@
+//! What a service remembers of ledgers and conjunctions when it is killed and started again.
+
+use serde_json::{Value, json};
+
+use crate::chains::chains;
+use crate::client::{Answer, Caller};
+use crate::service::{Home, Service};
+
+fn post(service: &Service, target: &str, headers: &str, body: &Value) -> Answer {
+    Caller::connect(service.address()).post(target, headers, &body.to_string()).expect("a whole answer")
+}
+
+/// An append of one event, with a key.
+fn append(service: &Service, ledger: &Value, number: usize) -> (u16, Value) {
+    let body = json!({ "ledger": ledger, "events": [{ "event": "Counted", "entities": {}, "data": number }] });
+    let answer = post(service, "/ids/evently", &format!("idempotency-key: number-{number}\r\n"), &body);
+    (answer.status, answer.json())
+}
+
+#[test]
+fn ledgers_and_their_keys_are_there_after_a_kill() {
+    let home = Home::new();
+    let mut service = home.start();
+    service.wait_until_ready();
+    let genesis = json!({ "event": "Begun", "entities": {} });
+    let create = |service: &Service| post(service, "/ledgers", "idempotency-key: begin\r\n", &genesis);
+    let created = create(&service);
+    assert_eq!(created.status, 201);
+    let (created, mut appended) = (created.json(), Vec::new());
+    let ledger = &created["ledger"];
+    for number in 0..6 {
+        let (status, answer) = append(&service, ledger, number);
+        assert_eq!(status, 201, "{answer}");
+        appended.push(answer);
+        let before = service.get(&format!("/ledgers/{}/ids", ledger.as_str().unwrap())).json();
+
+        service.kill();
+        service = home.start();
+        service.wait_until_ready();
+        assert_eq!(service.get(&format!("/ledgers/{}/ids", ledger.as_str().unwrap())).json(), before);
+        for (number, answer) in appended.iter().enumerate() {
+            assert_eq!(append(&service, ledger, number), (200, answer.clone()), "asked again after a restart");
+        }
+        let other = json!({ "ledger": ledger, "events": [{ "event": "Other", "entities": {} }] });
+        assert_eq!(post(&service, "/ids/evently", "idempotency-key: number-0\r\n", &other).status, 422);
+        let again = create(&service);
+        assert_eq!((again.status, &again.json()["genesis"]), (200, &created["genesis"]));
+    }
+    let last = appended[5]["ids"][0].as_str().unwrap();
+    assert_eq!(service.get("/ledgers").json()["ledgers"][0]["head"], last);
+    assert_eq!(service.metric(r#"idmint_ids_minted_total{format="evently"}"#), 0.0, "replays mint nothing");
+}
+
+#[test]
+fn an_imported_chain_is_there_after_a_kill() {
+    let chain = chains().swap_remove(1);
+    let events: Vec<Value> = chain.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    assert_eq!(post(&service, "/ledgers", "", &events[0]).status, 201);
+    let rest = json!({ "ledger": chain.ledger, "events": events[1..] });
+    assert_eq!(post(&service, "/ids/evently", "idempotency-key: import\r\n", &rest).status, 201);
+    service.kill();
+
+    let service = home.start();
+    service.wait_until_ready();
+    let told = service.get(&format!("/ledgers/{}", chain.ledger)).json();
+    assert_eq!((told["head"].as_str(), told["events"].as_u64()), (chain.outcome.ok().as_deref(), Some(13)));
+    assert_eq!(post(&service, "/ledgers", "", &events[0]).status, 409, "it is there already");
+    assert_eq!(post(&service, "/ids/evently", "idempotency-key: import\r\n", &rest).status, 200);
+}
+
+#[test]
+fn a_conjunction_keeps_its_id_after_a_kill() {
+    let home = Home::new();
+    let report = |service: &Service, second: &str| {
+        let report = json!({ "tca": format!("2040-01-01T00:00:{second}Z"), "primary": 25_544, "secondary": 48_274 });
+        post(service, "/ids/conjunction", "", &report).json()["details"][0].clone()
+    };
+    let service = home.start();
+    service.wait_until_ready();
+    let first = report(&service, "10.9");
+    assert_eq!(first["created"], true);
+    service.kill();
+    let service = home.start();
+    service.wait_until_ready();
+    for (second, delta_us) in [("10.9", 0), ("11.9", 1_000_000), ("09.9", -1_000_000)] {
+        let joined = report(&service, second);
+        assert_eq!((&joined["id"], &joined["created"]), (&first["id"], &json!(false)), "{second}");
+        assert_eq!(joined["tca_delta_us"], delta_us);
+    }
+    assert_eq!(report(&service, "11.900001")["created"], true);
+}
