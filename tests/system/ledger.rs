@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use crate::chains::{Chain, chains};
 
 /// What the other program prints of these lines, and whether it finds them in order.
-fn judged(lines: &[String], after: Option<EventId>) -> (bool, String) {
+pub(crate) fn judged(lines: &[String], after: Option<EventId>) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/ledger_check.py");
     let mut command = Command::new("python3");
     command.arg("-I").arg(program);

@@ -22,6 +22,8 @@ mod load;
 #[path = "../process/service.rs"]
 mod service;
 
+mod appending;
+mod cutting;
 mod databases;
 mod small_disk;
 mod tampering;
@@ -34,6 +36,7 @@ mod disk;
 mod interface;
 mod killing;
 mod ledger;
+mod ledgers;
 mod memory;
 mod metrics;
 mod storage_advice;

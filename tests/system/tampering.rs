@@ -66,7 +66,7 @@ fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> 
 }
 
 /// The head, and as much of a body as it announces; `None` when the connection ends before.
-fn whole_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub(crate) fn whole_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut request = Vec::new();
     let mut byte = [0];
     while !request.ends_with(b"\r\n\r\n") {

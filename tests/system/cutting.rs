@@ -1,0 +1,89 @@
+//! A proxy that breaks off answers at places that nobody chose, and knows what the service had answered.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+
+use crate::client::{Answer, Caller};
+use crate::tampering::whole_request;
+
+/// What the proxy has seen of one key.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// The ids that the service answered with first.
+    ids: Value,
+    /// How often it answered.
+    pub(crate) times: u64,
+}
+
+/// Stands before a service for as long as the process runs.
+#[derive(Clone)]
+pub(crate) struct Cutting {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<HashMap<String, Asked>>>,
+}
+
+impl Cutting {
+    /// Two answers of three are broken off, somewhere between their first byte and their last.
+    pub(crate) fn before(service: SocketAddr) -> Cutting {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cutting = Cutting { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let proxy = cutting.clone();
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let (proxy, stream) = (proxy.clone(), stream.unwrap());
+                let random = StdRng::seed_from_u64(number.try_into().unwrap());
+                std::thread::spawn(move || proxy.pass(stream, service, random));
+            }
+        });
+        cutting
+    }
+
+    /// What was asked, by key.
+    ///
+    /// # Panics
+    /// When the service gave one key two answers.
+    pub(crate) fn asked(self) -> HashMap<String, Asked> {
+        std::mem::take(&mut self.asked.lock().expect("one key has one answer"))
+    }
+
+    fn pass(&self, mut stream: TcpStream, service: SocketAddr, mut random: StdRng) {
+        let mut caller = Caller::connect(service);
+        while let Some(request) = whole_request(&mut stream) {
+            caller.send(&request);
+            let answer = caller.answer().expect("the service is there");
+            self.note(&request, &answer);
+            let bytes = [answer.head.as_bytes(), &answer.body].concat();
+            let is_whole = random.random_ratio(1, 3);
+            let len = if is_whole { bytes.len() } else { random.random_range(0..bytes.len()) };
+            if stream.write_all(&bytes[..len]).is_err() || !is_whole {
+                let _ = stream.shutdown(Shutdown::Both);
+                return;
+            }
+        }
+    }
+
+    /// Whatever the caller hears of it: the first answer appends, every other repeats it.
+    fn note(&self, request: &[u8], answer: &Answer) {
+        if ![200, 201].contains(&answer.status) {
+            return;
+        }
+        let request = String::from_utf8_lossy(request);
+        let key =
+            request.lines().find_map(|line| line.strip_prefix("idempotency-key: ")).expect("every append has one");
+        let mut asked = self.asked.lock().expect("one key has one answer");
+        let asked = asked.entry(key.to_owned()).or_default();
+        let ids = answer.json()["ids"].take();
+        if asked.times == 0 {
+            asked.ids = ids.clone();
+        }
+        asked.times += 1;
+        assert_eq!((answer.status, &asked.ids), (if asked.times == 1 { 201 } else { 200 }, &ids), "{key}");
+    }
+}
