@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::storage::trouble::Trouble;
@@ -121,7 +122,7 @@ impl Database {
     }
 
     fn holding(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
-        Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned() }
+        Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned(), has_failed: AtomicBool::new(false) }
     }
 
     /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.
@@ -135,7 +136,13 @@ impl Database {
             Ok(())
         });
         *engine = Some(guarded(&self.path, &self.open)?);
+        self.has_failed.store(false, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the disk has refused nothing since the database was opened; if it has, only opening it again helps.
+    pub fn is_usable(&self) -> bool {
+        !self.has_failed.load(Ordering::Relaxed)
     }
 
     /// The file, for messages.
@@ -150,10 +157,14 @@ impl Database {
     /// what it reads back and stops when the pages make no sense.
     pub fn attempt<T>(&self, work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        guarded(&self.path, || match &*engine {
+        let done = guarded(&self.path, || match &*engine {
             Some(engine) => work(engine),
             None => Err(redb::Error::DatabaseClosed),
-        })
+        });
+        if let Err(DatabaseError::NotUsable { .. }) = done {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        done
     }
 }
 

@@ -102,7 +102,7 @@ impl Life {
             clock: Arc::new(hand.clock()),
             waiting,
             keys: KeyIndex::default(),
-            is_open: false,
+            knows_keys: false,
             reopen_at: UnixNanos::default(),
             sweep: None,
         };

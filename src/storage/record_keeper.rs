@@ -107,7 +107,7 @@ impl RecordKeeper {
             clock,
             waiting,
             keys: KeyIndex::default(),
-            is_open: false,
+            knows_keys: false,
             reopen_at: UnixNanos::default(),
             sweep: retention.map(Sweep::new),
         };
@@ -195,8 +195,8 @@ struct Worker {
     clock: Arc<Clock>,
     waiting: Receiver<Job>,
     keys: KeyIndex,
-    /// Whether the database is open and `keys` holds what it says.
-    is_open: bool,
+    /// Whether `keys` holds what the database says.
+    knows_keys: bool,
     /// When to try to open it again.
     reopen_at: UnixNanos,
     /// Forgets old anchors, where that is configured.
@@ -219,18 +219,22 @@ impl Worker {
     /// Waits for a job, and uses the time for what nobody waits for; `None` when nobody can ask any more.
     fn next_job(&mut self) -> Result<Option<Job>, DatabaseError> {
         loop {
-            let Some(sweep) = self.sweep.as_mut().filter(|_| self.is_open) else {
-                return Ok(self.waiting.recv().ok());
-            };
             match self.waiting.recv_timeout(IDLE_MIN) {
                 Ok(job) => return Ok(Some(job)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {
-                    let swept = sweep.step(&self.records, self.clock.now());
-                    swept.or_else(|error| self.could_not_write(error))?;
+                // A closed database answers no reader either, so it is not left until somebody appends.
+                Err(RecvTimeoutError::Timeout) if !self.is_open() => {
+                    self.can_reopen();
                 }
+                Err(RecvTimeoutError::Timeout) => self.sweep()?,
             }
         }
+    }
+
+    fn sweep(&mut self) -> Result<(), DatabaseError> {
+        let Some(sweep) = &mut self.sweep else { return Ok(()) };
+        let swept = sweep.step(&self.records, self.clock.now());
+        swept.or_else(|error| self.could_not_write(error))
     }
 
     /// Does an order, and what waits behind it, in one transaction.
@@ -241,7 +245,7 @@ impl Worker {
             len += job.len();
             jobs.push(job);
         }
-        if !self.is_open && !self.can_reopen() {
+        if !self.is_open() && !self.can_reopen() {
             jobs.into_iter().for_each(|job| job.refuse(RecordError::Unavailable));
             return Ok(());
         }
@@ -272,7 +276,7 @@ impl Worker {
     /// # Errors
     /// The error again, if the process should end.
     fn could_not_write(&mut self, error: DatabaseError) -> Result<(), DatabaseError> {
-        self.is_open = false;
+        self.knows_keys = false;
         if !may_pass(&error) {
             return Err(error);
         }
@@ -288,8 +292,13 @@ impl Worker {
     fn open(&mut self) -> Result<(), DatabaseError> {
         let since = KeyIndex::since(self.now());
         self.keys = KeyIndex::build(|show| self.records.requests_since(since, show))?;
-        self.is_open = true;
+        self.knows_keys = true;
         Ok(())
+    }
+
+    /// Whether nothing has failed since the database was opened: after an error of the disk it refuses everything.
+    fn is_open(&self) -> bool {
+        self.knows_keys && self.records.is_usable()
     }
 
     /// Whether the database works again after an error of the disk.
@@ -301,11 +310,11 @@ impl Worker {
         self.reopen_at = now.after(REOPEN_EVERY);
         match self.records.reopen().and_then(|()| self.open()) {
             Ok(()) => {
-                info!("records can be written again");
+                info!("the records are open again");
                 true
             }
             Err(error) => {
-                warn!("records cannot be written yet: {}", WithCauses(&error));
+                warn!("the records cannot be opened yet: {}", WithCauses(&error));
                 false
             }
         }

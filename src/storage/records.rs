@@ -93,6 +93,11 @@ impl Records {
         Ok(Records { database })
     }
 
+    /// Whether the disk has refused nothing since the database was opened.
+    pub fn is_usable(&self) -> bool {
+        self.database.is_usable()
+    }
+
     /// Closes the database and opens it again, after an error of the disk.
     ///
     /// # Errors
