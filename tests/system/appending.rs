@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use crate::chains::line;
 use crate::client::{Answer, Caller};
 use crate::ledger::judged;
-use crate::service::{Service, until};
+use crate::service::{Home, LONG, Service, until};
 
 /// How often a caller insists on the head that it knows.
 const EXPECTED_MAX: usize = 3;
@@ -29,12 +30,35 @@ impl Place {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = address;
     }
 
-    fn connect(&self) -> Caller {
+    pub(crate) fn connect(&self) -> Caller {
         until("the service listens", || {
             let address = *self.0.read().unwrap_or_else(PoisonError::into_inner);
             Caller::try_connect(address)
         })
     }
+}
+
+/// Kills a service each time that callers have got so many answers, in rising order, and starts it again. Returns the
+/// last one started.
+pub(crate) fn kill_while(
+    home: &Home,
+    mut service: Service,
+    place: &Place,
+    granted: &AtomicU64,
+    kills_at: impl Iterator<Item = u64>,
+) -> Service {
+    for count in kills_at {
+        let begun = Instant::now();
+        // Without a sleep, which is longer than most of what a kill should fall into.
+        while granted.load(Ordering::Relaxed) < count {
+            assert!(begun.elapsed() < LONG, "the callers go on");
+            std::thread::yield_now();
+        }
+        service.kill();
+        service = home.start();
+        place.move_to(service.address());
+    }
+    service
 }
 
 /// An event as a caller keeps it: what it sent, and what it was told.
@@ -113,7 +137,7 @@ impl<'a> Appender<'a> {
         Appender { number, place, ledgers, heads, random, caller: None, seen: Seen::default() }
     }
 
-    /// Appends all kinds of orders until it is told to stop, half of them to the last ledger, where everybody is.
+    /// Appends all kinds of orders until it is told to stop, a quarter of them to the last ledger, where everybody is.
     pub(crate) fn run(mut self, granted: &AtomicU64, stop: &AtomicBool) -> Seen {
         let contended = self.ledgers.len() - 1;
         for turn in 0.. {
@@ -190,7 +214,7 @@ impl<'a> Appender<'a> {
             match answer {
                 Ok(answer) if [503, 504].contains(&answer.status) => {
                     *was_lost |= answer.status == 504;
-                    std::thread::yield_now();
+                    std::thread::sleep(Duration::from_millis(1));
                 }
                 Ok(answer) => {
                     self.caller = Some(caller);

@@ -1,10 +1,13 @@
 //! Disks that are full or may not be written.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
+use crate::client::Caller;
 use crate::ids::assert_no_id_twice;
 use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, received};
-use crate::service::{Service, run, serve_from};
+use crate::service::{Service, run, serve_from, until};
 use crate::small_disk::SmallDisk;
 
 /// Longer than any reservation, so that the horizon has to be raised many times.
@@ -12,7 +15,7 @@ const LOAD: Duration = Duration::from_secs(6);
 
 #[test]
 fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
-    let disk = SmallDisk::empty();
+    let disk = SmallDisk::empty(1);
     let serve = || disk.beside(&serve_from(&disk.path().join("data")));
     let service = Service::start(serve());
     service.wait_until_ready();
@@ -35,9 +38,75 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }
 
+/// Requests to append that were refused because of the disk, or whose outcome is unknown.
+fn refused(service: &Service) -> f64 {
+    let of = |outcome| service.metric(&format!("idmint_ledger_appends_total{{outcome=\"{outcome}\"}}"));
+    of("unavailable") + of("unknown")
+}
+
+#[test]
+fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost() {
+    const CALLERS: usize = 8;
+    let disk = SmallDisk::empty(8);
+    let serve = || disk.beside(&serve_from(&disk.path().join("data")));
+    let service = Service::start(serve());
+    service.wait_until_ready();
+    let ledgers = begin(&service, 3);
+    let place = Place::of(&service);
+    let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let caller = |number| {
+            let caller = Appender::new(number, &place, &ledgers);
+            scope.spawn(|| caller.run(&granted, &stop))
+        };
+        let callers: Vec<_> = (0..CALLERS).map(caller).collect();
+        let go_on = || {
+            let enough = granted.load(Ordering::Relaxed) + 200;
+            until("the callers go on", || (granted.load(Ordering::Relaxed) >= enough).then_some(()));
+        };
+        go_on();
+        for _ in 0..2 {
+            disk.fill();
+            let before = refused(&service);
+            until("the disk refuses appends", || (refused(&service) >= before + 20.0).then_some(()));
+            for _ in 0..100 {
+                assert_eq!(service.mint("snowflake?count=10").len(), 10, "ids go on");
+            }
+            assert_eq!(service.get("/health/ready").status, 200);
+            disk.free();
+            go_on();
+        }
+        stop.store(true, Ordering::Relaxed);
+        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+    });
+    // Killed, so that only what is on the disk counts.
+    service.kill();
+    let service = Service::start(serve());
+    service.wait_until_ready();
+    assert_all_is_kept(&service, ledgers, seen);
+}
+
+#[test]
+fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() {
+    let disk = SmallDisk::empty(4);
+    let service = Service::start(disk.beside(&serve_from(&disk.path().join("data"))));
+    service.wait_until_ready();
+    let ledger = begin(&service, 1).remove(0).id;
+    disk.fill();
+    let events = vec![r#"{"event":"Long","entities":{}}"#; 1_000].join(",");
+    let order = format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#);
+    let append = || Caller::connect(service.address()).post("/ids/evently", "idempotency-key: a\r\n", &order).unwrap();
+    let answer = append();
+    assert_eq!((answer.status, &answer.json()["type"]), (504, &"/problems/outcome-unknown".into()));
+    until("the records are open", || service.log().contains("the records are open again").then_some(()));
+    assert_eq!(service.get(&format!("/ledgers/{ledger}")).json()["events"], 1);
+    disk.free();
+    assert_eq!(append().status, 201);
+}
+
 #[test]
 fn a_first_start_on_a_full_disk_exits_74_with_the_path_and_the_cause() {
-    let disk = SmallDisk::empty();
+    let disk = SmallDisk::empty(1);
     disk.fill();
     let data_dir = disk.path().join("data");
     run(disk.beside(&serve_from(&data_dir))).assert(74, &[data_dir.to_str().unwrap(), "No space left on device"]);

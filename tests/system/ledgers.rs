@@ -6,7 +6,7 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::appending::{Appender, Order, Place, Seen, assert_all_is_kept, begin};
+use crate::appending::{Appender, Order, Place, Seen, assert_all_is_kept, begin, kill_while};
 use crate::cutting::Cutting;
 use crate::service::{Home, until};
 
@@ -29,7 +29,7 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
     const CALLERS: usize = 32;
     let begun = Instant::now();
     let home = Home::new();
-    let mut service = home.start();
+    let service = home.start();
     service.wait_until_ready();
     let ledgers = begin(&service, 5);
     let place = Place::of(&service);
@@ -41,14 +41,9 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
-        for kill in 0..KILLS {
-            // Between two appends, so with all callers waiting for an answer.
-            let at = (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1);
-            until("the callers go on", || (granted.load(Ordering::Relaxed) >= at).then_some(()));
-            service.kill();
-            service = home.start();
-            place.move_to(service.address());
-        }
+        // Between two appends, so with all callers waiting for an answer.
+        let kills_at = (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
+        let service = kill_while(&home, service, &place, &granted, kills_at);
         until("the callers go on", || (granted.load(Ordering::Relaxed) >= APPENDS).then_some(()));
         stop.store(true, Ordering::Relaxed);
         let seen = callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong"));

@@ -32,6 +32,7 @@ mod wall_clock;
 
 mod alerts;
 mod clock;
+mod conjunctions;
 mod disk;
 mod interface;
 mod killing;

@@ -1,4 +1,4 @@
-//! A disk of one MiB that only processes put beside it can see. Needs root, for mounting.
+//! A disk of a few MiB that only processes put beside it can see. Needs root, for mounting.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -16,8 +16,8 @@ pub(crate) struct SmallDisk {
 }
 
 impl SmallDisk {
-    pub(crate) fn empty() -> SmallDisk {
-        SmallDisk::mounted(r#"mount -t tmpfs -o size=1m tmpfs "$0""#)
+    pub(crate) fn empty(mib: u32) -> SmallDisk {
+        SmallDisk::mounted(&format!(r#"mount -t tmpfs -o size={mib}m tmpfs "$0""#))
     }
 
     pub(crate) fn read_only() -> SmallDisk {
@@ -54,11 +54,19 @@ impl SmallDisk {
 
     /// Writes until not one more byte fits.
     pub(crate) fn fill(&self) {
-        let seen_from_here = Path::new("/proc").join(self.holder.id().to_string()).join("root");
-        let file = seen_from_here.join(self.path.strip_prefix("/").unwrap()).join("ballast");
-        let mut file = File::create(file).unwrap();
-        let full = (0..2_000).find_map(|_| file.write_all(&[0; 1024]).err()).expect("the disk is small");
+        let mut file = File::create(self.ballast()).unwrap();
+        let full = (0..20_000).find_map(|_| file.write_all(&[0; 1024]).err()).expect("the disk is small");
         assert_eq!(full.kind(), ErrorKind::StorageFull);
+    }
+
+    /// Takes away what filled it.
+    pub(crate) fn free(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        let seen_from_here = Path::new("/proc").join(self.holder.id().to_string()).join("root");
+        seen_from_here.join(self.path.strip_prefix("/").unwrap()).join("ballast")
     }
 }
 
