@@ -62,6 +62,8 @@ pub struct Database {
     /// Opens the engine again.
     open: Box<Opener>,
     path: PathBuf,
+    /// Whether the disk has refused something since it was opened.
+    has_failed: AtomicBool,
 }
 
 type Opener = dyn Fn() -> Result<redb::Database, redb::Error> + Send + Sync;

@@ -295,7 +295,7 @@ fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, tol
             return Err(ended(&error));
         }
         told.hear(waiting);
-        if !life.worker.is_open {
+        if !life.worker.is_open() {
             told.counts.full += 1;
             if random.random() {
                 disk.make_room();
