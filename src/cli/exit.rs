@@ -23,7 +23,7 @@ pub enum Exit {
     Unavailable,
     /// A file, a disk or a socket failed (`EX_IOERR`).
     Io,
-    /// Somebody else holds it; later it may work (`EX_TEMPFAIL`).
+    /// Somebody else holds it, or the service cannot do it now; later it may work (`EX_TEMPFAIL`).
     Busy,
     /// The configuration is wrong (`EX_CONFIG`).
     Config,
@@ -60,6 +60,12 @@ impl Failure {
     /// A failure that is this error, told with its causes.
     pub fn of(exit: Exit, error: &dyn Error) -> Failure {
         Failure::new(exit, WithCauses(error))
+    }
+
+    /// The same with more to say.
+    #[must_use]
+    pub fn and(self, more: impl fmt::Display) -> Failure {
+        Failure { exit: self.exit, message: format!("{}; {more}", self.message) }
     }
 
     /// The code.

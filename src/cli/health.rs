@@ -65,16 +65,27 @@ impl From<reqwest::Error> for Unanswered {
     }
 }
 
-/// Lets `request` ask a service, and turns what goes wrong into an exit code.
+impl From<Unanswered> for Failure {
+    fn from(unanswered: Unanswered) -> Failure {
+        match unanswered {
+            Unanswered::Refused(detail) => Failure::new(Exit::No, detail),
+            Unanswered::Unreachable(error) => Failure::of(Exit::Unavailable, &error),
+        }
+    }
+}
+
+/// Lets `request` ask a service once, and turns what goes wrong into an exit code.
 pub(super) fn ask<T>(request: impl AsyncFnOnce(reqwest::Client) -> Result<T, Unanswered>) -> Result<T, Failure> {
+    with_client(async |client| Ok(request(client).await?))
+}
+
+/// Does work that asks a service.
+pub(super) fn with_client<T>(work: impl AsyncFnOnce(reqwest::Client) -> Result<T, Failure>) -> Result<T, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Io, format!("cannot start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let client = reqwest::Client::builder().timeout(ANSWER_MAX).no_proxy().build();
     let client = client.map_err(|error| Failure::of(Exit::Io, &error))?;
-    runtime.block_on(request(client)).map_err(|unanswered| match unanswered {
-        Unanswered::Refused(detail) => Failure::new(Exit::No, detail),
-        Unanswered::Unreachable(error) => Failure::of(Exit::Unavailable, &error),
-    })
+    runtime.block_on(work(client))
 }
 
 /// The text of an answer, or what the problem document says.

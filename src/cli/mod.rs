@@ -8,6 +8,7 @@ mod formats;
 mod health;
 mod ledger;
 mod mint;
+mod print;
 mod serve;
 mod settings;
 

@@ -22,13 +22,7 @@ use crate::minting::{
     digest_of,
 };
 use crate::storage::Appended;
-use crate::wire::{AppendRequest, EventDetail, MintAnswer, MintDetails};
-
-/// The longest body of a request about ledgers, in bytes.
-pub(super) const BODY_LEN_MAX: usize = 1024 * 1024;
-
-/// The longest event, in bytes.
-const EVENT_LEN_MAX: usize = 256 * 1024;
+use crate::wire::{AppendRequest, EVENT_LEN_MAX, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
 
 /// Appends all events in the body, or none.
 ///
@@ -46,7 +40,7 @@ pub(super) async fn append_events(
     refuse_parameters(&query, "event", format)?;
     let encoding = encoding(&query, format)?;
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
-    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let request_body = read_body(request_body, LEDGER_BODY_LEN_MAX, service.limits.body_timeout).await?;
     media_type_of_body(&parts.headers, &[MediaType::Json])?;
     let order = order(&request_body, key)?;
 

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
-use super::appends::{BODY_LEN_MAX, detail, event_id, event_of, mark_outcome, unknown_ledger};
+use super::appends::{detail, event_id, event_of, mark_outcome, unknown_ledger};
 use super::body::read_body;
 use super::decode::json;
 use super::idempotency_key::{idempotency_key, key_required};
@@ -17,7 +17,7 @@ use super::service::Service;
 use crate::id::Rejection;
 use crate::minting::{EventId, EventTime, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of};
 use crate::storage::{Appended, DatabaseError, LedgerSummary, Records, unreadable};
-use crate::wire::{LedgerIds, LedgerInfo, LedgerList};
+use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
 /// How many ledgers or events one answer lists.
 const PAGE_LEN: usize = 1_000;
@@ -35,7 +35,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     choose(&parts.headers, &[MediaType::Json])?;
     no_query(&parts.uri)?;
     let key = idempotency_key(&parts.headers)?;
-    let body = read_body(body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let body = read_body(body, LEDGER_BODY_LEN_MAX, service.limits.body_timeout).await?;
     media_type_of_body(&parts.headers, &[MediaType::Json])?;
     let genesis = event_of(&body, None)?;
     if key.is_none() && genesis.timestamp().is_none() {

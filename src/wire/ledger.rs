@@ -5,6 +5,12 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+/// The longest body of a request about ledgers, in bytes.
+pub const LEDGER_BODY_LEN_MAX: usize = 1024 * 1024;
+
+/// The longest event in a request, in bytes.
+pub const EVENT_LEN_MAX: usize = 256 * 1024;
+
 /// The body of `POST /ids/evently`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,6 +7,7 @@ mod cases;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod client;
+mod gate;
 mod ids;
 mod load;
 mod service;
@@ -19,6 +20,7 @@ mod descriptors;
 mod ending;
 mod killing;
 mod ledger;
+mod ledger_service;
 mod memory;
 mod records;
 mod refusing;

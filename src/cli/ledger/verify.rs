@@ -1,13 +1,15 @@
 //! `idmint ledger verify`.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
+use super::progress;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print;
 use crate::minting::{ChainChecker, ChainError, ChainLines, ChainVerdict, EventId, LedgerId};
 use crate::wire::LedgerCheck;
 
@@ -46,7 +48,7 @@ impl Verify {
                 let failed = |error: io::Error| Failure::new(Exit::Io, format!("{}: {error}", path.display()));
                 let file = File::open(path).map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
-                read(file, &mut lines, &progress(len)).map_err(|error| of_input(error, failed))?;
+                read(file, &mut lines, &progress(len, SHOWN_FROM_LEN)).map_err(|error| of_input(error, failed))?;
             }
             None => {
                 let failed = |error| Failure::new(Exit::Io, format!("standard input: {error}"));
@@ -83,11 +85,7 @@ impl Verify {
             _ => String::new(),
         };
         if !told.is_empty() {
-            match writeln!(io::stdout(), "{told}") {
-                // Whoever reads may have seen enough.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-                told => told.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}")))?,
-            }
+            print(format_args!("{told}\n"))?;
         }
         broken.map_or(Ok(()), Err)
     }
@@ -96,15 +94,6 @@ impl Verify {
 fn not_valid(error: &ChainError, events: u64) -> Failure {
     let ChainError { index, reason, detail, .. } = error;
     Failure::new(Exit::Damaged, format!("not valid: line {} of {events}: {reason}: {detail}", index + 1))
-}
-
-/// A bar for a long file, if standard error is a terminal.
-fn progress(len: u64) -> ProgressBar {
-    if len < SHOWN_FROM_LEN {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
-    ProgressBar::new(len).with_style(style.expect("a template of known keys"))
 }
 
 /// Reads to the end, in memory for one line.

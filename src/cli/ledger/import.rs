@@ -1,0 +1,194 @@
+//! `idmint ledger import`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::append::{SHOWN_FROM_LEN, send};
+use super::event_file::{EventFile, EventLines};
+use super::patient_client::{PatientClient, Server, Unanswered};
+use super::progress;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::health::with_client;
+use crate::cli::print::print;
+use crate::minting::{ChainChecker, EventId, LedgerId};
+use crate::wire::{EventDetail, LedgerInfo};
+
+/// Bring a chain of events, ids and all, to a running service.
+///
+/// The whole chain is checked first, offline; one that does not hold sends nothing. If the service has the ledger already,
+/// its head must be an event of the chain, and the import goes on after it: the same command again finishes an import that
+/// broke off. Any other head is a fork, and is refused.
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// The events, one JSON object a line, each with its timestamp and its eventId.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    server: Server,
+}
+
+/// A chain that holds.
+#[derive(Clone, Copy)]
+struct Chain {
+    ledger: LedgerId,
+    head: EventId,
+    events: u64,
+}
+
+impl Import {
+    /// Prints the head once the service has the whole chain.
+    ///
+    /// # Errors
+    /// 1 when the service refuses or its ledger is no part of this chain, 65 when the chain does not hold, 69, 74, 75.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let mut file = EventFile::open(Some(&self.file))?;
+        let chain = checked(&mut file)?;
+        let bar = progress(file.len(), SHOWN_FROM_LEN);
+        let new = with_client(async |client| {
+            let service = PatientClient::new(client, self.server, bar);
+            let imported = import(&service, &mut file, chain).await;
+            service.progress().finish_and_clear();
+            imported
+        })?;
+        let Chain { ledger, head, events } = chain;
+        print(format_args!("complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n"))
+    }
+}
+
+/// Checks the whole chain.
+fn checked(file: &mut EventFile) -> Result<Chain, Failure> {
+    let mut checker = ChainChecker::from_genesis();
+    let mut lines = file.lines()?;
+    while let Some(line) = lines.next()? {
+        checker.check(line).map_err(|error| {
+            let place = error.index + 1;
+            let said = format!("not valid: line {place}: {}: {}; nothing was sent", error.reason, error.detail);
+            Failure::new(Exit::Damaged, said)
+        })?;
+    }
+    match (checker.ledger(), checker.head()) {
+        (Some(ledger), Some(head)) => Ok(Chain { ledger, head, events: checker.events() }),
+        _ => Err(Failure::new(Exit::Damaged, "there is no event")),
+    }
+}
+
+/// Appends what the service lacks, and says how many events that was.
+async fn import(service: &PatientClient, file: &mut EventFile, chain: Chain) -> Result<u64, Failure> {
+    let name = file.name().to_owned();
+    let stored = service.ledger(chain.ledger).await?;
+    let mut rest = Rest { lines: file.lines()?, checker: ChainChecker::new(chain.ledger, None), there: 0 };
+    let before = match &stored {
+        Some(stored) if stored.events > chain.events => return Err(beyond(service, &name, chain, stored).await),
+        Some(stored) => {
+            rest.skip(service, stored.events)?;
+            rest.there = stored.events;
+            if rest.checker.head().is_none_or(|head| head.to_string() != stored.head) {
+                return Err(fork(&name, stored, rest.checker.head()));
+            }
+            stored.events
+        }
+        None => {
+            rest.create(service).await?;
+            0
+        }
+    };
+    rest.append(service, chain).await.map_err(|failure| {
+        let (there, events) = (rest.there, chain.events);
+        failure.and(format!("{there} of {events} events are known to be there; the same command again goes on"))
+    })?;
+    match service.ledger(chain.ledger).await? {
+        Some(stored) if stored.head == chain.head.to_string() => Ok(chain.events - before),
+        Some(stored) => Err(beyond(service, &name, chain, &stored).await),
+        None => Err(Failure::new(Exit::No, format!("ledger {} is gone from the service", chain.ledger))),
+    }
+}
+
+/// What is left to send. It is checked again, since the file may have changed.
+struct Rest<'a> {
+    lines: EventLines<'a>,
+    checker: ChainChecker,
+    /// How many events the service is known to have.
+    there: u64,
+}
+
+impl Rest<'_> {
+    /// Passes by what the service has.
+    fn skip(&mut self, service: &PatientClient, events: u64) -> Result<(), Failure> {
+        for _ in 0..events {
+            self.next(service)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next event.
+    fn next(&mut self, service: &PatientClient) -> Result<(EventId, Vec<u8>), Failure> {
+        let line = self.lines.next()?.ok_or_else(changed)?;
+        let id = self.checker.check(line).map_err(|_| changed())?;
+        service.progress().inc(len_of(line));
+        Ok((id, line.to_vec()))
+    }
+
+    /// Creates the ledger from the first event.
+    async fn create(&mut self, service: &PatientClient) -> Result<(), Failure> {
+        let (id, genesis) = self.next(service)?;
+        service.post::<LedgerInfo>("/ledgers", &format!("import-{id}"), genesis).await?;
+        self.there = 1;
+        Ok(())
+    }
+
+    /// Appends all others, each request only behind the event that it follows in the chain.
+    async fn append(&mut self, service: &PatientClient, chain: Chain) -> Result<(), Failure> {
+        loop {
+            let previous = self.checker.head().expect("there is a first event");
+            let checker = &mut self.checker;
+            let group = self.lines.next_group(|line| checker.check(line).map(drop).map_err(|_| changed()))?;
+            let Some(group) = group else { return Ok(()) };
+            let last = self.checker.head().expect("there is a first event");
+            let (key, len) = (format!("import-{previous}-{last}"), len_of(&group.events));
+            send(service, chain.ledger, &key, group, Some(previous)).await.map_err(|unanswered| match unanswered {
+                Unanswered::Refused(refusal) if refusal.slug == "head-moved" => {
+                    let said = format!("somebody else appends to ledger {}: {}", chain.ledger, refusal.detail);
+                    Failure::new(Exit::No, said)
+                }
+                unanswered => unanswered.into(),
+            })?;
+            self.there = self.checker.events();
+            service.progress().inc(len);
+        }
+    }
+}
+
+/// The service has more events than the file, after them or instead of them.
+async fn beyond(service: &PatientClient, name: &str, chain: Chain, stored: &LedgerInfo) -> Failure {
+    let Chain { ledger, head, events } = chain;
+    match service.get::<EventDetail>(&format!("/ledgers/{ledger}/ids/{head}")).await {
+        Ok(_) => {
+            let more = stored.events.saturating_sub(events);
+            let head = &stored.head;
+            let said =
+                format!("ledger {ledger} has all {events} events of {name}, and {more} after them: its head is {head}");
+            Failure::new(Exit::No, said)
+        }
+        Err(Unanswered::Refused(refusal)) if refusal.slug == "not-found" => fork(name, stored, Some(head)),
+        Err(unanswered) => unanswered.into(),
+    }
+}
+
+/// The ledger and the file went different ways.
+fn fork(name: &str, stored: &LedgerInfo, ours: Option<EventId>) -> Failure {
+    let LedgerInfo { ledger, events, head, .. } = stored;
+    let ours = ours.map_or_else(|| "none".to_owned(), |id| id.to_string());
+    let said = format!(
+        "a fork: the head of ledger {ledger} is {head}, its event {events}, which is not in {name}; there it is {ours}"
+    );
+    Failure::new(Exit::No, said)
+}
+
+fn changed() -> Failure {
+    Failure::new(Exit::Damaged, "the file has changed since it was checked")
+}
+
+fn len_of(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).expect("a length fits 64 bits")
+}
