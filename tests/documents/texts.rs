@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "CHANGELOG.md",
     "docs/ARCHITECTURE.md",
@@ -24,6 +24,11 @@ const DOCUMENTS: [&str; 10] = [
     "docs/decisions/conjunction-epoch-and-salt.md",
     "docs/decisions/conjunction-first-anchor.md",
     "docs/decisions/conjunction-pair-order.md",
+    "docs/decisions/event-numbers.md",
+    "docs/decisions/idempotency.md",
+    "docs/decisions/key-order.md",
+    "docs/decisions/ledger-id.md",
+    "docs/decisions/missing-data-is-null.md",
     "docs/decisions/second-sixty.md",
 ];
 

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idmint::minting::{Event, EventId, EventTime, LedgerId};
 use serde_json::{Value, json};
@@ -323,4 +324,39 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     import(&home, &theirs, &gate.url(), &[])
         .assert(1, &["somebody else appends to ledger aa77f99c", id_of(&theirs[3])]);
     assert_eq!(ids(&service, LEDGER).len(), 5);
+}
+
+#[test]
+fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeats() {
+    let (home, service) = started();
+    let lines = chain(9, 1);
+    let (database, copy) = (home.data_dir().join("idmint.redb"), home.path("copy.redb"));
+    let newest = |ids: Vec<String>| ids.iter().map(|id| id.parse::<u64>().unwrap()).max().unwrap();
+    import(&home, &lines[..4], &service.url(), &[]).assert(0, &[]);
+    service.kill();
+    std::fs::copy(&database, &copy).unwrap();
+
+    let service = home.start();
+    service.wait_until_ready();
+    import(&home, &lines, &service.url(), &[]).assert(0, &[]);
+    let before = newest(service.mint("snowflake?count=10"));
+    service.kill();
+    std::fs::remove_dir_all(home.data_dir()).unwrap();
+    std::fs::create_dir(home.data_dir()).unwrap();
+    std::fs::copy(&copy, &database).unwrap();
+
+    run(home.serve()).assert(65, &["horizon"]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let floor = EventTime::from_micros((now + Duration::from_secs(4)).as_micros().try_into().unwrap()).unwrap();
+    let mut command = home.serve();
+    command.args(["--floor", &floor.to_string()]);
+    let service = Service::start(command);
+    service.wait_until_ready();
+    assert_eq!(ids(&service, LEDGER).len(), 4);
+    let ended = import(&home, &lines, &service.url(), &[]);
+    ended.assert(0, &[]);
+    assert!(ended.out.contains("10 events of ledger aa77f99c, 6 of them new here"), "{}", ended.out);
+    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    let after: Vec<String> = service.mint("snowflake?count=10");
+    assert!(after.iter().all(|id| id.parse::<u64>().unwrap() > before), "{after:?} are not above {before}");
 }
