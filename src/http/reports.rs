@@ -1,6 +1,7 @@
 //! `POST /ids/{format}` of a grouped format: reports in, one id for each out, or the same messages with the ids in them.
 //!
-//! A report's id is made of its own time and objects, so nothing is stored, and a node that cannot mint others answers.
+//! A report joins a conjunction that is stored, or is the first of one; in mode `pure` nothing is stored, and a node that
+//! cannot mint others answers too.
 
 use std::sync::Arc;
 

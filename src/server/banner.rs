@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::config::{Config, Engine};
 use crate::http::Service;
-use crate::id::Format;
+use crate::id::{Format, Rule};
 use crate::minting::Lanes;
 
 /// The lines that a start prints.
@@ -32,7 +32,12 @@ pub fn formats_table(service: &Service) -> String {
     let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
     for (format, lanes, _) in service.mint.formats().filter(|(format, ..)| format.rule.is_minted()) {
         let workers = lanes.map_or("none needed".to_owned(), workers_text);
-        let rate = lanes.map_or("unlimited".to_owned(), |lanes| ids_per_second(format, lanes).to_string());
+        let rate = match (format.rule, lanes) {
+            (_, Some(lanes)) => ids_per_second(format, lanes).to_string(),
+            (Rule::Chained, None) => "as the disk".to_owned(),
+            (Rule::Grouped, None) if service.stores_conjunctions => "as the disk".to_owned(),
+            (_, None) => "unlimited".to_owned(),
+        };
         let end =
             format.end().map_or("never".to_owned(), |end| end.to_text(0).unwrap_or_else(|| "after 9999".to_owned()));
         let end = end.split('T').next().unwrap_or_default();
