@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::config::{Config, Engine};
-use crate::http::Service;
+use crate::http::{Conjunctions, Service};
 use crate::id::{Format, Rule};
 use crate::minting::Lanes;
 
@@ -35,7 +35,7 @@ pub fn formats_table(service: &Service) -> String {
         let rate = match (format.rule, lanes) {
             (_, Some(lanes)) => ids_per_second(format, lanes).to_string(),
             (Rule::Chained, None) => "as the disk".to_owned(),
-            (Rule::Grouped, None) if service.stores_conjunctions => "as the disk".to_owned(),
+            (Rule::Grouped, None) if service.conjunctions != Conjunctions::Pure => "as the disk".to_owned(),
             (_, None) => "unlimited".to_owned(),
         };
         let end =
