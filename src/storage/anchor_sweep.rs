@@ -60,7 +60,7 @@ mod tests {
         let records = Store::Memory(MemoryStore::open().expect("memory suffices")).records().expect("an empty store");
         let pair = |primary| Pair { primary, secondary: 9 };
         let times: Vec<(Pair, Tca)> =
-            (1..=40).map(|day| (pair(day % 7 + 1), Tca(i64::from(day as u32) * 86_400_000_000))).collect();
+            (1..=40_u32).map(|day| (pair(u64::from(day % 7 + 1)), Tca(i64::from(day) * 86_400_000_000))).collect();
         let plan = |(pair, tca): &(Pair, Tca)| {
             RecordPlan::Anchor(AnchorPlan {
                 format: "conjunction".to_owned(),
