@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::body::read_body;
 use super::idempotency_key::{idempotency_key, key_required};
 use super::json::{Object, shallow_json};
+use super::ledger_names::{event_id, ledger_id};
 use super::mint::{MEDIA_TYPES, answer, encoding, refuse_parameters};
 use super::problem::{Problem, Slug};
 use super::query::strict_query;
@@ -83,10 +84,7 @@ impl Service {
 /// Reads what is to be appended.
 fn order(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
-    let ledger = LedgerId::from_text(&ledger).map_err(|rejection| {
-        let detail = format!("ledger is {ledger:?}, it must be the id of a ledger, eight hexadecimal digits");
-        Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
-    })?;
+    let ledger = ledger_id(&ledger)?;
     let expected_previous = expected_previous.map(|id| event_id("expected_previous", &id)).transpose()?;
     if events.is_empty() {
         let detail = "events is empty, it must hold at least one event";
@@ -96,14 +94,6 @@ fn order(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
     let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
     Ok(LedgerOrder::Append { ledger, events, expected_previous, mark })
-}
-
-/// The id of an event in a parameter or member of that name.
-pub(super) fn event_id(name: &'static str, text: &str) -> Result<EventId, Problem> {
-    EventId::from_text(text).map_err(|rejection| {
-        let detail = format!("{name} is {text:?}, it must be the id of an event, 32 hexadecimal digits");
-        Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
-    })
 }
 
 /// Reads an event; `index`: its place in the request, where there are several.

@@ -6,15 +6,16 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
-use super::appends::{detail, event_id, event_of, mark_outcome, unknown_ledger};
+use super::appends::{detail, event_of, mark_outcome, unknown_ledger};
 use super::body::read_body;
 use super::decode::json;
 use super::idempotency_key::{idempotency_key, key_required};
+use super::ledger_names::{event_before, event_in, invalid, ledger_id, ledger_in};
 use super::problem::{Problem, Slug};
 use super::query::{no_query, strict_query};
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
-use crate::id::Rejection;
+use crate::id::{Rejection, Rule};
 use crate::minting::{EventId, EventTime, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of};
 use crate::storage::{Appended, DatabaseError, LedgerSummary, Records, unreadable};
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
@@ -50,6 +51,9 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     let location = HeaderValue::try_from(format!("/ledgers/{ledger}")).expect("hexadecimal digits");
     response.headers_mut().insert(header::LOCATION, location);
     mark_outcome(&mut response, is_replayed);
+    if !is_replayed {
+        service.count_genesis();
+    }
     Ok(response)
 }
 
@@ -64,7 +68,7 @@ pub(super) async fn list(
 ) -> Result<Response<Body>, Problem> {
     choose(&headers, &[MediaType::Json])?;
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
-    let after = query.get("after").map(|text| ledger_id("after", text)).transpose();
+    let after = query.get("after").map(ledger_id).transpose();
     let after = after.map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))?;
     let found = service.records()?.ledgers(after, PAGE_LEN + 1).map_err(unavailable)?;
     let (page, next) = page(found, |last| last.head.id.ledger().to_string());
@@ -82,7 +86,7 @@ pub(super) async fn one(
 ) -> Result<Response<Body>, Problem> {
     choose(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
-    let ledger = ledger_in(&uri)?;
+    let ledger = ledger_of(&uri)?;
     Ok(json(&info(&one_of(service.records()?, ledger)?)))
 }
 
@@ -97,7 +101,7 @@ pub(super) async fn ids(
 ) -> Result<Response<Body>, Problem> {
     choose(&headers, &[MediaType::Json])?;
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
-    let ledger = ledger_in(&uri)?;
+    let ledger = ledger_of(&uri)?;
     let records = service.records()?;
     one_of(records, ledger)?;
     let after = query.get("after").map(|text| known_event(records, ledger, text)).transpose();
@@ -119,11 +123,10 @@ pub(super) async fn id(
 ) -> Result<Response<Body>, Problem> {
     choose(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
-    let ledger = ledger_in(&uri)?;
+    let ledger = ledger_of(&uri)?;
     let records = service.records()?;
     one_of(records, ledger)?;
-    let text = segment(&uri, 3);
-    let id = event_id("the id", text).map_err(|problem| problem.or_example(|| format!("GET /ledgers/{ledger}/ids")))?;
+    let id = event_in(&uri).map_err(|problem| problem.or_example(|| format!("GET /ledgers/{ledger}/ids")))?;
     let link = if id.ledger() == ledger { records.link(id).map_err(unavailable)? } else { None };
     let link = link.ok_or_else(|| Problem::new(Slug::NotFound, format!("ledger {ledger} has no event {id}")))?;
     Ok(json(&detail(&link, |id| id.to_string())))
@@ -137,6 +140,13 @@ pub(super) fn example(service: &Service) -> String {
 }
 
 impl Service {
+    /// Counts the id of a first event, of the format that ids of events have.
+    fn count_genesis(&self) {
+        if let Some((.., stats)) = self.mint.formats().find(|(format, ..)| format.rule == Rule::Chained) {
+            stats.count_granted(1, false);
+        }
+    }
+
     fn records(&self) -> Result<&Records, Problem> {
         self.records.get().map(|keeper| keeper.records()).ok_or_else(|| self.not_begun())
     }
@@ -150,41 +160,22 @@ fn page<T>(mut found: Vec<T>, name: impl Fn(&T) -> String) -> (Vec<T>, Option<St
     (found, next)
 }
 
+/// The ledger that an address names.
+fn ledger_of(uri: &Uri) -> Result<LedgerId, Problem> {
+    ledger_in(uri).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
+}
+
 fn one_of(records: &Records, ledger: LedgerId) -> Result<LedgerSummary, Problem> {
     records.ledger(ledger).map_err(unavailable)?.ok_or_else(|| unknown_ledger(ledger))
 }
 
-/// The ledger that an address names.
-fn ledger_in(uri: &Uri) -> Result<LedgerId, Problem> {
-    ledger_id("the ledger", segment(uri, 1)).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
-}
-
-/// A part of the path, from 0.
-fn segment(uri: &Uri, place: usize) -> &str {
-    uri.path().split('/').nth(place + 1).unwrap_or_default()
-}
-
-fn ledger_id(name: &str, text: &str) -> Result<LedgerId, Problem> {
-    LedgerId::from_text(text).map_err(|rejection| {
-        let detail = format!("{name} is {text:?}, it must be the id of a ledger, eight hexadecimal digits");
-        Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
-    })
-}
-
 /// An event that the ledger has.
 fn known_event(records: &Records, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
-    let id = event_id("after", text)?;
-    let refuse = |rejection: Rejection| {
-        let detail = format!("after is {id}, which is no event of ledger {ledger}");
-        Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
-    };
-    if id.ledger() != ledger {
-        return Err(refuse(Rejection::LedgerMismatch));
-    }
-    match records.link(id).map_err(unavailable)? {
-        Some(link) => Ok(link.id),
-        None => Err(refuse(Rejection::ChecksumMismatch)),
-    }
+    let id = event_before(text, ledger)?;
+    let link = records.link(id).map_err(unavailable)?;
+    let unknown =
+        || invalid(format!("after is {id}, which is no event of ledger {ledger}"), Rejection::ChecksumMismatch);
+    link.map(|link| link.id).ok_or_else(unknown)
 }
 
 fn info(ledger: &LedgerSummary) -> LedgerInfo {

@@ -8,6 +8,7 @@ mod formats;
 mod grouping;
 mod health;
 mod idempotency_key;
+mod ledger_names;
 mod ledgers;
 mod metrics_page;
 mod mint;

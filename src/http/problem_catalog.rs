@@ -252,8 +252,9 @@ impl Slug {
                 name: "ledger-exists",
                 status: 409,
                 title: "The ledger exists already",
-                cause: "A ledger with this number was created before, from another genesis event.",
-                safe_action: "GET /ledgers/{ledger} shows it. If it is yours, use it; otherwise choose another number.",
+                cause: "A ledger of this id was created before: from the same first event, or from another one whose checksum is \
+                    the same.",
+                safe_action: "GET /ledgers/{ledger} shows it. If its genesis is yours, use it; otherwise change the first event.",
                 dangerous_action: "Deleting the stored ledger to create it again: ids already given out would be given out a second \
                     time.",
             },

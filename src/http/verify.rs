@@ -10,12 +10,12 @@ use bytes::Bytes;
 
 use super::body::next_piece;
 use super::decode::json;
+use super::ledger_names::{event_before, ledger_in};
 use super::problem::{Problem, Slug};
-use super::query::{percent_decoded, strict_query};
+use super::query::strict_query;
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
-use crate::id::Rejection;
-use crate::minting::{ChainChecker, ChainLines, EventId, LedgerId, LineTooLong};
+use crate::minting::{ChainChecker, ChainLines, LineTooLong};
 use crate::wire::LedgerCheck;
 
 /// As much is checked before the thread is left to others; a longer line is checked on a thread of its own.
@@ -36,9 +36,9 @@ pub(super) async fn verify(State(service): State<Arc<Service>>, request: Request
 async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Problem> {
     let (parts, mut body) = request.into_parts();
     choose(&parts.headers, &[MediaType::Json])?;
-    let ledger = ledger_in(parts.uri.path())?;
+    let ledger = ledger_in(&parts.uri)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
-    let after = query.get("after").map(|text| after_in(text, ledger)).transpose()?;
+    let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
     media_type_of_body(&parts.headers, &[MediaType::Ndjson, MediaType::Text])?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
     while let Some(mut piece) = piece_within(&mut body, service.limits.body_timeout).await? {
@@ -53,36 +53,6 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
         return Err(Problem::new(Slug::InvalidParameter, detail).reason("body"));
     }
     Ok(LedgerCheck::of(verdict))
-}
-
-/// The ledger in `/ledgers/{ledger}/verify`.
-fn ledger_in(path: &str) -> Result<LedgerId, Problem> {
-    let text = path.strip_prefix("/ledgers/").and_then(|rest| rest.strip_suffix("/verify")).unwrap_or_default();
-    let text = percent_decoded(text)?;
-    LedgerId::from_text(&text).map_err(|rejection| {
-        let detail =
-            format!("ledger is {text:?}, it must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c");
-        invalid(detail, rejection)
-    })
-}
-
-/// The event before the first one, of the same ledger.
-fn after_in(text: &str, ledger: LedgerId) -> Result<EventId, Problem> {
-    let after = EventId::from_text(text).map_err(|rejection| {
-        invalid(
-            format!("after is {text:?}, it must be the id of an event, 32 lower-case hexadecimal digits"),
-            rejection,
-        )
-    })?;
-    if after.ledger() != ledger {
-        let detail = format!("after is {after}, an event of ledger {}, and not of {ledger}", after.ledger());
-        return Err(invalid(detail, Rejection::LedgerMismatch));
-    }
-    Ok(after)
-}
-
-fn invalid(detail: String, rejection: Rejection) -> Problem {
-    Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
 }
 
 /// The next piece of a body that may be of any length, so each piece has a time of its own.

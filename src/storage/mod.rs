@@ -8,11 +8,11 @@
 //! - [`horizon_block`], [`horizon_file`]: one checksummed copy of the horizon, and the file that holds two of them.
 //! - [`data_dir`]: the folder, its lock and its probe.
 //! - [`database`], [`formats_table`]: the transactional database, and the formats it remembers.
-//! - [`append_row`], [`anchor_row`], [`records`]: ids with memory, as rows, and the tables of them; `conformance`, what every
+//! - [`append_row`], `anchor_row`, [`records`]: ids with memory, as rows, and the tables of them; `conformance`, what every
 //!   engine does with them.
 //! - [`memory`], [`embedded`], [`store`]: the engines, and the one type the rest of the program holds.
 //! - [`horizon_keeper`]: the thread that makes horizons durable.
-//! - [`key_index`], [`anchor_sweep`], [`round`], [`record_keeper`]: the requests of the last day, the end of old anchors, what
+//! - `key_index`, `anchor_sweep`, `round`, [`record_keeper`]: the requests of the last day, the end of old anchors, what
 //!   one transaction decides, and the thread that makes records durable.
 
 pub mod causes;
