@@ -277,8 +277,8 @@ async fn what_is_asked_twice_is_done_once() {
     }
     assert_eq!(
         service.metric(r#"idmint_ids_minted_total{format="evently"}"#).await,
-        4.0 + 2.0 + 1.0,
-        "the example is one event"
+        2.0 + 4.0 + 2.0 + 1.0,
+        "two ledgers begin with an event, and the example is one"
     );
 }
 
