@@ -73,9 +73,12 @@ pub enum RunError {
     /// Minting did not begin.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The horizon, or a record, could not be made durable any more.
+    /// The horizon could not be made durable any more.
     #[error("the store failed while running, the log says how: look at the disk, then start again")]
     StorageFailed,
+    /// The records of ids with memory could not be read or written any more.
+    #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
+    RecordsFailed(Trouble),
 }
 
 impl RunError {
@@ -88,6 +91,7 @@ impl RunError {
             RunError::Start(StartError::Formats(error)) => error.trouble(),
             RunError::Start(StartError::Horizon(error)) => error.trouble(),
             RunError::Start(StartError::Records(error)) => error.trouble(),
+            RunError::RecordsFailed(trouble) => *trouble,
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => Trouble::NotUsable,
         }
     }
@@ -195,8 +199,7 @@ async fn broken(service: &Arc<Service>, store: Store, rule: StartRule) -> RunErr
     }
     let (horizon, records) = (service.keeper.get(), service.records.get());
     tokio::select! {
-        () = horizon.expect("set when minting began").failed() => {}
-        () = records.expect("set when minting began").failed() => {}
+        () = horizon.expect("set when minting began").failed() => RunError::StorageFailed,
+        trouble = records.expect("set when minting began").failed() => RunError::RecordsFailed(trouble),
     }
-    RunError::StorageFailed
 }

@@ -17,8 +17,9 @@ use super::database::DatabaseError;
 use super::key_index::KeyIndex;
 use super::records::{Records, WriteError};
 use super::round::{self, Decided};
+use super::trouble::Trouble;
 use crate::minting::{
-    AppendRefusal, Durable, EventTime, GroupOrder, GroupRefusal, Grouped, LedgerOrder, Link, RecordPlan,
+    Anchor, AppendRefusal, Durable, EventTime, GroupOrder, GroupRefusal, Grouped, LedgerOrder, Link, RecordPlan,
 };
 use crate::time::{Clock, UnixNanos};
 
@@ -27,6 +28,9 @@ const WAITING_MAX: usize = 1_024;
 
 /// Events and reports that are decided on in one transaction, unless a single order has more.
 const ROUND_LEN_MAX: usize = 50_000;
+
+/// Reports that are looked up in the store at once, which takes about a millisecond.
+const LOOKED_UP_AT_ONCE_MAX: usize = 1_000;
 
 /// How long nobody asks for anything before the time is used otherwise.
 const IDLE_MIN: Duration = Duration::from_millis(100);
@@ -75,7 +79,8 @@ pub struct RecordKeeper {
     records: Records,
     /// `None` once it is being dropped.
     orders: Option<SyncSender<Job>>,
-    failed: watch::Receiver<bool>,
+    /// Why nothing can be written any more.
+    failed: watch::Receiver<Option<Trouble>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -101,7 +106,7 @@ impl RecordKeeper {
     /// `retention`: how long after its time an anchor is kept; for ever if that is not said.
     pub fn start(records: Records, clock: Arc<Clock>, retention: Option<Duration>) -> RecordKeeper {
         let (orders, waiting) = mpsc::sync_channel(WAITING_MAX);
-        let (report, failed) = watch::channel(false);
+        let (report, failed) = watch::channel(None);
         let worker = Worker {
             records: records.clone(),
             clock,
@@ -114,7 +119,7 @@ impl RecordKeeper {
         let run = move || {
             if let Err(error) = worker.run() {
                 error!("records cannot be written any more, this process ends: {}", WithCauses(&error));
-                report.send_replace(true);
+                report.send_replace(Some(error.trouble()));
             }
         };
         let thread = thread::Builder::new().name("records".to_owned()).spawn(run);
@@ -142,11 +147,25 @@ impl RecordKeeper {
     /// # Errors
     /// [`RecordError`].
     pub async fn group(&self, order: GroupOrder) -> Result<Vec<Grouped>, RecordError> {
-        let stored = self.records.neighbours(order.format(), order.keys()).map_err(|error| unreadable(&error))?;
+        let (order, stored) = self.with_neighbours(order).await?;
         if let Some(known) = order.known(&stored).map_err(RecordError::Group)? {
             return Ok(known);
         }
         self.order(|answer| Job::Group(order, answer)).await
+    }
+
+    /// What is stored around the reports. Many of them are looked up on a thread where nobody waits for it.
+    async fn with_neighbours(&self, order: GroupOrder) -> Result<(GroupOrder, Vec<Vec<Anchor>>), RecordError> {
+        let records = self.records.clone();
+        let is_long = order.len() > LOOKED_UP_AT_ONCE_MAX;
+        let look_up = move || {
+            let stored = records.neighbours(order.format(), order.keys()).map_err(|error| unreadable(&error))?;
+            Ok((order, stored))
+        };
+        if !is_long {
+            return look_up();
+        }
+        tokio::task::spawn_blocking(look_up).await.expect("it does not panic, and nobody aborts it")
     }
 
     async fn order<T>(
@@ -166,11 +185,12 @@ impl RecordKeeper {
         }
     }
 
-    /// Returns when nothing can be written any more, and never otherwise.
-    pub async fn failed(&self) {
+    /// Returns what kind of trouble it is when nothing can be written any more, and never otherwise.
+    pub async fn failed(&self) -> Trouble {
         let mut failed = self.failed.clone();
-        // An error means that the thread has panicked and said so, which is no better.
-        let _ = failed.wait_for(|failed| *failed).await;
+        let trouble = failed.wait_for(Option::is_some).await.ok().and_then(|trouble| *trouble);
+        // Without one the thread has panicked, and said so.
+        trouble.unwrap_or(Trouble::NotUsable)
     }
 }
 

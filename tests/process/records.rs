@@ -1,10 +1,12 @@
 //! What a service remembers of ledgers and conjunctions when it is killed and started again.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::chains::chains;
 use crate::client::{Answer, Caller};
-use crate::service::{Home, Service};
+use crate::service::{Home, Service, run};
 
 fn post(service: &Service, target: &str, headers: &str, body: &Value) -> Answer {
     Caller::connect(service.address()).post(target, headers, &body.to_string()).expect("a whole answer")
@@ -91,4 +93,26 @@ fn a_conjunction_keeps_its_id_after_a_kill() {
         assert_eq!(joined["tca_delta_us"], delta_us);
     }
     assert_eq!(report(&service, "11.900001")["created"], true);
+}
+
+#[test]
+fn a_row_that_is_not_what_was_written_ends_the_start_with_65_and_its_name() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let created =
+        post(&service, "/ledgers", "idempotency-key: begin\r\n", &json!({ "event": "Begun", "entities": {} }));
+    let head = created.json()["head"].as_str().unwrap().to_owned();
+    service.kill();
+
+    let path = home.data_dir().join("idmint.redb");
+    let mut bytes = fs::read(&path).unwrap();
+    let id = u128::from_str_radix(&head, 16).unwrap().to_be_bytes();
+    // The name of the row has the id too, in the other order of bytes.
+    let places: Vec<usize> = bytes.windows(16).enumerate().filter(|(_, part)| *part == id).map(|(at, _)| at).collect();
+    assert!(!places.is_empty(), "the row holds the id");
+    places.iter().for_each(|at| bytes[*at + 20] ^= 1);
+    fs::write(&path, bytes).unwrap();
+
+    run(home.serve()).assert(65, &["idmint.redb", "damaged", &head]);
 }
