@@ -7,13 +7,13 @@ mod harness;
 
 use std::sync::{Arc, LazyLock};
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use divan::{AllocProfiler, Bencher};
 use harness::workshop::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
+use idmint::http::Api;
 use idmint::http::metrics::HttpMetrics;
 use idmint::minting::{ChainChecker, Event, EventId, EventTime, LedgerId};
 use prometheus::Registry;
@@ -23,11 +23,11 @@ use tower::ServiceExt;
 #[global_allocator]
 static ALLOC: AllocProfiler = AllocProfiler::system();
 
-static SERVER: LazyLock<(Runtime, Router)> = LazyLock::new(|| {
+static SERVER: LazyLock<(Runtime, Api)> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    (runtime, http::router(service, Arc::new(metrics)))
+    (runtime, Api::new(service, Arc::new(metrics)))
 });
 
 fn main() {

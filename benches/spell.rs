@@ -11,13 +11,13 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
+use idmint::http::Api;
 use idmint::http::metrics::HttpMetrics;
 use prometheus::Registry;
 use tokio::runtime::Runtime;
@@ -33,7 +33,7 @@ fn main() {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    let router = http::router(service, Arc::new(metrics));
+    let router = Api::new(service, Arc::new(metrics));
     let mut comparison = Comparison::new();
     for (path, target) in [
         ("snowflake?encoding=decimal", Target::Under(10.0)),
@@ -55,7 +55,7 @@ fn main() {
 }
 
 /// Mints, takes the answer as a connection does, and says how long it was.
-async fn answer_len(router: &Router, path: &str) -> usize {
+async fn answer_len(router: &Api, path: &str) -> usize {
     let request = Request::post(format!("/ids/{path}&count={IDS}")).body(Body::empty()).expect("a request");
     let response = router.clone().oneshot(request).await.expect("the router answers everything");
     assert!(response.status().is_success(), "{path}: {}", response.status());

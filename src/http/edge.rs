@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::convert::Infallible;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderValue, Response, Uri};
 use axum::response::IntoResponse;
 use pin_project_lite::pin_project;
-use tower::{Layer, Service};
+use tower::Service;
+use tower::layer::layer_fn;
 use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
-use super::metrics::{HttpMetrics, Measured};
+use super::metrics::{HttpMetrics, Measured, Route};
 use super::problem::{Problem, Slug, name_instance};
 use super::request_id::{X_REQUEST_ID, request_id};
 
@@ -30,29 +32,36 @@ pub const URI_LEN_MAX: usize = 8 * 1024;
 /// than [`URI_LEN_MAX`] is 414, and a handler that panics has answered 500.
 // One layer for all of it: the router boxes every layer anew for every request.
 pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Router {
-    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed).layer(EdgeLayer { metrics })
+    let edge = Edge { metrics };
+    let layer = layer_fn(move |handler| AtTheEdge { handler, edge: edge.clone() });
+    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed).layer(layer)
 }
 
+/// The edge of the service: what lets requests in, and answers out.
 #[derive(Clone)]
-struct EdgeLayer {
-    metrics: Arc<HttpMetrics>,
+pub(super) struct Edge {
+    pub(super) metrics: Arc<HttpMetrics>,
 }
 
-impl<S> Layer<S> for EdgeLayer {
-    type Service = Edge<S>;
-
-    fn layer(&self, inner: S) -> Edge<S> {
-        Edge { inner, metrics: Arc::clone(&self.metrics) }
+impl Edge {
+    /// Lets a request in to its handler, and the answer out.
+    pub(super) fn pass<F>(&self, route: Route, request: Request, handler: impl FnOnce(Request) -> F) -> Passage<F> {
+        let measured = self.metrics.begin(route, request.method());
+        let request_id = request_id(request.headers());
+        let uri_len = uri_len(request.uri());
+        let handler = (uri_len <= URI_LEN_MAX).then(|| handler(request));
+        Passage { handler, uri_len, request_id, measured }
     }
 }
 
+/// A handler of the router, and the edge around it.
 #[derive(Clone)]
-struct Edge<S> {
-    inner: S,
-    metrics: Arc<HttpMetrics>,
+struct AtTheEdge<S> {
+    handler: S,
+    edge: Edge,
 }
 
-impl<S> Service<Request> for Edge<S>
+impl<S> Service<Request> for AtTheEdge<S>
 where
     S: Service<Request, Response = Response<Body>, Error = Infallible>,
 {
@@ -61,22 +70,18 @@ where
     type Future = Passage<S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
+        self.handler.poll_ready(context)
     }
 
     fn call(&mut self, request: Request) -> Passage<S::Future> {
-        let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        let measured = self.metrics.begin(route, request.method());
-        let request_id = request_id(request.headers());
-        let uri_len = uri_len(request.uri());
-        let handler = (uri_len <= URI_LEN_MAX).then(|| self.inner.call(request));
-        Passage { handler, uri_len, request_id, measured }
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+        self.edge.pass(self.edge.metrics.route(path), request, |request| self.handler.call(request))
     }
 }
 
 pin_project! {
     /// One request between its arrival and the head of its answer.
-    struct Passage<F> {
+    pub(super) struct Passage<F> {
         // None if the request goes no further.
         #[pin]
         handler: Option<F>,
@@ -86,7 +91,11 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Passage<F> {
+impl<F, R> Future for Passage<F>
+where
+    F: Future<Output = Result<Response<Body>, R>>,
+    R: IntoResponse,
+{
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -95,14 +104,13 @@ impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Passage<
             None => uri_too_long(*this.uri_len).into_response(),
             // Unwind safe: a handler that panicked is never polled again.
             Some(handler) => match catch_unwind(AssertUnwindSafe(|| handler.poll(context))) {
-                Ok(outcome) => match ready!(outcome) {
-                    Ok(response) => response,
-                },
+                Ok(outcome) => ready!(outcome).unwrap_or_else(IntoResponse::into_response),
                 Err(panic) => handler_panicked(panic.as_ref(), this.request_id).into_response(),
             },
         };
         name_instance(&mut response, this.request_id);
-        response.headers_mut().insert(X_REQUEST_ID, this.request_id.clone());
+        let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
+        response.headers_mut().insert(X_REQUEST_ID, request_id);
         this.measured.answered(response.status());
         Poll::Ready(Ok(response))
     }

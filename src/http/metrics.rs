@@ -31,12 +31,16 @@ const DURATION_BUCKETS_SECONDS: [f64; 14] =
 pub struct HttpMetrics {
     requests: IntCounterVec,
     in_flight: IntGauge,
-    route_index: HashMap<&'static str, usize>,
+    routes_by_path: HashMap<&'static str, Route>,
     routes: Vec<RouteSeries>,
 }
 
+/// A route that requests are counted by.
+#[derive(Debug, Clone, Copy)]
+pub struct Route(usize);
+
 struct RouteSeries {
-    route: &'static str,
+    path: &'static str,
     duration: Histogram,
     /// By method and status, filled at first use.
     requests: [[OnceLock<IntCounter>; STATUSES.len()]; METHOD_LABELS],
@@ -61,36 +65,40 @@ impl HttpMetrics {
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
 
-        let mut metrics = Self { requests, in_flight, route_index: HashMap::new(), routes: Vec::new() };
+        let mut metrics = Self { requests, in_flight, routes_by_path: HashMap::new(), routes: Vec::new() };
         metrics.add(UNMATCHED, &durations);
-        metrics.counted(0, 0, StatusCode::NOT_FOUND, 0);
-        for (method, route) in routes {
-            let index = metrics.add(route, &durations);
-            metrics.counted(index, method_index(method), StatusCode::OK, 0);
+        metrics.counted(Route(0), 0, StatusCode::NOT_FOUND, 0);
+        for (method, path) in routes {
+            let route = metrics.add(path, &durations);
+            metrics.counted(route, method_index(method), StatusCode::OK, 0);
         }
         Ok(metrics)
     }
 
-    fn add(&mut self, route: &'static str, durations: &HistogramVec) -> usize {
-        *self.route_index.entry(route).or_insert_with(|| {
-            let duration = durations.with_label_values(&[route]);
-            self.routes.push(RouteSeries { route, duration, requests: Default::default() });
-            self.routes.len() - 1
+    fn add(&mut self, path: &'static str, durations: &HistogramVec) -> Route {
+        *self.routes_by_path.entry(path).or_insert_with(|| {
+            let duration = durations.with_label_values(&[path]);
+            self.routes.push(RouteSeries { path, duration, requests: Default::default() });
+            Route(self.routes.len() - 1)
         })
     }
 
-    /// Begins to measure one request; `None` if no route matched it.
-    pub fn begin(self: &Arc<Self>, route: Option<&str>, method: &Method) -> Measured {
+    /// The route of this path, written as the router has it; [`UNMATCHED`] for `None` and for any other.
+    pub fn route(&self, path: Option<&str>) -> Route {
+        path.and_then(|path| self.routes_by_path.get(path)).copied().unwrap_or(Route(0))
+    }
+
+    /// Begins to measure one request.
+    pub fn begin(self: &Arc<Self>, route: Route, method: &Method) -> Measured {
         self.in_flight.inc();
-        let route = route.and_then(|route| self.route_index.get(route)).copied().unwrap_or(0);
         Measured { metrics: Arc::clone(self), route, method: method_index(method), began: Instant::now() }
     }
 
     /// Adds to one counter, which exists afterwards even if nothing is added.
-    fn counted(&self, route: usize, method: usize, status: StatusCode, requests: u64) {
-        let series = &self.routes[route];
+    fn counted(&self, route: Route, method: usize, status: StatusCode, requests: u64) {
+        let series = &self.routes[route.0];
         let method_label = METHODS.get(method).map_or(OTHER_METHOD, Method::as_str);
-        let look_up = || self.requests.with_label_values(&[series.route, method_label, status.as_str()]);
+        let look_up = || self.requests.with_label_values(&[series.path, method_label, status.as_str()]);
         match STATUSES.iter().position(|known| *known == status.as_u16()) {
             Some(known) => series.requests[method][known].get_or_init(look_up).inc_by(requests),
             None => look_up().inc_by(requests),
@@ -102,7 +110,7 @@ impl HttpMetrics {
 /// answered, but no longer in flight either.
 pub struct Measured {
     metrics: Arc<HttpMetrics>,
-    route: usize,
+    route: Route,
     method: usize,
     began: Instant,
 }
@@ -111,7 +119,7 @@ impl Measured {
     /// The request has its answer.
     pub fn answered(&self, status: StatusCode) {
         self.metrics.counted(self.route, self.method, status, 1);
-        self.metrics.routes[self.route].duration.observe(self.began.elapsed().as_secs_f64());
+        self.metrics.routes[self.route.0].duration.observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -160,8 +168,8 @@ mod tests {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
         let odd = Method::from_bytes(b"BREW").expect("a token");
-        metrics.begin(Some("/never/heard/of"), &odd).answered(StatusCode::IM_A_TEAPOT);
-        metrics.begin(Some("/ledgers"), &Method::GET).answered(StatusCode::OK);
+        metrics.begin(metrics.route(Some("/never/heard/of")), &odd).answered(StatusCode::IM_A_TEAPOT);
+        metrics.begin(metrics.route(Some("/ledgers")), &Method::GET).answered(StatusCode::OK);
         let text = scrape(&registry);
         assert!(text.contains(r#"{method="other",route="unmatched",status="418"} 1"#), "{text}");
         assert!(text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#), "{text}");
@@ -172,7 +180,7 @@ mod tests {
     fn a_request_is_in_flight_until_it_is_dropped() {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
-        let measured = metrics.begin(None, &Method::GET);
+        let measured = metrics.begin(metrics.route(None), &Method::GET);
         assert!(scrape(&registry).contains("idmint_http_in_flight 1"));
         drop(measured);
         assert!(scrape(&registry).contains("idmint_http_in_flight 0"));

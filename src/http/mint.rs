@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderName, HeaderValue, Response, Uri, header};
 
 use super::appends;
 use super::body::read_body;
@@ -23,24 +23,41 @@ use crate::wire::MintRequest;
 /// The longest body of a mint request, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
 
+const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
+const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
+
 /// What a mint answer can be.
 pub(super) const MEDIA_TYPES: [MediaType; 4] =
     [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+
+/// The path of this route.
+pub(super) const ROUTE: &str = "/ids/{format}";
+
+/// What a path that matches [`ROUTE`] has for `format`, still percent-encoded; `None` for any other path.
+pub(super) fn format_name(uri: &Uri) -> Option<&str> {
+    uri.path().strip_prefix("/ids/").filter(|name| !name.is_empty() && !name.contains('/'))
+}
+
+/// [`mint`], for the table of routes.
+pub(super) async fn route(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
+    mint(service, request).await
+}
 
 /// Mints as many ids as asked for, all of them or none.
 ///
 /// # Errors
 /// A [`Problem`]: nothing was minted.
-pub(super) async fn mint(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
-    let name = percent_decoded(request.uri().path().strip_prefix("/ids/").unwrap_or_default())?;
+pub(super) async fn mint(service: Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+    let name = percent_decoded(format_name(request.uri()).unwrap_or_default())?;
     let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
+    // Two are boxed, so that the third, which nearly every request takes, need not carry their size.
     let answer = match format.rule {
         Rule::Grouped => {
-            let answer = reports::mint_reports(&service, position, format, request).await;
+            let answer = Box::pin(reports::mint_reports(&service, position, format, request)).await;
             answer.map_err(|problem| problem.or_example(|| reports::example(&service, position, format)))
         }
         Rule::Chained => {
-            let answer = appends::append_events(&service, position, format, request).await;
+            let answer = Box::pin(appends::append_events(&service, position, format, request)).await;
             answer.map_err(|problem| problem.or_example(|| appends::example(&service, format)))
         }
         Rule::Sequenced | Rule::Random | Rule::DecodeOnly => {
@@ -87,11 +104,14 @@ async fn mint_counted(
 pub(super) fn answer(media: MediaType, format: &Format, count: u64, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
+    // With room for the request id, so that it is allocated once.
+    headers.reserve(5);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert("idmint-count", HeaderValue::from(count));
+    // Nearly every answer has one id, and a constant costs nothing.
+    headers.insert(IDMINT_COUNT, if count == 1 { HeaderValue::from_static("1") } else { HeaderValue::from(count) });
     if media == MediaType::OctetStream {
-        headers.insert("idmint-width", HeaderValue::from(format.byte_width()));
+        headers.insert(IDMINT_WIDTH, HeaderValue::from(format.byte_width()));
     }
     response
 }

@@ -1,5 +1,6 @@
 //! The API over HTTP: one file for each resource, and what every request and every answer has in common.
 
+mod api;
 mod appends;
 mod decode;
 mod decode_many;
@@ -34,7 +35,8 @@ pub mod query;
 pub mod representation;
 pub mod request_id;
 
+pub use api::Api;
 pub use problem::{Problem, Slug};
-pub use router::{paths, router};
+pub use router::paths;
 pub use service::{Conjunctions, Outgoing, RequestLimits, Service, SiqDefaults};
 pub use service_metrics::ServiceMetrics;

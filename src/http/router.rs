@@ -13,7 +13,7 @@ use super::{decode, decode_many, documents, edge, formats, health, ledgers, metr
 /// Path, method and handler of every route.
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
     vec![
-        ("/ids/{format}", Method::POST, post(mint::mint)),
+        (mint::ROUTE, Method::POST, post(mint::route)),
         ("/decode/{*id}", Method::GET, get(decode::decode)),
         ("/decode/", Method::GET, get(decode::decode)),
         ("/decode", Method::POST, post(decode_many::decode_many)),
@@ -40,8 +40,8 @@ pub fn paths() -> Vec<(Method, &'static str)> {
     routes().into_iter().map(|(path, method, _)| (method, path)).collect()
 }
 
-/// The service as a router.
-pub fn router(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Router {
+/// The table of routes.
+pub(super) fn router(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, _, handler)| router.route(path, handler));
     edge::complete(routes.with_state(service), metrics)
 }

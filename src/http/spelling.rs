@@ -18,16 +18,26 @@ const PIECE_LEN: usize = 64 * 1024;
 /// Answers whose length is not known before the ids are drawn are built whole up to this length.
 const BUILT_LEN_MAX: usize = 1024 * 1024;
 
+/// Room for what stands before the first id of nearly every answer.
+const HEAD_ROOM: usize = 96;
+
 /// Ids computed at once: enough to forget what the first one costs, few enough for an answer of a single id.
-const IDS_AT_ONCE: usize = 64;
+const IDS_AT_ONCE: u64 = 64;
 
 /// How the ids of one answer are written.
 #[derive(Debug, Clone)]
 pub(super) struct Spelling {
     format: Arc<Format>,
     script: Script,
-    head: String,
+    head: Head,
     tail: &'static str,
+}
+
+/// What stands before the first id.
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    Text(&'static str),
+    Json { count: u64, label: Option<&'static str> },
 }
 
 /// What stands for an id.
@@ -64,23 +74,39 @@ impl Spelling {
         format: &Arc<Format>,
         encoding: usize,
         count: u64,
-        label: Option<&str>,
+        label: Option<&'static str>,
     ) -> Spelling {
+        let text = |seam| Script::Text { encoding, seam };
         let (script, head, tail) = match media {
-            MediaType::Text => (Script::Text { encoding, seam: Seam::One(*b"\n") }, String::new(), "\n"),
-            MediaType::Ndjson => (Script::Text { encoding, seam: Seam::Three(*b"\"\n\"") }, "\"".to_owned(), "\"\n"),
-            MediaType::OctetStream => (Script::Bytes { width: format.byte_width() }, String::new(), ""),
-            _ => {
-                let label = label.map(|label| format!(r#""label":"{label}","#)).unwrap_or_default();
-                let head = format!(r#"{{"format":"{}","count":{count},{label}"ids":[""#, format.name);
-                (Script::Text { encoding, seam: Seam::Three(*b"\",\"") }, head, r#""]}"#)
-            }
+            MediaType::Text => (text(Seam::One(*b"\n")), Head::Text(""), "\n"),
+            MediaType::Ndjson => (text(Seam::Three(*b"\"\n\"")), Head::Text("\""), "\"\n"),
+            MediaType::OctetStream => (Script::Bytes { width: format.byte_width() }, Head::Text(""), ""),
+            _ => (text(Seam::Three(*b"\",\"")), Head::Json { count, label }, r#""]}"#),
         };
         Spelling { format: Arc::clone(format), script, head, tail }
     }
 
-    /// How many bytes the answer has; `None` when that depends on ids that are not drawn yet.
-    fn len(&self, ids: &Outgoing) -> Option<u64> {
+    fn write_head(&self, out: &mut Vec<u8>) {
+        let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
+        match self.head {
+            Head::Text(text) => write(text),
+            Head::Json { count, label } => {
+                write(r#"{"format":""#);
+                write(&self.format.name);
+                write(r#"","count":"#);
+                write(itoa::Buffer::new().format(count));
+                if let Some(label) = label {
+                    write(r#","label":""#);
+                    write(label);
+                    write(r#"""#);
+                }
+                write(r#","ids":[""#);
+            }
+        }
+    }
+
+    /// How many bytes follow the head; `None` when that depends on ids that are not drawn yet.
+    fn len_after_head(&self, ids: &Outgoing) -> Option<u64> {
         let count = ids.batch.count();
         let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
         let ids_len = match self.script {
@@ -90,22 +116,21 @@ impl Spelling {
                 ids.batch.text_len(&self.format.encodings[encoding])?.checked_add(seams)?
             }
         };
-        ids_len.checked_add(short_len(self.head.len() + self.tail.len()))
+        ids_len.checked_add(short_len(self.tail.len()))
     }
 
-    /// The room that writing needs beyond the length it stops at.
-    fn overrun(&self, ids: &Outgoing) -> usize {
-        let count = usize::try_from(ids.batch.count()).map_or(IDS_AT_ONCE, |count| count.min(IDS_AT_ONCE));
+    /// The most bytes that `count` ids can take, with all that stands between and after them.
+    fn room_for(&self, count: u64) -> usize {
         let len_max = match self.script {
             Script::Bytes { width } => width,
             Script::Text { encoding, seam } => self.format.encodings[encoding].len_max() + seam.len(),
         };
-        count * len_max
+        usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(len_max).saturating_add(self.tail.len())
     }
 
     /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.
     fn write(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
-        let mut computed = [0_u128; IDS_AT_ONCE];
+        let mut computed = [0_u128; IDS_AT_ONCE as usize];
         while out.len() < len_max && ids.batch.count() > 0 {
             let count = ids.batch.fill(&mut computed);
             let taken = &computed[..count];
@@ -136,16 +161,20 @@ impl Spelling {
 
 /// The body of a mint answer.
 pub(super) fn body(spelling: Spelling, mut ids: Outgoing) -> axum::body::Body {
-    let len = spelling.len(&ids);
-    let whole = len.map_or(BUILT_LEN_MAX, |len| usize::try_from(len).unwrap_or(usize::MAX));
-    let mut first_piece = Vec::with_capacity(whole.min(PIECE_LEN) + spelling.overrun(&ids));
-    first_piece.extend_from_slice(spelling.head.as_bytes());
+    let room = spelling.room_for(ids.batch.count());
+    let mut first_piece = Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + spelling.room_for(IDS_AT_ONCE)));
+    spelling.write_head(&mut first_piece);
+    if room <= PIECE_LEN {
+        spelling.write(&mut ids, &mut first_piece, usize::MAX);
+        return axum::body::Body::from(first_piece);
+    }
+    let head_len = u64::try_from(first_piece.len()).expect("a few bytes");
+    let len = spelling.len_after_head(&ids).and_then(|after| after.checked_add(head_len));
     let len_max = if len.is_some() { PIECE_LEN } else { BUILT_LEN_MAX };
     if spelling.write(&mut ids, &mut first_piece, len_max) {
         return axum::body::Body::from(first_piece);
     }
-    let left = len;
-    axum::body::Body::new(LongBody { spelling, ids, ready: Some(first_piece), left, is_done: false })
+    axum::body::Body::new(LongBody { spelling, ids, ready: Some(first_piece), left: len, is_done: false })
 }
 
 /// A long answer: each piece is spelled when the connection has sent the one before.
@@ -169,7 +198,7 @@ impl Body for LongBody {
             return Poll::Ready(None);
         }
         let piece = this.ready.take().unwrap_or_else(|| {
-            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.overrun(&this.ids));
+            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.room_for(IDS_AT_ONCE));
             this.is_done = this.spelling.write(&mut this.ids, &mut piece, PIECE_LEN);
             piece
         });

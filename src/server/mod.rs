@@ -15,7 +15,7 @@ mod warnings;
 pub use assembly::{AssemblyError, assemble, decoder, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
-pub use listening::{Drained, Limits, OpenConnections, serve};
+pub use listening::{Drained, Handler, Limits, OpenConnections, serve};
 pub use run::{RunError, RunOptions, Running, open, run};
 pub use start::{StartError, StartRule, begin};
 pub use telemetry::start_logging;

@@ -166,7 +166,7 @@ impl Running {
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
         let Running { service, listener, store, rule, registry } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let router = http::router(Arc::clone(&service), Arc::new(metrics));
+        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics));
         let limits = Limits {
             connections_max: config.http.connections_max,
             header_timeout: config.http.header_timeout,
@@ -182,7 +182,7 @@ impl Running {
             }
             service.draining.store(true, Ordering::Relaxed);
         };
-        let drained = serve(listener, router, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
+        let drained = serve(listener, api, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),

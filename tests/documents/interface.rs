@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
+use idmint::http::Api;
 use idmint::http::{Slug, paths};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -325,13 +325,13 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     assert_eq!(json_at(&router, of_flax).await, range["example"]);
 }
 
-async fn json_at(router: &Router, uri: &str) -> Value {
+async fn json_at(router: &Api, uri: &str) -> Value {
     let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
-async fn ask(document: &Value, router: &Router, call: Call) {
+async fn ask(document: &Value, router: &Api, call: Call) {
     let Call { method, uri, headers, body, route, status } = call;
     let what = format!("{method} {uri:.80} {headers:?} {body:.80}");
     let request = Request::builder().method(&method).uri(&uri);

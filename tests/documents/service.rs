@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use idmint::http::Api;
 use idmint::http::{self, Service, metrics::HttpMetrics};
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
@@ -13,16 +13,16 @@ use idmint::time::Clock;
 use prometheus::Registry;
 
 /// A service with the default configuration that has not begun to mint.
-pub(crate) fn waiting() -> (Router, Arc<Service>) {
+pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let registry = Registry::new();
     let clock = Arc::new(Clock::system());
     let service = assemble(&Config::default(), clock, &Randomness::Thread, &registry).unwrap();
     let metrics = HttpMetrics::register(&registry, &http::paths()).unwrap();
-    (http::router(Arc::clone(&service), Arc::new(metrics)), service)
+    (Api::new(Arc::clone(&service), Arc::new(metrics)), service)
 }
 
 /// The same, minting, with nothing on disk.
-pub(crate) async fn minting() -> Router {
+pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
     let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
     begin(&service, Store::Memory(MemoryStore::open().unwrap()), rule).await.unwrap();

@@ -5,23 +5,24 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::Service;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::debug;
 
-use super::activity::{Activity, Doing, Watched};
+use super::activity::{Activity, Answer, Doing, Watched};
 use super::listener::Limits;
+use super::outbox::{Gathered, GatheringStream};
 use super::patience::Patience;
 use super::stream::{LINGER_MAX, WatchedStream};
 
@@ -49,33 +50,47 @@ const WINDOW_LEN: u32 = 256 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What answers requests, of any connection.
+pub trait Handler:
+    tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
+impl<H> Handler for H where
+    H: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + 'static
+{
+}
+
 /// A connection just accepted.
-pub(super) struct Connection {
+pub(super) struct Connection<H> {
     pub(super) stream: TcpStream,
-    pub(super) service: Router,
+    pub(super) handler: H,
     pub(super) limits: Limits,
     pub(super) draining: watch::Receiver<bool>,
 }
 
-enum Version {
+enum Protocol {
     Http1,
     Http2,
 }
 
-impl Connection {
+impl<H: Handler> Connection<H> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
     pub(super) async fn run(mut self) {
         let head_deadline = Instant::now() + self.limits.header_timeout;
         // Answers are written whole; waiting for more to send would only delay them. A refusal does no harm.
         let _ = self.stream.set_nodelay(true);
-        match self.version(head_deadline).await {
-            Some(Version::Http1) => self.run_http1(head_deadline).await,
-            Some(Version::Http2) => self.run_http2().await,
+        match self.protocol(head_deadline).await {
+            Some(Protocol::Http1) => self.run_http1(head_deadline).await,
+            Some(Protocol::Http2) => self.run_http2().await,
             None => debug!("a connection ended before its first request"),
         }
     }
 
-    async fn version(&mut self, head_deadline: Instant) -> Option<Version> {
+    async fn protocol(&mut self, head_deadline: Instant) -> Option<Protocol> {
         let Self { stream, draining, .. } = self;
         let quiet_while_draining = async {
             drained(draining).await;
@@ -83,7 +98,7 @@ impl Connection {
         };
         tokio::select! {
             biased;
-            version = timeout_at(head_deadline, version_of(stream)) => version.ok()?.ok()?,
+            protocol = timeout_at(head_deadline, protocol_of(stream)) => protocol.ok()?.ok()?,
             () = quiet_while_draining => None,
         }
     }
@@ -91,25 +106,24 @@ impl Connection {
     async fn run_http1(self, head_deadline: Instant) {
         let activity = Arc::new(Activity::default());
         activity.bytes_came();
-        let stream = WatchedStream::new(self.stream, Some(Arc::clone(&activity)));
-        let service = WatchedService { router: self.service, activity: Arc::clone(&activity) };
+        let (stream, outbox) = GatheringStream::new(self.stream);
+        let stream = WatchedStream::new(stream, Some(Arc::clone(&activity)));
+        let service = WatchedService { handler: self.handler, activity: Arc::clone(&activity) };
         let http = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
             .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_LEN_MAX as usize)
             .max_buf_size(BUFFER_LEN_MAX)
-            // hyper 1.12 holds answers back for as long as unread bytes are buffered, so that 400 and 431 are never
-            // sent, and lifts the bound on its write buffer.
-            .pipeline_flush(false)
             .serve_connection(TokioIo::new(stream), service);
+        let http = Gathered { connection: http, outbox };
         let patience = Patience::new(self.limits, activity.look(), head_deadline);
         drive(pin!(http), &activity, patience, self.draining).await;
     }
 
     async fn run_http2(self) {
         let activity = Arc::new(Activity::default());
-        let service = WatchedService { router: self.service, activity: Arc::clone(&activity) };
+        let service = WatchedService { handler: self.handler, activity: Arc::clone(&activity) };
         let http = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
@@ -127,8 +141,8 @@ impl Connection {
     }
 }
 
-/// Reads the version off the first bytes and leaves them unread; `None` if the caller closes first.
-async fn version_of(stream: &TcpStream) -> io::Result<Option<Version>> {
+/// Reads the protocol off the first bytes and leaves them unread; `None` if the caller closes first.
+async fn protocol_of(stream: &TcpStream) -> io::Result<Option<Protocol>> {
     let mut first = [0; HTTP2_PREFACE.len()];
     loop {
         let len = stream.peek(&mut first).await?;
@@ -136,10 +150,10 @@ async fn version_of(stream: &TcpStream) -> io::Result<Option<Version>> {
             return Ok(None);
         }
         if !HTTP2_PREFACE.starts_with(&first[..len]) {
-            return Ok(Some(Version::Http1));
+            return Ok(Some(Protocol::Http1));
         }
         if len == HTTP2_PREFACE.len() {
-            return Ok(Some(Version::Http2));
+            return Ok(Some(Protocol::Http2));
         }
         // The kernel says "readable" for as long as anything is unread, so it cannot be asked to wait for more. This
         // happens only when the preface, or a POST, comes in pieces.
@@ -152,7 +166,7 @@ async fn drained(draining: &mut watch::Receiver<bool>) {
     let _ = draining.wait_for(|draining| *draining).await;
 }
 
-/// A connection of either version.
+/// A connection of either protocol.
 trait Http: Future<Output = hyper::Result<()>> {
     /// How long `wind_down` waits for a request that is on its way.
     const WIND_DOWN_WAIT: Duration;
@@ -161,17 +175,17 @@ trait Http: Future<Output = hyper::Result<()>> {
     fn wind_down(self: Pin<&mut Self>);
 }
 
-type Stream = TokioIo<WatchedStream<TcpStream>>;
+type Stream<S> = TokioIo<WatchedStream<S>>;
 
-impl Http for http1::Connection<Stream, WatchedService> {
+impl<H: Handler> Http for Gathered<http1::Connection<Stream<GatheringStream>, WatchedService<H>>> {
     const WIND_DOWN_WAIT: Duration = LAST_REQUEST_WAIT;
 
     fn wind_down(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
+        self.project().connection.graceful_shutdown();
     }
 }
 
-impl Http for http2::Connection<Stream, WatchedService, TokioExecutor> {
+impl<H: Handler> Http for http2::Connection<Stream<TcpStream>, WatchedService<H>, TokioExecutor> {
     // Here both sides agree on the last request.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
@@ -232,30 +246,52 @@ async fn drive<C: Http>(
     }
 }
 
-/// The router, with every request and answer seen by the connection.
-struct WatchedService {
-    router: Router,
+/// The handler, with every request and answer seen by the connection.
+struct WatchedService<H> {
+    handler: H,
     activity: Arc<Activity>,
 }
 
-impl Service<Request<Incoming>> for WatchedService {
+impl<H: Handler> Service<Request<Incoming>> for WatchedService<H> {
     type Response = Response<Watched<Body>>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Answering<H::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let activity = Arc::clone(&self.activity);
         let answer = activity.answer();
-        let is_http1 = request.version() < axum::http::Version::HTTP_2;
-        let request = request.map(|body| Watched { body, activity: Arc::clone(&activity), _answer: None });
-        let answering = tower::Service::call(&mut self.router.clone(), request);
-        Box::pin(async move {
-            let Ok(mut response) = answering.await;
-            if is_http1 && (activity.is_next_answer_the_last() || leaves_the_body_unread(response.status())) {
-                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok(response.map(|body| Watched { body, activity, _answer: Some(answer) }))
-        })
+        let is_http1 = request.version() < Version::HTTP_2;
+        let request = request.map(|body| match body.is_end_stream() {
+            true => Body::empty(),
+            false => Body::new(Watched { body, activity: Arc::clone(&activity), _answer: None }),
+        });
+        let answering = self.handler.clone().call(request);
+        Answering { answering, is_http1, watch: Some((activity, answer)) }
+    }
+}
+
+pin_project! {
+    /// One request on its way to the head of its answer.
+    struct Answering<F> {
+        #[pin]
+        answering: F,
+        is_http1: bool,
+        // None once it has its answer.
+        watch: Option<(Arc<Activity>, Answer)>,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answering<F> {
+    type Output = Result<Response<Watched<Body>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let Ok(mut response) = ready!(this.answering.poll(context));
+        let (activity, answer) = this.watch.take().expect("a future that is ready is not polled again");
+        if *this.is_http1 && (activity.is_next_answer_the_last() || leaves_the_body_unread(response.status())) {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        Poll::Ready(Ok(response.map(|body| Watched { body, activity, _answer: Some(answer) })))
     }
 }
 

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use super::accepting::{Accepting, Arrival};
-use super::connection::Connection;
+use super::connection::{Connection, Handler};
 use super::stream::{LINGER_MAX, refuse};
 
 /// What one connection, and all together, may take.
@@ -92,7 +91,7 @@ const LINGERING_REFUSALS_MAX: usize = 256;
 /// A panic ends at most its own connection.
 pub async fn serve(
     listener: TcpListener,
-    service: Router,
+    handler: impl Handler,
     limits: Limits,
     open: OpenConnections,
     drain: impl Future<Output = ()>,
@@ -103,7 +102,7 @@ pub async fn serve(
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
     let admit = |tasks: &mut JoinSet<()>, stream| match open.enter(limits.connections_max) {
         Some(entry) => {
-            let connection = Connection { stream, service: service.clone(), limits, draining: draining.subscribe() };
+            let connection = Connection { stream, handler: handler.clone(), limits, draining: draining.subscribe() };
             tasks.spawn(async move {
                 let _entry = entry;
                 connection.run().await;

@@ -4,7 +4,9 @@ mod accepting;
 mod activity;
 mod connection;
 mod listener;
+mod outbox;
 mod patience;
 mod stream;
 
+pub use connection::Handler;
 pub use listener::{Drained, Limits, OpenConnections, serve};
