@@ -18,6 +18,7 @@ use super::mint;
 use super::problem::Problem;
 use super::router::router;
 use super::service::Service;
+use super::soon::Soon;
 
 /// The whole API: mints, and leaves what else it is asked to the table of routes.
 ///
@@ -52,21 +53,19 @@ impl tower::Service<Request> for Api {
 
     fn call(&mut self, request: Request) -> Answering {
         if request.method() == Method::POST && mint::format_name(request.uri()).is_some() {
-            let mint = |request| -> Minting { Box::pin(mint::mint(Arc::clone(&self.service), request)) };
-            Answering::Minting { passage: self.edge.pass(self.mint_route, request, mint) }
+            let passage = self.edge.pass(self.mint_route, request, |request| mint::mint(&self.service, request));
+            Answering::Minting { passage }
         } else {
             Answering::Routed { answer: self.router.call(request) }
         }
     }
 }
 
-type Minting = Pin<Box<dyn Future<Output = Result<Response<Body>, Problem>> + Send>>;
-
 pin_project! {
     /// One request on the way to its answer.
     #[project = AnsweringProjection]
     pub enum Answering {
-        Minting { #[pin] passage: Passage<Minting> },
+        Minting { #[pin] passage: Passage<Soon<Result<Response<Body>, Problem>>> },
         Routed { #[pin] answer: RouteFuture<Infallible> },
     }
 }

@@ -48,9 +48,15 @@ impl Edge {
     pub(super) fn pass<F>(&self, route: Route, request: Request, handler: impl FnOnce(Request) -> F) -> Passage<F> {
         let measured = self.metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
-        let uri_len = uri_len(request.uri());
-        let handler = (uri_len <= URI_LEN_MAX).then(|| handler(request));
-        Passage { handler, uri_len, request_id, measured }
+        let begun = match uri_len(request.uri()) {
+            len if len > URI_LEN_MAX => Err(uri_too_long(len)),
+            _ => unless_it_panics(&request_id, || handler(request)),
+        };
+        let (handler, refusal) = match begun {
+            Ok(handler) => (Some(handler), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Passage { handler, refusal, request_id, measured }
     }
 }
 
@@ -82,10 +88,10 @@ where
 pin_project! {
     /// One request between its arrival and the head of its answer.
     pub(super) struct Passage<F> {
-        // None if the request goes no further.
         #[pin]
         handler: Option<F>,
-        uri_len: usize,
+        // Why there is no handler.
+        refusal: Option<Problem>,
         request_id: HeaderValue,
         measured: Measured,
     }
@@ -101,12 +107,11 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = match this.handler.as_pin_mut() {
-            None => uri_too_long(*this.uri_len).into_response(),
-            // Unwind safe: a handler that panicked is never polled again.
-            Some(handler) => match catch_unwind(AssertUnwindSafe(|| handler.poll(context))) {
+            Some(handler) => match unless_it_panics(this.request_id, || handler.poll(context)) {
                 Ok(outcome) => ready!(outcome).unwrap_or_else(IntoResponse::into_response),
-                Err(panic) => handler_panicked(panic.as_ref(), this.request_id).into_response(),
+                Err(problem) => problem.into_response(),
             },
+            None => this.refusal.take().expect("a future that is ready is not polled again").into_response(),
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
@@ -125,9 +130,14 @@ fn uri_too_long(len: usize) -> Problem {
     Problem::new(Slug::UriTooLong, detail).limit(format!("{URI_LEN_MAX} bytes"))
 }
 
-/// The panic goes to the log; the caller learns only under which id to look for it.
-fn handler_panicked(panic: &(dyn Any + Send), request_id: &HeaderValue) -> Problem {
-    let message = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    error!(?request_id, "a handler panicked: {}", message.unwrap_or("without a message"));
-    Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
+/// What `work` makes; if it panics, a problem. The panic goes to the log; the caller learns only under which id to look
+/// for it.
+fn unless_it_panics<T>(request_id: &HeaderValue, work: impl FnOnce() -> T) -> Result<T, Problem> {
+    // Unwind safe: a handler that panicked is never polled again.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
+        let message =
+            panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        error!(?request_id, "a handler panicked: {}", message.unwrap_or("without a message"));
+        Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
+    })
 }

@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Response, Uri, header};
 
 use super::appends;
@@ -15,6 +16,7 @@ use super::query::{Query, percent_decoded, strict_query};
 use super::reports;
 use super::representation::{MediaType, choose, media_type_of_body};
 use super::service::Service;
+use super::soon::Soon;
 use super::spelling::{Spelling, body};
 use crate::id::{DomainHash, FieldKind, Format, Rule};
 use crate::minting::{Order, Refusal};
@@ -39,65 +41,116 @@ pub(super) fn format_name(uri: &Uri) -> Option<&str> {
 }
 
 /// [`mint`], for the table of routes.
-pub(super) async fn route(State(service): State<Arc<Service>>, request: Request) -> Result<Response<Body>, Problem> {
-    mint(service, request).await
+pub(super) async fn route(State(service): State<Arc<Service>>, request: Request) -> Answer {
+    mint(&service, request).await
 }
+
+type Answer = Result<Response<Body>, Problem>;
 
 /// Mints as many ids as asked for, all of them or none.
 ///
 /// # Errors
 /// A [`Problem`]: nothing was minted.
-pub(super) async fn mint(service: Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
-    let name = percent_decoded(format_name(request.uri()).unwrap_or_default())?;
-    let (position, format) = service.mint.format(&name).ok_or_else(|| unknown_format(&service, &name))?;
-    // Two are boxed, so that the third, which nearly every request takes, need not carry their size.
-    let answer = match format.rule {
-        Rule::Grouped => {
-            let answer = Box::pin(reports::mint_reports(&service, position, format, request)).await;
-            answer.map_err(|problem| problem.or_example(|| reports::example(&service, position, format)))
-        }
-        Rule::Chained => {
-            let answer = Box::pin(appends::append_events(&service, position, format, request)).await;
-            answer.map_err(|problem| problem.or_example(|| appends::example(&service, format)))
-        }
-        Rule::Sequenced | Rule::Random | Rule::DecodeOnly => {
-            let answer = mint_counted(&service, position, format, request).await;
-            answer.map_err(|problem| problem.or_example(|| example(&service, format, None)))
-        }
+pub(super) fn mint(service: &Arc<Service>, request: Request) -> Soon<Answer> {
+    let (position, format) = match format_asked_for(service, request.uri()) {
+        Ok((position, format)) => (position, Arc::clone(format)),
+        Err(problem) => return Soon::now(Err(problem)),
     };
-    if let Err(problem) = &answer {
-        let stats = service.mint.stats(position);
-        if problem.status().is_client_error() { stats.count_invalid() } else { stats.count_refused() }
+    let service = Arc::clone(service);
+    match format.rule {
+        Rule::Grouped => Soon::later(async move {
+            let answer = reports::mint_reports(&service, position, &format, request).await;
+            counted(&service, position, answer, || reports::example(&service, position, &format))
+        }),
+        Rule::Chained => Soon::later(async move {
+            let answer = appends::append_events(&service, position, &format, request).await;
+            counted(&service, position, answer, || appends::example(&service, &format))
+        }),
+        Rule::Sequenced | Rule::Random | Rule::DecodeOnly => mint_by_number(service, position, format, request),
     }
-    answer
 }
 
-async fn mint_counted(
-    service: &Arc<Service>,
-    position: usize,
-    format: &Arc<Format>,
-    request: Request,
-) -> Result<Response<Body>, Problem> {
-    let (parts, request_body) = request.into_parts();
-    let media = choose(&parts.headers, &MEDIA_TYPES)?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
-    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
-    let asked = if request_body.is_empty() {
-        MintRequest::default()
-    } else {
-        media_type_of_body(&parts.headers, &[MediaType::Json])?;
-        strict_json::<Object<MintRequest>>(&request_body, Slug::InvalidParameter)?.0
-    };
-    let count = count(&query, &asked, service.limits.batch_max)?;
-    let encoding = encoding(&query, format)?;
-    let (order, label) = order(service, &query, format, count)?;
+fn format_asked_for<'a>(service: &'a Service, uri: &Uri) -> Result<(usize, &'a Arc<Format>), Problem> {
+    let name = percent_decoded(format_name(uri).unwrap_or_default())?;
+    service.mint.format(&name).ok_or_else(|| unknown_format(service, &name))
+}
 
-    let ids = service.mint(position, &order).await.map_err(|refusal| match refusal {
-        Refusal::TooMany { most, .. } => Problem::from(refusal).example(example(service, format, Some(most))),
-        other => Problem::from(other),
-    })?;
-    let spelling = Spelling::new(media, format, encoding, order.count(), label);
-    Ok(answer(media, format, order.count(), body(spelling, ids)))
+/// An answer, counted for its format if it is a refusal, and then with a request that works.
+fn counted(service: &Service, position: usize, answer: Answer, example: impl FnOnce() -> String) -> Answer {
+    answer.map_err(|problem| {
+        let stats = service.mint.stats(position);
+        if problem.status().is_client_error() {
+            stats.count_invalid()
+        } else {
+            stats.count_refused()
+        }
+        problem.or_example(example)
+    })
+}
+
+fn mint_by_number(service: Arc<Service>, position: usize, format: Arc<Format>, request: Request) -> Soon<Answer> {
+    let (parts, request_body) = request.into_parts();
+    if request_body.is_end_stream() {
+        return mint_ask(service, position, format, &parts, &[]);
+    }
+    Soon::later(async move {
+        match read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await {
+            Ok(request_body) => mint_ask(service, position, format, &parts, &request_body).await,
+            Err(problem) => counted(&service, position, Err(problem), || example(&service, &format, None)),
+        }
+    })
+}
+
+fn mint_ask(
+    service: Arc<Service>,
+    position: usize,
+    format: Arc<Format>,
+    parts: &Parts,
+    request_body: &[u8],
+) -> Soon<Answer> {
+    let Ask { order, media, encoding, label } = match Ask::read(&service, &format, parts, request_body) {
+        Ok(ask) => ask,
+        Err(problem) => {
+            return Soon::now(counted(&service, position, Err(problem), || example(&service, &format, None)));
+        }
+    };
+    service.mint(position, &order).map(move |ids| match ids {
+        Ok(ids) => {
+            let spelling = Spelling::new(media, &format, encoding, order.count(), label);
+            Ok(answer(media, &format, order.count(), body(spelling, ids)))
+        }
+        Err(refusal) => {
+            let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
+            counted(&service, position, Err(Problem::from(refusal)), || example(&service, &format, most))
+        }
+    })
+}
+
+/// What a request for so many ids asks for.
+struct Ask {
+    order: Order,
+    media: MediaType,
+    /// The position of the spelling.
+    encoding: usize,
+    /// What is to be said about the ids.
+    label: Option<&'static str>,
+}
+
+impl Ask {
+    fn read(service: &Service, format: &Format, parts: &Parts, request_body: &[u8]) -> Result<Ask, Problem> {
+        let media = choose(&parts.headers, &MEDIA_TYPES)?;
+        let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
+        let asked = if request_body.is_empty() {
+            MintRequest::default()
+        } else {
+            media_type_of_body(&parts.headers, &[MediaType::Json])?;
+            strict_json::<Object<MintRequest>>(request_body, Slug::InvalidParameter)?.0
+        };
+        let count = count(&query, &asked, service.limits.batch_max)?;
+        let encoding = encoding(&query, format)?;
+        let (order, label) = order(service, &query, format, count)?;
+        Ok(Ask { order, media, encoding, label })
+    }
 }
 
 /// An answer of `count` ids.

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::service_metrics::ServiceMetrics;
+use super::soon::Soon;
 use crate::id::{Decoder, DomainHash};
 use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
 use crate::storage::{HorizonKeeper, RecordKeeper};
@@ -78,23 +79,35 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal`]: nothing was minted.
-    pub async fn mint(self: &Arc<Self>, format: usize, order: &Order) -> Result<Outgoing, Refusal> {
-        let granted = match self.mint.reserve(format, order) {
-            Ok(granted) => granted,
-            Err(Denied::Refused(refusal)) => return Err(refusal),
-            Err(Denied::Horizon { needed }) => self.reserve_above_horizon(format, order, needed).await?,
-        };
+    pub fn mint(self: &Arc<Self>, format: usize, order: &Order) -> Soon<Result<Outgoing, Refusal>> {
+        match self.mint.reserve(format, order) {
+            Ok(granted) => self.release(format, granted).map(Ok),
+            Err(Denied::Refused(refusal)) => Soon::now(Err(refusal)),
+            Err(Denied::Horizon { needed }) => {
+                let (service, order) = (Arc::clone(self), *order);
+                Soon::later(async move {
+                    let granted = service.reserve_above_horizon(format, &order, needed).await?;
+                    Ok(service.release(format, granted).await)
+                })
+            }
+        }
+    }
+
+    /// Lets ids go when they are due.
+    fn release(self: &Arc<Self>, format: usize, granted: Granted) -> Soon<Outgoing> {
         let Granted { batch, due, refill } = granted;
         let outgoing = self.outgoing(format, batch);
         if let Some(keeper) = self.keeper.get().filter(|_| refill) {
             keeper.refill();
         }
-        if let Some(due) = due {
-            let held = self.metrics.mint_wait_seconds.start_timer();
-            self.wait_until(due).await;
+        let Some(due) = due else { return Soon::now(outgoing) };
+        let service = Arc::clone(self);
+        Soon::later(async move {
+            let held = service.metrics.mint_wait_seconds.start_timer();
+            service.wait_until(due).await;
             held.observe_duration();
-        }
-        Ok(outgoing)
+            outgoing
+        })
     }
 
     /// Ids of a format on their way to whoever asked for them.
