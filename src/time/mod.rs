@@ -2,6 +2,7 @@
 
 mod clock;
 mod manual_clock;
+mod rfc3339_text;
 mod source;
 mod tick;
 mod unix_time;
@@ -9,6 +10,7 @@ mod utc_text;
 
 pub use clock::{Clock, Observation, WallStep};
 pub use manual_clock::ManualClock;
+pub use rfc3339_text::Rfc3339Text;
 pub use tick::{Tick, TickError};
 pub use unix_time::{UnixNanos, UnixTime, UnixTimeError};
 pub use utc_text::UtcTextError;

@@ -56,13 +56,18 @@ impl Tick {
     ///
     /// Bounds: exact for every instant that an id of at most 128 bits can hold with `parts` up to 2^20.
     pub fn count(self, epoch: UnixTime, at: UnixTime) -> i128 {
-        ((at.nanos() - epoch.nanos()) * i128::from(self.parts)).div_euclid(i128::from(self.nanos))
+        let scaled = (at.nanos() - epoch.nanos()) * i128::from(self.parts);
+        // A division of 64 bits is many times as fast.
+        match (i64::try_from(scaled), i64::try_from(self.nanos)) {
+            (Ok(scaled), Ok(nanos)) => scaled.div_euclid(nanos).into(),
+            _ => scaled.div_euclid(self.nanos.into()),
+        }
     }
 
     /// The first whole nanosecond of tick `count` after `epoch`, or `None` beyond what nanoseconds in `i128` hold.
     pub fn start(self, epoch: UnixTime, count: u128) -> Option<UnixTime> {
         let scaled = i128::try_from(count).ok()?.checked_mul(i128::from(self.nanos))?;
-        let rounded_up = -(-scaled).div_euclid(i128::from(self.parts));
+        let rounded_up = if self.parts == 1 { scaled } else { -(-scaled).div_euclid(i128::from(self.parts)) };
         Some(UnixTime::from_nanos(epoch.nanos().checked_add(rounded_up)?))
     }
 
