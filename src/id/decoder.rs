@@ -1,12 +1,14 @@
 //! Reading an id whose format is not known: every format and every spelling is tried, and the readings are ranked.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::encoding::Encoding;
-use super::evidence::{OwnNumbers, TimeWeight, Weights, bits_of_text};
+use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_of_text};
 use super::field::FieldKind;
 use super::format::{Format, Parts};
 use super::layout::Layout;
+use super::letter_set::LetterSet;
 use super::near_texts::near_texts;
 use super::rejection::Rejection;
 use super::spelling_groups::{Member, SpellingGroups};
@@ -41,15 +43,19 @@ pub struct Decoder {
     formats: Vec<Arc<Format>>,
     groups: SpellingGroups,
     weights: Vec<Weights>,
+    /// For each format, if its ids carry time.
+    times: Vec<Option<TimeRule>>,
 }
 
 /// A decoder at a moment, which decides what times are plausible. Good for as many texts as come at once.
 #[derive(Debug)]
 pub struct DecoderAt<'a> {
     decoder: &'a Decoder,
-    times: Vec<Option<TimeWeight>>,
-    /// The fewest bits that an id of each format has.
-    least_bits: Vec<f64>,
+    now: UnixNanos,
+    /// What the moment makes of the time of each format, once an id of it is read: a text is read as few of them.
+    times: Vec<OnceCell<TimeWeight>>,
+    /// The fewest bits that an id of each format has, once the best of all is asked for.
+    least_bits: OnceCell<Vec<f64>>,
 }
 
 /// Which formats and spellings to try.
@@ -73,25 +79,33 @@ pub struct Decoded<'a> {
 /// One reading of a text: a format and a spelling.
 #[derive(Debug, Clone, Copy)]
 pub struct Match<'a> {
-    format: &'a Format,
-    encoding: usize,
+    decoder: &'a Decoder,
+    /// The positions of format and encoding.
+    member: Member,
+    /// The position of the layout among the format's.
+    variant: usize,
     id: u128,
     evidence_bits: f64,
     is_plausible: bool,
 }
 
-/// A match by the positions of its format and encoding.
+/// A text, with what is known of it before it is read.
 #[derive(Debug, Clone, Copy)]
-struct Reading {
-    format: usize,
-    encoding: usize,
-    id: u128,
-    evidence_bits: f64,
-    is_plausible: bool,
+struct Text<'a> {
+    text: &'a str,
+    letters: LetterSet,
+    bits: f64,
+}
+
+impl Text<'_> {
+    fn new(text: &str) -> Text<'_> {
+        let letters = LetterSet::of(text.as_bytes());
+        Text { text, letters, bits: bits_of_text(text.len(), letters) }
+    }
 }
 
 impl Pin<'_> {
-    fn wants(&self, format: &Format, encoding: &Encoding) -> bool {
+    pub(super) fn wants(&self, format: &Format, encoding: &Encoding) -> bool {
         self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
     }
 }
@@ -105,7 +119,8 @@ impl Decoder {
     /// The same where it is known what is minted with: ids with other numbers are less likely.
     pub fn knowing(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
         let weights = formats.iter().map(|format| Weights::new(format, own)).collect();
-        Decoder { groups: SpellingGroups::of(&formats), weights, formats }
+        let times = formats.iter().map(|format| TimeRule::of(format)).collect();
+        Decoder { groups: SpellingGroups::of(&formats), weights, times, formats }
     }
 
     /// The formats it tries, in order.
@@ -115,68 +130,67 @@ impl Decoder {
 
     /// The decoder at this moment.
     pub fn at(&self, now: UnixNanos) -> DecoderAt<'_> {
-        let times: Vec<_> = self.formats.iter().map(|format| TimeWeight::at(format, now)).collect();
-        let of_fields = self.weights.iter().map(Weights::least);
-        let least_bits = of_fields.zip(&times).map(|(bits, time)| bits + time.map_or(0.0, TimeWeight::least)).collect();
-        DecoderAt { decoder: self, times, least_bits }
+        DecoderAt { decoder: self, now, times: vec![OnceCell::new(); self.times.len()], least_bits: OnceCell::new() }
     }
 }
 
 impl<'a> DecoderAt<'a> {
     /// Every reading of `text` that spells back to exactly the same text, and for the other formats why there is none.
     pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded<'a> {
+        let text = Text::new(text);
         let formats = &self.decoder.formats;
-        let mut readings = Vec::new();
+        let groups = &self.decoder.groups;
+        let mut matches = Vec::with_capacity(formats.len());
+        // What each group of spellings makes of it: not before a format is wanted, then once for all of them.
+        let mut numbers = vec![None; groups.all().len()];
+        for at in groups.of_texts(text.text.len(), text.letters) {
+            for member in groups.all()[at].wanted(formats, pin) {
+                let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
+                matches.extend(number.and_then(|id| self.reading(member, id, text.bits)));
+            }
+        }
+        matches.sort_by(Match::rank);
+
+        // The formats without a reading have the reason of the spelling that came nearest; of equal ones the last.
+        let mut is_read = vec![false; formats.len()];
+        matches.iter().for_each(|found| is_read[found.member.format] = true);
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
-        let text_bits = bits_of_text(text);
-        for group in self.decoder.groups.all() {
-            // Not before a format is wanted, then once for all of them.
-            let mut number = None;
-            for member in group.members().iter().filter(|member| pin.wants(&formats[member.format], member.of(formats)))
-            {
-                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text));
-                match number.and_then(|id| self.reading(*member, id, text_bits)) {
-                    Ok(reading) => readings.push(reading),
-                    Err(why) => {
-                        let before = nearest[member.format].into_iter();
-                        nearest[member.format] = before.chain([why]).max_by_key(|why| why.nearness());
-                    }
+        for (at, group) in groups.all().iter().enumerate() {
+            for member in group.wanted(formats, pin).filter(|member| !is_read[member.format]) {
+                let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
+                if let Err(why) = number.and_then(|id| self.reading(member, id, text.bits)) {
+                    let before = nearest[member.format].into_iter();
+                    nearest[member.format] = before.chain([why]).max_by_key(|why| why.nearness());
                 }
             }
         }
-        for reading in &readings {
-            nearest[reading.format] = None;
-        }
-        readings.sort_by(Reading::rank);
         let rejected = formats.iter().zip(nearest).filter_map(|(format, why)| Some((&**format, why?)));
-        Decoded {
-            rejected: rejected.collect(),
-            matches: readings.iter().map(|reading| self.match_of(reading)).collect(),
-        }
+        Decoded { rejected: rejected.collect(), matches }
     }
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
     pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match<'a>> {
+        let text = Text::new(text);
         let formats = &self.decoder.formats;
-        let mut best: Option<Reading> = None;
-        let text_bits = bits_of_text(text);
-        for group in self.decoder.groups.of_len(text.len()) {
+        let least_bits = self.least_bits();
+        let mut best: Option<Match<'a>> = None;
+        let groups = &self.decoder.groups;
+        for at in groups.of_texts(text.text.len(), text.letters) {
             let mut number = None;
-            for member in group.members() {
+            for member in groups.all()[at].wanted(formats, pin) {
                 // What cannot be likelier than the best so far need not be read.
-                let most = text_bits - self.least_bits[member.format];
-                let is_beaten = best.is_some_and(|best| most < best.evidence_bits);
-                if is_beaten || !pin.wants(&formats[member.format], member.of(formats)) {
+                let most = text.bits - least_bits[member.format];
+                if best.is_some_and(|best| most < best.evidence_bits) {
                     continue;
                 }
-                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text));
-                let Ok(reading) = number.and_then(|id| self.reading(*member, id, text_bits)) else { continue };
-                if best.is_none_or(|best| reading.rank(&best).is_lt()) {
-                    best = Some(reading);
+                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
+                let Ok(found) = number.and_then(|id| self.reading(member, id, text.bits)) else { continue };
+                if best.is_none_or(|best| found.rank(&best).is_lt()) {
+                    best = Some(found);
                 }
             }
         }
-        best.map(|reading| self.match_of(&reading))
+        best
     }
 
     /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
@@ -193,39 +207,36 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// What a number that a spelling of that format has read is as its id.
-    fn reading(&self, Member { format: at, encoding }: Member, id: u128, text_bits: f64) -> Result<Reading, Rejection> {
-        let format = &self.decoder.formats[at];
-        format.encodings[encoding].check(id)?;
+    fn reading(&self, member: Member, id: u128, text_bits: f64) -> Result<Match<'a>, Rejection> {
+        let decoder = self.decoder;
+        let format = &decoder.formats[member.format];
+        format.encodings[member.encoding].check(id)?;
         let variant = format.variant_at(id);
         let layout = &format.variants[variant].layout;
         let mut values = [0; Layout::FIELDS_MAX];
         layout.unpack_into(id, &mut values)?;
-        let time = self.times[at].zip(layout.sum_of(FieldKind::Time, &values));
+        let time = self.time_weight(member.format).zip(layout.sum_of(FieldKind::Time, &values));
         let bits = time.map_or(0.0, |(weight, ticks)| weight.bits(ticks));
-        Ok(Reading {
-            format: at,
-            encoding,
+        Ok(Match {
+            decoder,
+            member,
+            variant,
             id,
-            evidence_bits: text_bits - bits - self.decoder.weights[at].bits(variant, &values),
+            evidence_bits: text_bits - bits - decoder.weights[member.format].bits(variant, &values),
             is_plausible: time.is_none_or(|(weight, ticks)| weight.is_plausible(ticks)),
         })
     }
 
-    fn match_of(&self, reading: &Reading) -> Match<'a> {
-        Match {
-            format: &self.decoder.formats[reading.format],
-            encoding: reading.encoding,
-            id: reading.id,
-            evidence_bits: reading.evidence_bits,
-            is_plausible: reading.is_plausible,
-        }
+    /// `None` for a format without time.
+    fn time_weight(&self, format: usize) -> Option<&TimeWeight> {
+        let rule = self.decoder.times[format].as_ref()?;
+        Some(self.times[format].get_or_init(|| rule.at(self.now)))
     }
-}
 
-impl Reading {
-    fn rank(&self, other: &Reading) -> std::cmp::Ordering {
-        let by_evidence = other.evidence_bits.total_cmp(&self.evidence_bits);
-        by_evidence.then((self.format, self.encoding).cmp(&(other.format, other.encoding)))
+    fn least_bits(&self) -> &[f64] {
+        let of_fields = || self.decoder.weights.iter().map(Weights::least);
+        let of_time = |format| self.time_weight(format).map_or(0.0, |weight| weight.least());
+        self.least_bits.get_or_init(|| of_fields().enumerate().map(|(at, bits)| bits + of_time(at)).collect())
     }
 }
 
@@ -239,7 +250,7 @@ impl<'a> Decoded<'a> {
     /// much evidence or more. Two spellings of one id leave none.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
         self.matches.iter().filter(|other| {
-            let is_another = (&other.format.name, other.id) != (&found.format.name, found.id);
+            let is_another = (other.member.format, other.id) != (found.member.format, found.id);
             is_another && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS
         })
     }
@@ -248,12 +259,34 @@ impl<'a> Decoded<'a> {
 impl<'a> Match<'a> {
     /// The format of this reading.
     pub fn format(&self) -> &'a Format {
-        self.format
+        &self.decoder.formats[self.member.format]
     }
 
     /// The spelling of this reading.
     pub fn encoding(&self) -> &'a Encoding {
-        &self.format.encodings[self.encoding]
+        self.member.of(&self.decoder.formats)
+    }
+
+    /// The position of the format among those of the decoder.
+    pub fn format_place(&self) -> usize {
+        self.member.format
+    }
+
+    /// The position of the spelling among those of the format.
+    pub fn encoding_place(&self) -> usize {
+        self.member.encoding
+    }
+
+    /// The position of the layout among those of the format.
+    pub fn variant_place(&self) -> usize {
+        self.variant
+    }
+
+    /// The spellings of the format, the canonical one first, each with a number: formats with a spelling of one number spell
+    /// the same id alike in it.
+    pub fn spellings(&self) -> impl ExactSizeIterator<Item = (usize, &'a Encoding)> + use<'a> {
+        let numbers = self.decoder.groups.of_format(self.member.format);
+        numbers.iter().copied().zip(&self.format().encodings)
     }
 
     /// The id as a number.
@@ -263,7 +296,14 @@ impl<'a> Match<'a> {
 
     /// The id taken apart.
     pub fn parts(&self) -> Parts<'a> {
-        self.format.split(self.id).expect("a match splits, checked when it was made")
+        let parts = self.format().split_as(self.variant, self.id);
+        parts.expect("a match splits, checked when it was made")
+    }
+
+    /// The likelier one first; of equal ones the first in the order of formats and encodings.
+    fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
+        let place = |found: &Match<'_>| (found.member.format, found.member.encoding);
+        other.evidence_bits.total_cmp(&self.evidence_bits).then(place(self).cmp(&place(other)))
     }
 
     /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits;

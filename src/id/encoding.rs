@@ -5,6 +5,7 @@ use std::fmt;
 use crate::id::codec::{
     Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped, write_row,
 };
+use crate::id::letter_set::LetterSet;
 use crate::id::{EncodingDefinition, EncodingKind, LetterCase, Rejection};
 
 const DECIMAL: &str = "0123456789";
@@ -161,8 +162,10 @@ impl Encoding {
 
     /// The same, but the number may lie above the layout's greatest.
     pub(super) fn read_unbounded(&self, text: &str) -> Result<u128, Rejection> {
-        let letters = text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?;
-        self.codec.read(letters)
+        if self.prefix.is_empty() {
+            return self.codec.read(text);
+        }
+        self.codec.read(text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?)
     }
 
     /// # Errors
@@ -177,6 +180,11 @@ impl Encoding {
         self.definition == other.definition
             && self.fixed_len() == other.fixed_len()
             && (self.max == other.max || !depends_on_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.prefix.as_bytes()).with(self.codec.letters())
     }
 
     /// How many letters stand between the hyphens, where the codec puts any.

@@ -18,7 +18,8 @@ use std::time::Duration;
 use super::field::{Field, FieldKind};
 use super::format::{Format, Rule};
 use super::layout::{Layout, Values};
-use crate::time::UnixNanos;
+use super::letter_set::LetterSet;
+use crate::time::{Tick, UnixNanos, UnixTime};
 
 /// An id of a time that cannot be yet is one in 2^10 at most: clocks run ahead, and so do made-up ids.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
@@ -71,6 +72,17 @@ struct NumberWeight {
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
     bits_of_other: f64,
+}
+
+/// How the ids of a format carry time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeRule {
+    tick: Tick,
+    epoch: UnixTime,
+    plausible_ahead: Duration,
+    /// The last tick that fits.
+    most: u128,
+    bits_of_implausible: f64,
 }
 
 /// How many bits a time carries at some moment.
@@ -156,25 +168,36 @@ impl NumberWeight {
     }
 }
 
-impl TimeWeight {
+impl TimeRule {
     /// `None` for a format without time.
-    pub(super) fn at(format: &Format, now: UnixNanos) -> Option<TimeWeight> {
+    pub(super) fn of(format: &Format) -> Option<TimeRule> {
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
-        let tick = format.tick?;
-        let at = |instant: UnixNanos| u128::try_from(tick.count(format.epoch, instant.into())).ok();
-        let last = at(now.after(format.plausible_ahead)).map(|ticks| ticks.min(most));
-        let recent_from = at(now.before(RECENT)).unwrap_or(0);
-        let past = last.map_or(0.0, log2_of_values);
-        let recent = last.map_or(0.0, |last| log2_of_values(last.saturating_sub(recent_from)));
-        Some(TimeWeight {
-            last,
-            recent_from,
-            bits_of_recent: 1.0 - ((-recent).exp2() + (-past).exp2()).log2(),
-            bits_of_past: 1.0 + past,
+        Some(TimeRule {
+            tick: format.tick?,
+            epoch: format.epoch,
+            plausible_ahead: format.plausible_ahead,
+            most,
             bits_of_implausible: log2_of_values(most) + IMPLAUSIBLE_BITS,
         })
     }
 
+    pub(super) fn at(&self, now: UnixNanos) -> TimeWeight {
+        let at = |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
+        let last = at(now.after(self.plausible_ahead)).map(|ticks| ticks.min(self.most));
+        let recent_from = at(now.before(RECENT)).unwrap_or(0);
+        let past = last.map_or(0.0, log2_of_values);
+        let recent = last.map_or(0.0, |last| log2_of_values(last.saturating_sub(recent_from)));
+        TimeWeight {
+            last,
+            recent_from,
+            bits_of_recent: 1.0 - ((-recent).exp2() + (-past).exp2()).log2(),
+            bits_of_past: 1.0 + past,
+            bits_of_implausible: self.bits_of_implausible,
+        }
+    }
+}
+
+impl TimeWeight {
     pub(super) fn is_plausible(self, ticks: u128) -> bool {
         self.last.is_some_and(|last| ticks <= last)
     }
@@ -194,26 +217,9 @@ impl TimeWeight {
     }
 }
 
-/// The bits of a random text of this length over the smallest usual set of letters that has all of its own.
-pub(super) fn bits_of_text(text: &str) -> f64 {
-    let (mut digits, mut hex, mut lower, mut upper) = (false, true, false, false);
-    let mut others = 0_u128;
-    for byte in text.bytes() {
-        match byte {
-            b'0'..=b'9' => digits = true,
-            b'a'..=b'z' => (lower, hex) = (true, hex && byte <= b'f'),
-            b'A'..=b'Z' => (upper, hex) = (true, hex && byte <= b'F'),
-            _ => others |= 1 << (byte & 0x7f),
-        }
-    }
-    let letters = match (lower, upper) {
-        (true, true) => 62,
-        (false, false) => 10,
-        _ if hex && digits => 16,
-        _ if digits => 36,
-        _ => 26,
-    };
-    to_f64(text.len() as u128) * f64::from(letters + others.count_ones()).log2()
+/// The bits of a random text of so many bytes over the smallest usual set of letters that has all of these.
+pub(super) fn bits_of_text(len: usize, letters: LetterSet) -> f64 {
+    to_f64(len as u128) * f64::from(letters.usual_count()).log2()
 }
 
 fn log2_of_values(max: u128) -> f64 {
@@ -249,7 +255,8 @@ mod tests {
             ("01234567aZ", 59.5),
             ("0123-5-7aZ", 59.8),
         ] {
-            assert!((bits_of_text(text) - expected).abs() < 0.05, "{text}: {}", bits_of_text(text));
+            let bits = bits_of_text(text.len(), LetterSet::of(text.as_bytes()));
+            assert!((bits - expected).abs() < 0.05, "{text}: {bits}");
         }
     }
 
@@ -276,7 +283,7 @@ mod tests {
         let epoch = UnixNanos::from_seconds(1_420_070_400);
         let days_after = |days: u64| {
             let now = epoch.after(Duration::from_secs(days * 86_400));
-            TimeWeight::at(&preset("snowflake"), now).expect("has time")
+            TimeRule::of(&preset("snowflake")).expect("has time").at(now)
         };
         // 365 days of the past, of them thirty recent, and one of the future.
         let year = days_after(365);
@@ -289,8 +296,8 @@ mod tests {
         // All of it is recent.
         let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
         assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
-        assert!(TimeWeight::at(&preset("uuid4"), epoch).is_none());
-        let before = TimeWeight::at(&preset("snowflake"), UnixNanos::from_seconds(0)).expect("has time");
+        assert!(TimeRule::of(&preset("uuid4")).is_none());
+        let before = TimeRule::of(&preset("snowflake")).expect("has time").at(UnixNanos::from_seconds(0));
         assert!((before.bits(0) - 52.0).abs() < 0.01);
     }
 }

@@ -215,7 +215,12 @@ impl Format {
     /// # Errors
     /// As [`Layout::unpack`].
     pub fn split(&self, id: u128) -> Result<Parts<'_>, Rejection> {
-        let layout = &self.variant_of(id).layout;
+        self.split_as(self.variant_at(id), id)
+    }
+
+    /// The same, of an id that has the layout at this position in `variants`.
+    pub(super) fn split_as(&self, variant: usize, id: u128) -> Result<Parts<'_>, Rejection> {
+        let layout = &self.variants[variant].layout;
         let values = layout.unpack(id)?;
         let time = layout.sum_of(FieldKind::Time, &values).and_then(|ticks| self.time_of(ticks));
         Ok(Parts { layout, values, time })

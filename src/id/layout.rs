@@ -241,9 +241,9 @@ impl Layout {
     /// When `values` are fewer than the fields.
     pub fn sum_of(&self, kind: FieldKind, values: &[u128]) -> Option<u128> {
         assert!(values.len() >= self.fields.len(), "a value for each field");
-        let mut shares = self.fields.iter().zip(values).filter(|(field, _)| field.kind == kind).peekable();
-        shares.peek()?;
-        Some(shares.map(|(field, value)| value * field.scale).sum())
+        let mut shares = self.fields.iter().zip(values).filter(|(field, _)| field.kind == kind);
+        let (first, value) = shares.next()?;
+        Some(shares.fold(first.share(*value), |sum, (field, value)| sum + field.share(*value)))
     }
 
     /// The greatest number that the fields of a kind carry together; `None` without such a field.
@@ -334,9 +334,21 @@ impl Field {
     }
 
     fn take_from(&self, rest: &mut u128) -> u128 {
-        let value = if self.stride.is_power_of_two() { *rest >> self.stride.ilog2() } else { *rest / self.stride };
-        *rest -= value * self.stride;
+        let value;
+        // Nearly every stride is a power of two, and dividing 128 bits takes many times as long.
+        (value, *rest) = if self.stride.is_power_of_two() {
+            (*rest >> self.stride.trailing_zeros(), *rest & (self.stride - 1))
+        } else if let (Ok(short), Ok(stride)) = (u64::try_from(*rest), u64::try_from(self.stride)) {
+            (u128::from(short / stride), u128::from(short % stride))
+        } else {
+            (*rest / self.stride, *rest % self.stride)
+        };
         value
+    }
+
+    /// What a value adds to the number that the fields of this name carry together.
+    fn share(&self, value: u128) -> u128 {
+        if self.scale == 1 { value } else { value * self.scale }
     }
 }
 

@@ -13,6 +13,7 @@ mod format;
 mod format_definition;
 mod layout;
 mod layout_drawing;
+mod letter_set;
 mod near_texts;
 mod order;
 mod presets;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::decoder::Pin;
 use super::encoding::Encoding;
 use super::encoding_definition::EncodingKind;
 use super::format::Format;
+use super::letter_set::LetterSet;
 
 /// All spellings of some formats.
 #[derive(Debug)]
@@ -13,12 +15,17 @@ pub(super) struct SpellingGroups {
     /// Positions in `groups`, by the length of a text; those that are quickly read stand first.
     by_len: Vec<Vec<usize>>,
     shapes: Vec<Vec<usize>>,
+    /// For each format, the positions in `groups` of its encodings.
+    of_formats: Vec<Vec<usize>>,
 }
 
-/// Spellings that read every text alike, apart from the greatest number they allow.
+/// Spellings that read every text alike, apart from the greatest number they allow. Since what is read spells back to the
+/// same text, they also spell every number alike that they allow.
 #[derive(Debug)]
 pub(super) struct SpellingGroup {
     members: Vec<Member>,
+    /// A text with any other letter is none of its texts.
+    letters: LetterSet,
 }
 
 /// A format and one of its encodings, by their positions.
@@ -35,8 +42,11 @@ impl Member {
 }
 
 impl SpellingGroup {
-    pub(super) fn members(&self) -> &[Member] {
-        &self.members
+    /// Those of its spellings that are to be tried.
+    pub(super) fn wanted<'a>(&'a self, formats: &'a [Arc<Format>], pin: Pin<'a>) -> impl Iterator<Item = Member> + 'a {
+        let is_any = pin == Pin::default();
+        let members = self.members.iter().copied();
+        members.filter(move |member| is_any || pin.wants(&formats[member.format], member.of(formats)))
     }
 
     fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {
@@ -47,14 +57,16 @@ impl SpellingGroup {
 impl SpellingGroups {
     pub(super) fn of(formats: &[Arc<Format>]) -> SpellingGroups {
         let mut groups: Vec<SpellingGroup> = Vec::new();
+        let mut of_formats = vec![Vec::new(); formats.len()];
         for (at, format) in formats.iter().enumerate() {
-            for encoding in 0..format.encodings.len() {
-                let member = Member { format: at, encoding };
-                let alike = |group: &&mut SpellingGroup| group.encoding(formats).reads_like(member.of(formats));
-                match groups.iter_mut().find(alike) {
-                    Some(group) => group.members.push(member),
-                    None => groups.push(SpellingGroup { members: vec![member] }),
-                }
+            for (encoding, spelling) in format.encodings.iter().enumerate() {
+                let alike = |group: &SpellingGroup| group.encoding(formats).reads_like(spelling);
+                let group = groups.iter().position(alike).unwrap_or_else(|| {
+                    groups.push(SpellingGroup { members: Vec::new(), letters: spelling.letters() });
+                    groups.len() - 1
+                });
+                groups[group].members.push(Member { format: at, encoding });
+                of_formats[at].push(group);
             }
         }
         let has_len = |group: &SpellingGroup, len| {
@@ -78,7 +90,7 @@ impl SpellingGroups {
         shapes.retain(|shape| !shape.is_empty());
         shapes.sort();
         shapes.dedup();
-        SpellingGroups { by_len: (0..=len_max).map(of_len).collect(), shapes, groups }
+        SpellingGroups { by_len: (0..=len_max).map(of_len).collect(), shapes, of_formats, groups }
     }
 
     /// The lengths of the groups between hyphens that some spelling has.
@@ -87,12 +99,19 @@ impl SpellingGroups {
     }
 
     /// Every group.
-    pub(super) fn all(&self) -> impl Iterator<Item = &SpellingGroup> {
-        self.groups.iter()
+    pub(super) fn all(&self) -> &[SpellingGroup] {
+        &self.groups
     }
 
-    /// Those that have texts of so many bytes.
-    pub(super) fn of_len(&self, len: usize) -> impl Iterator<Item = &SpellingGroup> {
-        self.by_len.get(len).into_iter().flatten().map(|at| &self.groups[*at])
+    /// The positions of those that may have a text of so many bytes with these letters; those that are quickly read stand
+    /// first.
+    pub(super) fn of_texts(&self, len: usize, letters: LetterSet) -> impl Iterator<Item = usize> {
+        let of_len = self.by_len.get(len).into_iter().flatten().copied();
+        of_len.filter(move |at| letters.is_within(self.groups[*at].letters))
+    }
+
+    /// In which group each encoding of a format is.
+    pub(super) fn of_format(&self, format: usize) -> &[usize] {
+        &self.of_formats[format]
     }
 }

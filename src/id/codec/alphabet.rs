@@ -56,8 +56,8 @@ impl Alphabet {
     }
 
     /// The digits of a text, all of whose letters are in the alphabet.
-    pub(super) fn digits_of<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = u8> + 'a {
-        text.iter().map(|byte| self.digit(*byte).expect("the alphabet spells the text"))
+    pub(super) fn digits_of<'a>(&'a self, text: &'a [u8]) -> impl ExactSizeIterator<Item = u8> + 'a {
+        text.iter().map(|byte| self.digits[usize::from(byte & 0x7f)])
     }
 
     /// Whether the letters ascend, so that texts of one length sort like their numbers.
@@ -67,11 +67,16 @@ impl Alphabet {
 
     /// Whether every character is one of the letters.
     pub(super) fn spells(&self, text: &str) -> Result<(), Rejection> {
-        if text.bytes().all(|byte| self.digit(byte).is_some()) { Ok(()) } else { Err(Rejection::BadAlphabet) }
+        // Without a way out of the middle: nearly every text that comes so far is spelled.
+        let digits = text.bytes().fold(0, |digits, byte| digits | self.digits[usize::from(byte & 0x7f)] | byte & 0x80);
+        if digits < 0x80 { Ok(()) } else { Err(Rejection::BadAlphabet) }
     }
 
     /// The same, but a text that only confuses upper and lower case is named as another spelling of an id.
     pub(super) fn spells_in_its_case(&self, text: &str) -> Result<(), Rejection> {
+        if self.spells(text).is_ok() {
+            return Ok(());
+        }
         let mut in_other_case = false;
         for byte in text.bytes().filter(|byte| self.digit(*byte).is_none()) {
             let swapped = if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };

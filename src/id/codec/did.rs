@@ -4,6 +4,7 @@ use crate::id::Rejection;
 use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
 use crate::id::codec::{ParameterError, bytes_of, pattern};
+use crate::id::letter_set::LetterSet;
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz234567";
 const LETTER_BITS: usize = 5;
@@ -88,6 +89,11 @@ impl Did {
         let checksum = u32::try_from(upper >> self.shared_bits()).map_err(|_| Rejection::OutOfRange)?;
         let value = (upper & greatest_of(self.shared_bits())) << self.lower_bits() | lower;
         if self.checksum(value) == checksum { Ok(value) } else { Err(Rejection::ChecksumMismatch) }
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.prefix.as_bytes()).with(LetterSet::of(self.alphabet.letters()))
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.

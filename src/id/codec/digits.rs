@@ -96,21 +96,24 @@ impl Radix {
         }
     }
 
-    /// The number these digits make, if it fits.
-    pub(super) fn number(&self, digits: impl Iterator<Item = u8>) -> Option<u128> {
+    /// The number these digits make, if it fits. Each is less than the radix.
+    pub(super) fn number(&self, mut digits: impl ExactSizeIterator<Item = u8>) -> Option<u128> {
         let mut number = 0_u128;
-        // As many digits as 64 bits hold are put together before they are put to the others.
-        let (mut low, mut scale, mut len) = (0_u64, 1_u64, 0);
-        for digit in digits {
-            low = low * self.radix + u64::from(digit);
-            scale *= self.radix;
-            len += 1;
-            if len == self.part_len {
-                number = number.checked_mul(scale.into())?.checked_add(low.into())?;
-                (low, scale, len) = (0, 1, 0);
-            }
+        // As many digits as 64 bits hold are put together before they are put to the others; none of these can overflow.
+        while digits.len() > self.part_len {
+            let low = self.part_of(digits.by_ref().take(self.part_len));
+            number = number.checked_mul(self.part.into())?.checked_add(low.into())?;
+        }
+        let scale = self.radix.wrapping_pow(u32::try_from(digits.len()).expect("at most 63 digits"));
+        let low = self.part_of(digits);
+        if number == 0 {
+            return Some(low.into());
         }
         number.checked_mul(scale.into())?.checked_add(low.into())
+    }
+
+    fn part_of(&self, digits: impl Iterator<Item = u8>) -> u64 {
+        digits.fold(0, |low: u64, digit| low.wrapping_mul(self.radix).wrapping_add(digit.into()))
     }
 
     /// The number with one more digit at its end, if it still fits.

@@ -32,10 +32,11 @@ pub(super) fn ungroup(
     text: &str,
     spells: impl Fn(&str) -> Result<(), Rejection>,
 ) -> Result<String, Rejection> {
-    let letters: String = text.chars().filter(|letter| *letter != '-').collect();
-    if letters.chars().count() != groups.iter().sum::<usize>() {
+    let letters = || text.chars().filter(|letter| *letter != '-');
+    if letters().count() != groups.iter().sum::<usize>() {
         return Err(Rejection::WrongLength);
     }
+    let letters: String = letters().collect();
     let spelling = spells(&letters);
     if spelling == Err(Rejection::BadAlphabet) {
         return Err(Rejection::BadAlphabet);

@@ -4,6 +4,7 @@ use crate::id::Rejection;
 use crate::id::codec::alphabet::{Alphabet, Letters};
 use crate::id::codec::digits::{Radix, split};
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, grouping, pattern};
+use crate::id::letter_set::LetterSet;
 
 /// The letters set aside, as far as an alphabet has them, to stand between two numbers.
 const SEPARATORS: &str = "cfhistuCFHISTU";
@@ -162,6 +163,12 @@ impl Hashids {
             return Some(grouping::grouped_len(&self.groups));
         }
         (self.spelled_len(&[0]) == self.len_max).then_some(self.len_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        let hyphen: &[u8] = if self.groups.is_empty() { b"" } else { b"-" };
+        LetterSet::of(self.alphabet.letters()).with(LetterSet::of(hyphen))
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.

@@ -29,6 +29,7 @@ pub use uuid::Uuid;
 pub use uuid8::Uuid8;
 
 use crate::id::Rejection;
+use crate::id::letter_set::LetterSet;
 
 /// The most characters any codec writes or reads, so that a long text costs nothing.
 pub const TEXT_LEN_MAX: usize = 255;
@@ -144,6 +145,18 @@ impl Codec {
             Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,
             Self::Hashids(codec) => codec.groups(),
             Self::Positional(_) | Self::Did(_) | Self::Sqids(_) => &[],
+        }
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        match self {
+            Self::Positional(codec) => codec.letters(),
+            Self::Did(codec) => codec.letters(),
+            Self::Uuid(codec) => codec.letters(),
+            Self::Uuid8(codec) => codec.letters(),
+            Self::Hashids(codec) => codec.letters(),
+            Self::Sqids(codec) => codec.letters(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
 use crate::id::codec::row::write_row;
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, pattern};
+use crate::id::letter_set::LetterSet;
 
 /// How many digits a text has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +156,10 @@ impl Positional {
     /// [`Rejection::OutOfRange`] above 128 bits.
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
         let is_of_length = match self.width {
-            Width::Fixed(len) => text.chars().count() == len,
+            // As many bytes are as many characters, or there is a letter that no alphabet has.
+            Width::Fixed(len) => {
+                text.len() == len && text.is_ascii() || text.len() > len && text.chars().count() == len
+            }
             Width::Minimal => !text.is_empty(),
             Width::Stripped => true,
         };
@@ -189,6 +193,11 @@ impl Positional {
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         (self.len(0) == self.len_max).then_some(self.len_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.alphabet.letters())
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.

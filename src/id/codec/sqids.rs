@@ -4,6 +4,7 @@ use crate::id::Rejection;
 use crate::id::codec::alphabet::{Alphabet, Letters};
 use crate::id::codec::digits::{Radix, split};
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, pattern};
+use crate::id::letter_set::LetterSet;
 
 const DEFAULT_BLOCKLIST: &str = include_str!("../../../config/sqids-blocklist.txt");
 
@@ -98,6 +99,11 @@ impl Sqids {
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         (self.len(0) == self.len_max).then_some(self.len_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.alphabet.letters())
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.

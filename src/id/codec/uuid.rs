@@ -3,6 +3,7 @@
 use crate::id::Rejection;
 use crate::id::codec::grouping;
 use crate::id::codec::{ParameterError, Positional, Width};
+use crate::id::letter_set::LetterSet;
 
 /// 8-4-4-4-12 lower-case hexadecimal digits; the number is all 128 bits, version and variant included.
 ///
@@ -57,6 +58,11 @@ impl Uuid {
         // It is none, and the letters tell why.
         let digits = grouping::ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
         self.digits.read(&digits)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(b"0123456789abcdef-")
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.

@@ -2,6 +2,7 @@
 
 use crate::id::Rejection;
 use crate::id::codec::{ParameterError, Uuid};
+use crate::id::letter_set::LetterSet;
 
 /// The bits a UUID leaves free.
 const FREE_BITS: u32 = 122;
@@ -64,6 +65,11 @@ impl Uuid8 {
         let free = upper << 74 | middle << 62 | lower;
         let value = free >> (FREE_BITS - self.bits);
         if value << (FREE_BITS - self.bits) == free { Ok(value) } else { Err(Rejection::NonCanonical) }
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        self.uuid.letters()
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
