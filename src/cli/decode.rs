@@ -9,7 +9,7 @@ use super::settings::Settings;
 use crate::id::{DecoderAt, Pin};
 use crate::server::{self, known_domains};
 use crate::time::Clock;
-use crate::wire::{DECODED_LEN_MAX, DecodeAnswer, KnownDomains, Style, ruler};
+use crate::wire::{AnswerParts, DECODED_LEN_MAX, DecodeAnswer, Style, ruler};
 
 /// Bytes of standard input that are read at once, and of standard output that are written at once.
 const BUFFER_LEN: usize = 64 * 1024;
@@ -51,12 +51,14 @@ impl Decode {
             return Err(Failure::new(Exit::Usage, format!("--format {name}: there is {}", names.join(", "))));
         }
         let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let parts = AnswerParts::new(decoder.formats(), domains);
         let mut report = Report {
             decoder: decoder.at(Clock::system().now()),
             pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
-            domains: &domains,
+            parts: &parts,
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
+            json: Vec::new(),
             told: 0,
             unread: 0,
         };
@@ -98,29 +100,32 @@ enum Form {
 struct Report<'a> {
     decoder: DecoderAt<'a>,
     pin: Pin<'a>,
-    domains: &'a KnownDomains,
+    parts: &'a AnswerParts,
     form: Form,
     out: BufWriter<StdoutLock<'static>>,
+    /// One answer, before it goes out.
+    json: Vec<u8>,
     told: u64,
     unread: u64,
 }
 
 impl Report<'_> {
     fn tell(&mut self, id: &str) -> io::Result<()> {
-        let answer = DecodeAnswer::new(id, &self.decoder, self.pin, self.domains);
+        let answer = DecodeAnswer::new(id, &self.decoder, self.pin, self.parts);
         match self.form {
             Form::Json => {
-                serde_json::to_writer(&mut self.out, &answer)?;
-                self.out.write_all(b"\n")?;
+                self.json.clear();
+                answer.write_json(&mut self.json);
+                self.json.push(b'\n');
+                self.out.write_all(&self.json)?;
             }
             Form::Drawing(style) => {
                 let gap = if self.told == 0 { "" } else { "\n" };
-                let best = self.decoder.best(id, self.pin);
-                write!(self.out, "{gap}{}", ruler(&answer, best.as_ref(), style))?;
+                write!(self.out, "{gap}{}", ruler(&answer, style))?;
             }
         }
         self.told += 1;
-        self.unread += u64::from(answer.matches.is_empty());
+        self.unread += u64::from(!answer.is_match());
         Ok(())
     }
 

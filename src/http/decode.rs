@@ -14,6 +14,9 @@ use super::service::Service;
 use crate::id::Pin;
 use crate::wire::{DecodeAnswer, Style, ruler};
 
+/// As long as most answers are, in bytes, so that they do not move while they grow.
+const ANSWER_LEN: usize = 8 * 1024;
+
 /// Every reading of the id. Never touches what is minted, and works while nothing can be.
 ///
 /// # Errors
@@ -32,11 +35,15 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
     check(service, pin)?;
     let decoder = service.decoder.at(service.mint.clock().now());
-    let answer = DecodeAnswer::new(&id, &decoder, pin, &service.siq.known);
+    let answer = DecodeAnswer::new(&id, &decoder, pin, &service.answer_parts);
     match media {
-        _ if answer.matches.is_empty() => Err(no_match(answer)),
-        MediaType::Text => Ok(unkept(media, ruler(&answer, decoder.best(&id, pin).as_ref(), Style::Plain))),
-        _ => Ok(json(&answer)),
+        _ if !answer.is_match() => Err(no_match(&answer)),
+        MediaType::Text => Ok(unkept(media, ruler(&answer, Style::Plain))),
+        _ => {
+            let mut json = Vec::with_capacity(ANSWER_LEN);
+            answer.write_json(&mut json);
+            Ok(unkept(media, json))
+        }
     }
 }
 
@@ -61,21 +68,21 @@ pub(super) fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
     Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
 }
 
-fn no_match(answer: DecodeAnswer<'_>) -> Problem {
-    let DecodeAnswer { id, rejected, did_you_mean, .. } = answer;
-    let problem = Problem::new(Slug::NoFormatMatches, format!("{id:?} is not an id of any format that was tried"));
+fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
+    let problem =
+        Problem::new(Slug::NoFormatMatches, format!("{:?} is not an id of any format that was tried", answer.id));
+    let rejected: Vec<_> = answer.rejected().collect();
     let problem = match rejected.as_slice() {
         [only] => problem.reason(only.reason),
         _ => problem,
     };
     let rejected = serde_json::to_value(rejected).expect("strings always serialize");
-    problem.with("rejected", rejected).with("did_you_mean", serde_json::Value::from(did_you_mean))
+    problem.with("rejected", rejected).with("did_you_mean", serde_json::Value::from(answer.did_you_mean.as_slice()))
 }
 
 /// An answer in JSON that is not to be kept.
 pub(super) fn json(answer: &impl serde::Serialize) -> Response<Body> {
-    // As long as most answers are, so that they do not move while they grow.
-    let mut bytes = Vec::with_capacity(8 * 1024);
+    let mut bytes = Vec::with_capacity(ANSWER_LEN);
     serde_json::to_writer(&mut bytes, answer).expect("answers are strings, numbers and lists of them");
     unkept(MediaType::Json, bytes)
 }

@@ -1,7 +1,7 @@
 //! `POST /decode`: what can each of these texts be?
 
 use std::convert::Infallible;
-use std::io::{self, Write};
+use std::io::Write;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,7 +11,6 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use bytes::Bytes;
 use http_body::Frame;
-use serde::Serialize;
 
 use super::body::read_body;
 use super::decode::check;
@@ -22,7 +21,7 @@ use super::service::Service;
 use super::texts::Texts;
 use crate::id::{self, DecoderAt};
 use crate::time::UnixNanos;
-use crate::wire::{BriefReading, DecodeAnswer, KnownDomains, Style, ruler};
+use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, Style, ruler};
 
 /// The longest body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
@@ -129,29 +128,27 @@ impl Form {
     }
 
     /// Writes what one text can be.
-    fn tell(self, out: &mut Vec<u8>, text: &str, pin: id::Pin<'_>, decoder: &DecoderAt<'_>, domains: &KnownDomains) {
-        let written = match (self.media, self.detail) {
-            (MediaType::Text, Detail::Brief) => {
-                let best = decoder.best(text, pin);
-                writeln!(out, "{}", BriefReading::new(text, best.as_ref(), domains))
+    fn tell(self, out: &mut Vec<u8>, text: &str, pin: id::Pin<'_>, decoder: &DecoderAt<'_>, parts: &AnswerParts) {
+        match self.detail {
+            Detail::Brief => {
+                let reading = BriefReading::new(text, decoder.best(text, pin), parts);
+                match self.media {
+                    MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
+                    _ => reading.write_json(out),
+                }
             }
-            (MediaType::Text, Detail::Full) => {
-                let answer = DecodeAnswer::new(text, decoder, pin, domains);
-                out.write_all(ruler(&answer, decoder.best(text, pin).as_ref(), Style::Plain).as_bytes())
+            Detail::Full => {
+                let answer = DecodeAnswer::new(text, decoder, pin, parts);
+                match self.media {
+                    MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
+                    _ => answer.write_json(out),
+                }
             }
-            (media, Detail::Brief) => {
-                let best = decoder.best(text, pin);
-                write_json(out, &BriefReading::new(text, best.as_ref(), domains), media)
-            }
-            (media, Detail::Full) => write_json(out, &DecodeAnswer::new(text, decoder, pin, domains), media),
-        };
-        written.expect("memory takes what is written, and answers are strings, numbers and lists of them");
+        }
+        if self.media == MediaType::Ndjson {
+            out.push(b'\n');
+        }
     }
-}
-
-fn write_json(out: &mut Vec<u8>, answer: &impl Serialize, media: MediaType) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, answer)?;
-    out.write_all(if media == MediaType::Ndjson { b"\n" } else { b"" })
 }
 
 /// Answers that are still to be written.
@@ -178,7 +175,7 @@ impl Answers {
                 return (out, true);
             };
             out.extend_from_slice(self.form.seam(self.told == 0).as_bytes());
-            self.form.tell(&mut out, &text, pin, &decoder, &self.service.siq.known);
+            self.form.tell(&mut out, &text, pin, &decoder, &self.service.answer_parts);
             self.told += 1;
             if out.len() >= PIECE_LEN {
                 break;

@@ -11,7 +11,7 @@ use crate::id::{Decoder, DomainHash};
 use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
 use crate::storage::{HorizonKeeper, RecordKeeper};
 use crate::time::UnixNanos;
-use crate::wire::KnownDomains;
+use crate::wire::AnswerParts;
 
 /// The service behind the routes.
 pub struct Service {
@@ -19,6 +19,8 @@ pub struct Service {
     pub mint: Mint,
     /// Reads ids.
     pub decoder: Decoder,
+    /// What is said of the ids that it reads.
+    pub answer_parts: AnswerParts,
     /// Serves ids with memory, once the tenure has begun. Before the horizon's keeper: that one closes the store, and the
     /// fields are dropped in their order.
     pub records: OnceLock<RecordKeeper>,
@@ -70,8 +72,6 @@ pub struct SiqDefaults {
     pub default_domain: Option<DomainHash>,
     /// Every domain that a request may name.
     pub domains: HashMap<String, DomainHash>,
-    /// The same by their hashes, for decoding.
-    pub known: KnownDomains,
 }
 
 impl Service {

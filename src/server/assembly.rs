@@ -14,7 +14,7 @@ use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick};
-use crate::wire::KnownDomains;
+use crate::wire::{AnswerParts, KnownDomains};
 
 /// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
 /// as the disk takes, whatever callers are willing to wait for their ids.
@@ -93,6 +93,7 @@ pub fn assemble(
     Ok(Arc::new(Service {
         mint: Mint::new(formats, clock, randomness, settings),
         siq: siq_defaults(config, &catalog)?,
+        answer_parts: AnswerParts::new(decoder.formats(), known_domains(config)?),
         decoder,
         records: OnceLock::new(),
         conjunctions: match config.conjunction.mode {
@@ -203,7 +204,6 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
     Ok(SiqDefaults {
         default_type: config.siq.default_type.clone(),
         default_domain: hashes.first().map(|(_, hash)| *hash),
-        known: known_domains(config)?,
         domains: hashes.into_iter().collect::<HashMap<_, _>>(),
     })
 }

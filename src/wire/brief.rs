@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
-
-use super::decode::{FieldReading, KnownDomains, time_of};
+use super::answer_parts::AnswerParts;
+use super::decode::MatchReading;
+use super::json_text::JsonText;
 use crate::id::Match;
 
 /// The best reading of a text: `id`, `format`, `encoding`, `time` and `fields` as in a
@@ -16,38 +16,27 @@ use crate::id::Match;
 #[derive(Debug)]
 pub struct BriefReading<'a> {
     id: &'a str,
-    found: Option<&'a Match<'a>>,
-    domains: &'a KnownDomains,
+    reading: Option<MatchReading<'a>>,
 }
 
 impl<'a> BriefReading<'a> {
-    /// The reading `found` of the text `id`.
-    pub fn new(id: &'a str, found: Option<&'a Match<'a>>, domains: &'a KnownDomains) -> BriefReading<'a> {
-        BriefReading { id, found, domains }
+    /// The reading `found` of the text `id`; `known` belongs to the decoder that found it.
+    pub fn new(id: &'a str, found: Option<Match<'a>>, known: &'a AnswerParts) -> BriefReading<'a> {
+        BriefReading { id, reading: found.map(|found| MatchReading::new(found, known)) }
     }
-}
 
-impl Serialize for BriefReading<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_struct("BriefReading", 5)?;
-        members.serialize_field("id", self.id)?;
-        members.serialize_field("format", &self.found.map(|found| &found.format().name))?;
-        members.serialize_field("encoding", &self.found.map(|found| found.encoding().name()))?;
-        members.serialize_field("time", &self.found.and_then(|found| time_of(found.format(), &found.parts())))?;
-        members.serialize_field("fields", &Fields { found: self.found, domains: self.domains })?;
-        members.end()
-    }
-}
-
-struct Fields<'a> {
-    found: Option<&'a Match<'a>>,
-    domains: &'a KnownDomains,
-}
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Some(found) = self.found else { return serializer.collect_seq([(); 0]) };
-        serializer.collect_seq(FieldReading::all(found, &found.parts(), self.domains))
+    /// Writes the reading as a JSON object to the end of `out`.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw(r#"{"id":"#).string(self.id);
+        let Some(reading) = &self.reading else {
+            json.raw(r#","format":null,"encoding":null,"time":null,"fields":[]}"#);
+            return;
+        };
+        reading.write_head(json.raw(","));
+        json.raw(r#","time":"#).string_or_null(reading.time().as_deref());
+        reading.write_fields(json.raw(r#","fields":"#));
+        json.raw("}");
     }
 }
 
@@ -60,9 +49,8 @@ impl fmt::Display for BriefReading<'_> {
                 None => f.write_str(part)?,
             }
         }
-        let Some(found) = self.found else { return f.write_str("\t-\t-\t-") };
-        let parts = found.parts();
-        let time = time_of(found.format(), &parts);
+        let Some(MatchReading { found, parts, .. }) = &self.reading else { return f.write_str("\t-\t-\t-") };
+        let time = self.reading.as_ref().and_then(MatchReading::time);
         write!(f, "\t{}\t{}\t{}", found.format().name, found.encoding().name(), time.as_deref().unwrap_or("-"))?;
         for (field, value, _) in parts.numbers() {
             write!(f, "\t{}={}", field.name, itoa::Buffer::new().format(value))?;

@@ -1,79 +1,68 @@
 //! `GET /decode/{id}`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::formats::FieldWidth;
-use crate::id::{Decoded, DecoderAt, DomainHash, Field, FieldKind, Format, Match, Parts, Pin, Rule};
+use super::answer_parts::{AnswerParts, FieldParts, FormatParts};
+use super::json_text::{JsonText, is_plain};
+use crate::id::{Decoded, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, Match, Parts, Pin, Rule, Width};
+use crate::time::Rfc3339Text;
 
-/// What a text can be. Borrows names and spells ids only when it is written: most of an answer is both.
-#[derive(Debug, Serialize)]
+/// What a text can be: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`.
+///
+/// Borrows names, and spells ids only when it is written: most of an answer is both.
+///
+/// ```
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::time::UnixNanos;
+/// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let decoder = Decoder::new(vec![format.into()]);
+/// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+/// let mut json = Vec::new();
+/// DecodeAnswer::new("?", &decoder, Pin::default(), &parts).write_json(&mut json);
+/// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"wrong_length"}],"did_you_mean":[]}"#;
+/// assert_eq!(String::from_utf8_lossy(&json), none);
+/// # Ok::<(), idmint::id::FormatError>(())
+/// ```
+#[derive(Debug)]
 pub struct DecodeAnswer<'a> {
     /// The text as it was given.
     pub id: &'a str,
-    /// Every reading of it, the one with the most evidence first.
-    pub matches: Vec<MatchReading<'a>>,
-    /// Whether another reading has nearly as much evidence as the first: at most 4 bits less.
-    pub ambiguous: bool,
-    /// The formats that have none.
-    pub rejected: Vec<RejectedFormat<'a>>,
+    /// Every reading of it, and the formats that have none.
+    pub decoded: Decoded<'a>,
     /// Ids that the text is near to, where it is none: without what stands around it, in the other case, with other
     /// separators.
     pub did_you_mean: Vec<String>,
+    known: &'a AnswerParts,
 }
 
-/// One reading: a format and a spelling.
-#[derive(Debug, Serialize)]
+/// One reading: a format and a spelling, and what the id carries.
+#[derive(Debug)]
 pub struct MatchReading<'a> {
-    /// The format.
-    pub format: &'a str,
-    /// The spelling that was given.
-    pub encoding: &'a str,
-    /// The same id in the format's canonical spelling.
-    pub canonical: String,
-    /// The id as a number.
-    pub value: Decimal,
-    /// The instant it carries, in RFC 3339; null if it carries none, or one after the year 9999.
-    pub time: Option<String>,
-    /// The same in whole seconds since 1970.
-    pub time_unix_seconds: Option<String>,
-    /// Its fields, most significant first.
-    pub fields: Vec<FieldReading<'a>>,
-    /// The same id in every spelling of the format.
-    pub encodings: Spellings<'a>,
-    /// Whether the instant is not further in the future than the format allows for.
-    pub plausible: bool,
-    /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits to
-    /// one decimal place; below zero where it is less likely.
-    pub evidence_bits: f64,
+    /// Format, spelling and number.
+    pub found: Match<'a>,
+    /// The number taken apart.
+    pub parts: Parts<'a>,
+    known: &'a AnswerParts,
 }
 
 /// One field of an id.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Copy)]
 pub struct FieldReading<'a> {
-    /// The field's name.
-    pub name: &'a str,
-    /// What it is for.
-    pub kind: FieldKind,
+    /// Its name, and what it is for.
+    pub field: &'a Field,
     /// Its value; time in ticks since the epoch.
-    pub value: Decimal,
+    pub value: u128,
     /// How many values it has.
-    pub width: FieldWidth,
+    pub width: Width,
     /// What the value stands for, where that is known.
     pub label: Option<&'a str>,
-}
-
-/// A number as a string of decimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal(pub u128);
-
-/// An id in every spelling of its format: an object of texts, the canonical one first.
-#[derive(Debug, Clone, Copy)]
-pub struct Spellings<'a> {
-    format: &'a Format,
-    id: u128,
 }
 
 /// A format that the text is not an id of.
@@ -92,90 +81,158 @@ pub const DECODED_LEN_MAX: usize = 8 * 1024;
 pub type KnownDomains = BTreeMap<u32, String>;
 
 impl<'a> DecodeAnswer<'a> {
-    /// What the decoder makes of `id`.
-    pub fn new(id: &'a str, decoder: &DecoderAt<'a>, pin: Pin<'_>, domains: &'a KnownDomains) -> DecodeAnswer<'a> {
+    /// What the decoder makes of `id`; `known` belongs to it.
+    pub fn new(id: &'a str, decoder: &DecoderAt<'a>, pin: Pin<'_>, known: &'a AnswerParts) -> DecodeAnswer<'a> {
         let decoded = decoder.decode(id, pin);
-        DecodeAnswer {
-            id,
-            did_you_mean: if decoded.matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() },
-            ambiguous: decoded.is_ambiguous(),
-            rejected: RejectedFormat::all(&decoded),
-            matches: decoded.matches.iter().map(|found| MatchReading::new(found, domains)).collect(),
-        }
+        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() };
+        DecodeAnswer { id, decoded, did_you_mean, known }
     }
-}
 
-impl<'a> RejectedFormat<'a> {
-    /// Every format that has no reading, with its reason.
-    fn all(decoded: &Decoded<'a>) -> Vec<RejectedFormat<'a>> {
-        let rejected = decoded.rejected.iter();
-        rejected.map(|(format, why)| RejectedFormat { format: &format.name, reason: why.code() }).collect()
+    /// Whether there is a reading.
+    pub fn is_match(&self) -> bool {
+        !self.decoded.matches.is_empty()
+    }
+
+    /// Every reading, the one with the most evidence first.
+    pub fn readings(&self) -> impl Iterator<Item = MatchReading<'a>> {
+        self.decoded.matches.iter().map(|found| MatchReading::new(*found, self.known))
+    }
+
+    /// The formats that have none.
+    pub fn rejected(&self) -> impl Iterator<Item = RejectedFormat<'a>> {
+        let rejected = self.decoded.rejected.iter();
+        rejected.map(|(format, why)| RejectedFormat { format: &format.name, reason: why.code() })
+    }
+
+    /// Writes the answer as a JSON object to the end of `out`.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw(r#"{"id":"#).string(self.id).raw(r#","matches":["#);
+        let mut spellings = Spellings::default();
+        for (at, reading) in self.readings().enumerate() {
+            reading.write_json(json.raw(if at == 0 { "" } else { "," }), &mut spellings);
+        }
+        json.raw(r#"],"ambiguous":"#).raw(bool_name(self.decoded.is_ambiguous())).raw(r#","rejected":["#);
+        for (at, rejected) in self.rejected().enumerate() {
+            json.raw(if at == 0 { r#"{"format":"# } else { r#",{"format":"# });
+            json.string(rejected.format).raw(r#","reason":""#).raw(rejected.reason).raw("\"}");
+        }
+        json.raw(r#"],"did_you_mean":["#);
+        for (at, text) in self.did_you_mean.iter().enumerate() {
+            json.raw(if at == 0 { "" } else { "," }).string(text);
+        }
+        json.raw("]}");
     }
 }
 
 impl<'a> MatchReading<'a> {
-    fn new(found: &Match<'a>, domains: &'a KnownDomains) -> MatchReading<'a> {
-        let (format, id, parts) = (found.format(), found.id(), found.parts());
-        MatchReading {
-            format: &format.name,
-            encoding: found.encoding().name(),
-            canonical: format.canonical().to_text(id),
-            value: Decimal(id),
-            time: time_of(format, &parts),
-            time_unix_seconds: parts.time.map(|time| time.seconds().to_string()),
-            fields: FieldReading::all(found, &parts, domains).collect(),
-            encodings: Spellings { format, id },
-            plausible: found.is_plausible(),
-            evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
-        }
+    /// This match taken apart.
+    pub(super) fn new(found: Match<'a>, known: &'a AnswerParts) -> MatchReading<'a> {
+        MatchReading { found, parts: found.parts(), known }
     }
-}
 
-impl<'a> FieldReading<'a> {
-    /// The numbers that an id carries.
-    pub(super) fn all(
-        found: &Match<'a>,
-        parts: &Parts<'a>,
-        domains: &'a KnownDomains,
-    ) -> impl Iterator<Item = FieldReading<'a>> {
-        parts.numbers().map(|(field, value, width)| FieldReading {
-            name: &field.name,
-            kind: field.kind,
-            value: Decimal(value),
-            width: width.into(),
-            label: label_of(found, field, value, domains),
+    /// The instant it carries, in RFC 3339 with the digits that its tick has; `None` if it carries none, or one after the
+    /// year 9999.
+    pub fn time(&self) -> Option<Rfc3339Text> {
+        self.parts.time?.rfc3339(self.found.format().tick.map_or(0, |tick| tick.second_digits()))
+    }
+
+    /// The same in whole seconds since 1970.
+    pub fn unix_seconds(&self) -> Option<i128> {
+        self.parts.time.map(|time| time.seconds())
+    }
+
+    /// The numbers that it carries, most significant first.
+    pub fn fields(&self) -> impl Iterator<Item = FieldReading<'a>> {
+        self.parts.numbers().map(|(field, value, width)| {
+            let label = label_of(&self.found, field, value, &self.known.domains);
+            FieldReading { field, value, width, label }
         })
     }
-}
 
-impl Serialize for Spellings<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut members = serializer.serialize_map(Some(self.format.encodings.len()))?;
-        let mut text = Vec::with_capacity(64);
-        for encoding in &self.format.encodings {
-            text.resize(encoding.len(self.id), 0);
-            encoding.write(self.id, &mut text);
-            members.serialize_entry(encoding.name(), str::from_utf8(&text).expect("spellings are ASCII"))?;
+    /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits to
+    /// one decimal place; below zero where it is less likely.
+    pub fn evidence_bits(&self) -> f64 {
+        (self.found.evidence_bits() * 10.0).round() / 10.0
+    }
+
+    /// Format and spelling, as the first members of an object.
+    pub(super) fn write_head(&self, json: &mut JsonText<'_>) {
+        json.raw(&self.format().heads[self.found.encoding_place()]);
+    }
+
+    /// An array of the fields.
+    pub(super) fn write_fields(&self, json: &mut JsonText<'_>) {
+        let parts = &self.format().layouts[self.found.variant_place()];
+        for (FieldReading { value, label, .. }, FieldParts { before, after }) in self.fields().zip(parts) {
+            json.raw(before).digits(value).raw(after).string_or_null(label).raw("}");
         }
-        members.end()
+        json.raw("]");
+    }
+
+    fn write_json(&self, json: &mut JsonText<'_>, spellings: &mut Spellings) {
+        let found = &self.found;
+        json.raw("{");
+        self.write_head(json);
+        let (number, canonical) = found.spellings().next().expect("a format has a spelling");
+        spellings.write(number, canonical, found.id(), json.raw(r#","canonical":"#));
+        json.raw(r#","value":""#).digits(found.id()).raw(r#"","time":"#).string_or_null(self.time().as_deref());
+        json.raw(r#","time_unix_seconds":"#);
+        match self.unix_seconds() {
+            Some(seconds) => json.raw("\"").raw(itoa::Buffer::new().format(seconds)).raw("\""),
+            None => json.raw("null"),
+        };
+        self.write_fields(json.raw(r#","fields":"#));
+        json.raw(r#","encodings":{"#);
+        for ((number, encoding), name) in found.spellings().zip(&self.format().names) {
+            spellings.write(number, encoding, found.id(), json.raw(name));
+        }
+        json.raw(r#"},"plausible":"#).raw(bool_name(found.is_plausible()));
+        json.raw(r#","evidence_bits":"#).number(self.evidence_bits()).raw("}");
+    }
+
+    fn format(&self) -> &'a FormatParts {
+        &self.known.formats[self.found.format_place()]
     }
 }
 
-impl Serialize for Decimal {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(itoa::Buffer::new().format(self.0))
+/// Where in an answer each spelling stands already: formats that share one spell the same id alike.
+#[derive(Debug, Default)]
+struct Spellings(Vec<Option<Spelled>>);
+
+/// The id that was spelled last in one spelling, and where its text stands, in quotes.
+#[derive(Debug, Clone)]
+struct Spelled {
+    id: u128,
+    text: Range<usize>,
+}
+
+impl Spellings {
+    /// Writes an id in the spelling of that number, in quotes.
+    fn write(&mut self, number: usize, encoding: &Encoding, id: u128, JsonText(out): &mut JsonText<'_>) {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        if let Some(spelled) = self.0[number].as_ref().filter(|spelled| spelled.id == id) {
+            return out.extend_from_within(spelled.text.clone());
+        }
+        let start = out.len();
+        out.push(b'"');
+        out.resize(start + 1 + encoding.len(id), b'"');
+        encoding.write(id, &mut out[start + 1..]);
+        if is_plain(&out[start + 1..]) {
+            out.push(b'"');
+        } else {
+            let text = String::from_utf8(out.split_off(start + 1)).expect("spellings are ASCII");
+            out.truncate(start);
+            JsonText(out).string(&text);
+        }
+        self.0[number] = Some(Spelled { id, text: start..out.len() });
     }
 }
 
-impl std::fmt::Display for Decimal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(itoa::Buffer::new().format(self.0))
-    }
-}
-
-/// The instant of an id with the digits that its tick has; `None` where there is none, or RFC 3339 cannot write it.
-pub(super) fn time_of(format: &Format, parts: &Parts<'_>) -> Option<String> {
-    parts.time?.to_text(format.tick.map_or(0, |tick| tick.second_digits()))
+const fn bool_name(is_so: bool) -> &'static str {
+    if is_so { "true" } else { "false" }
 }
 
 /// What the value of a field stands for, where that is known.

@@ -1,10 +1,12 @@
 //! The shapes of the API, written by the server and read by clients, and the messages of others that it reads.
 
+mod answer_parts;
 mod brief;
 pub mod cdm;
 mod decode;
 mod formats;
 mod health;
+mod json_text;
 mod ledger;
 mod ledger_check;
 mod mint;
@@ -13,10 +15,9 @@ mod report;
 mod ruler;
 mod storage;
 
+pub use answer_parts::AnswerParts;
 pub use brief::BriefReading;
-pub use decode::{
-    DECODED_LEN_MAX, Decimal, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat, Spellings,
-};
+pub use decode::{DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat};
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
 pub use ledger::{AppendRequest, EVENT_LEN_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};

@@ -1,8 +1,7 @@
 //! A decoded id drawn for people: its digits field by field, what each field says, and all its spellings.
 
-use super::decode::{DecodeAnswer, FieldReading, MatchReading};
-use super::formats::FieldWidth;
-use crate::id::{Field, FieldKind, Layout, Match, Parts, Width};
+use super::decode::{DecodeAnswer, MatchReading};
+use crate::id::{Field, FieldKind, Layout, Width};
 
 /// Rows of digits, and the names below them, end here unless a single name is longer.
 const COLUMNS_MAX: usize = 100;
@@ -39,45 +38,44 @@ impl Style {
 
 /// The best reading in full and every other in one line; for a text of no format, why not.
 ///
-/// `best`: the match that the first reading of the answer tells of, as [`best`](crate::id::DecoderAt::best) finds it.
-///
 /// Shape: lines that end in LF. Rows of digits have at most 100 columns; tables are as wide as what stands in them.
 ///
 /// ```
 /// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
 /// use idmint::time::UnixNanos;
-/// use idmint::wire::{DecodeAnswer, KnownDomains, Style, ruler};
+/// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
 /// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
 /// let decoder = Decoder::new(vec![format.into()]);
+/// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-/// let domains = KnownDomains::new();
-/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &domains);
-/// let best = decoder.best("1I9ZC1002", Pin::default());
-/// let drawing = ruler(&answer, best.as_ref(), Style::Plain);
+/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &parts);
+/// let drawing = ruler(&answer, Style::Plain);
 /// assert!(drawing.contains("\n  1I9ZC1 0 02\n  └time┘ │ ├┘\n         │ └─ sequence\n         └─ worker\n"));
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```
-pub fn ruler(answer: &DecodeAnswer<'_>, best: Option<&Match<'_>>, style: Style) -> String {
+pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
     let mut out = String::new();
-    let Some((found, (reading, others))) = best.zip(answer.matches.split_first()) else {
+    let mut readings = answer.readings();
+    let Some(reading) = readings.next() else {
         no_match(&mut out, answer, style);
         return out;
     };
-    let best = Drawing { found, parts: found.parts(), reading, style };
+    let best = Drawing { reading, style };
     line(&mut out, &style.paint(BOLD, answer.id));
-    best.head(&mut out, answer.ambiguous);
+    best.head(&mut out, answer.decoded.is_ambiguous());
     line(&mut out, "");
     best.digits(&mut out);
     line(&mut out, "");
     best.fields(&mut out);
     line(&mut out, "");
     best.spellings(&mut out);
+    let others: Vec<_> = readings.map(|reading| (None, short(&reading))).collect();
     if !others.is_empty() {
         line(&mut out, "");
         line(&mut out, "or");
-        table(&mut out, style, others.iter().map(|reading| (None, short(reading))).collect());
+        table(&mut out, style, others);
     }
     out
 }
@@ -86,8 +84,7 @@ fn no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, &style.paint(BOLD, &harmless(answer.id)));
     line(out, "an id of no format");
     line(out, "");
-    let reasons =
-        answer.rejected.iter().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
+    let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
     table(out, style, reasons.collect());
     if !answer.did_you_mean.is_empty() {
         line(out, "");
@@ -135,29 +132,27 @@ fn table<const COLUMNS: usize>(out: &mut String, style: Style, rows: Vec<(Option
 /// Format and spelling, instant, evidence, doubt.
 fn short(reading: &MatchReading<'_>) -> [String; 4] {
     [
-        format!("{} ({})", reading.format, reading.encoding),
+        format!("{} ({})", reading.found.format().name, reading.found.encoding().name()),
         instant(reading).unwrap_or_default(),
-        format!("{:.1} bits of evidence", reading.evidence_bits),
-        if reading.plausible { String::new() } else { "not plausible".to_owned() },
+        format!("{:.1} bits of evidence", reading.evidence_bits()),
+        if reading.found.is_plausible() { String::new() } else { "not plausible".to_owned() },
     ]
 }
 
 fn instant(reading: &MatchReading<'_>) -> Option<String> {
-    let far = || reading.time_unix_seconds.as_ref().map(|seconds| format!("{seconds} s since 1970"));
-    reading.time.clone().or_else(far)
+    let far = || reading.unix_seconds().map(|seconds| format!("{seconds} s since 1970"));
+    reading.time().as_deref().map(str::to_owned).or_else(far)
 }
 
 /// One reading in full.
 struct Drawing<'a> {
-    found: &'a Match<'a>,
-    parts: Parts<'a>,
-    reading: &'a MatchReading<'a>,
+    reading: MatchReading<'a>,
     style: Style,
 }
 
 impl Drawing<'_> {
     fn head(&self, out: &mut String, is_ambiguous: bool) {
-        let [name, instant, evidence, doubt] = short(self.reading);
+        let [name, instant, evidence, doubt] = short(&self.reading);
         let ambiguous = if is_ambiguous { "ambiguous" } else { "" };
         let rest = [instant.as_str(), &evidence, &doubt, ambiguous].into_iter().filter(|part| !part.is_empty());
         line(out, &rest.fold(self.style.paint(BOLD, &name), |head, part| head + "  " + part));
@@ -194,9 +189,9 @@ impl Drawing<'_> {
     }
 
     fn cells(&self) -> Vec<Cell<'_>> {
-        let layout = self.parts.layout;
+        let layout = self.reading.parts.layout;
         let mut cells = Vec::new();
-        for (field, value) in layout.fields().iter().zip(&self.parts.values) {
+        for (field, value) in layout.fields().iter().zip(&self.reading.parts.values) {
             let digits = digits_of(layout, field, *value);
             let piece_len = if digits.len() > COLUMNS_MAX - INDENT { PIECE_LEN } else { digits.len() };
             let pieces = digits.chars().collect::<Vec<_>>();
@@ -212,28 +207,29 @@ impl Drawing<'_> {
 
     /// Name, value, width and meaning of each field; those of one name as the number that they carry together.
     fn fields(&self, out: &mut String) {
-        let rows = self.parts.numbers().zip(&self.reading.fields).map(|((field, ..), read)| {
+        let rows = self.reading.fields().map(|read| {
+            let field = read.field;
             let time = if field.kind == FieldKind::Time { self.time_sum() } else { None };
             let kind = || if field.name == field.kind.name() { String::new() } else { field.kind.name().to_owned() };
             let meaning = read.label.map(str::to_owned).or(time).unwrap_or_else(kind);
-            let texts = [read.name.to_owned(), read.value.to_string(), width(read), meaning];
-            (Some(ink_of(self.parts.layout, field)), texts)
+            let texts = [field.name.clone(), read.value.to_string(), width(read.width), meaning];
+            (Some(ink_of(self.reading.parts.layout, field)), texts)
         });
         table(out, self.style, rows.collect());
     }
 
     /// How the instant comes about.
     fn time_sum(&self) -> Option<String> {
-        let format = self.found.format();
-        let ticks = self.parts.layout.sum_of(FieldKind::Time, &self.parts.values)?;
-        Some(format!("{} = {} + {ticks} × {}", instant(self.reading)?, format.epoch.to_text(0)?, format.tick?))
+        let format = self.reading.found.format();
+        let ticks = self.reading.parts.layout.sum_of(FieldKind::Time, &self.reading.parts.values)?;
+        Some(format!("{} = {} + {ticks} × {}", instant(&self.reading)?, format.epoch.to_text(0)?, format.tick?))
     }
 
     /// Every spelling, the canonical one first.
     fn spellings(&self, out: &mut String) {
-        let rows = self.found.format().encodings.iter().enumerate().map(|(at, encoding)| {
-            let text = encoding.to_text(self.found.id());
-            let marks = match (at == 0, encoding.name() == self.reading.encoding) {
+        let rows = self.reading.found.format().encodings.iter().enumerate().map(|(at, encoding)| {
+            let text = encoding.to_text(self.reading.found.id());
+            let marks = match (at == 0, encoding.name() == self.reading.found.encoding().name()) {
                 (true, true) => "canonical, as given",
                 (true, false) => "canonical",
                 (false, true) => "as given",
@@ -340,11 +336,11 @@ fn is_positional(layout: &Layout, base: u32) -> bool {
     })
 }
 
-fn width(read: &FieldReading<'_>) -> String {
-    let (count, unit) = match &read.width {
-        FieldWidth::Bits { bits } => (bits.to_string(), "bit"),
-        FieldWidth::Digits { digits, .. } => (digits.to_string(), "digit"),
-        FieldWidth::Cardinality { cardinality } => (cardinality.clone(), "value"),
+fn width(width: Width) -> String {
+    let (count, unit) = match width {
+        Width::Bits(bits) => (bits.to_string(), "bit"),
+        Width::Digits { digits, .. } => (digits.to_string(), "digit"),
+        Width::Cardinality(cardinality) => (cardinality.to_string(), "value"),
     };
     let plural = if count == "1" { "" } else { "s" };
     format!("{count} {unit}{plural}")
@@ -357,14 +353,14 @@ mod tests {
     use super::*;
     use crate::id::{Decoder, Format, FormatDefinition, Pin, preset};
     use crate::time::UnixNanos;
-    use crate::wire::KnownDomains;
+    use crate::wire::{AnswerParts, KnownDomains};
 
     fn drawn(format: Format, text: &str, style: Style) -> String {
         let decoder = Decoder::new(vec![Arc::new(format)]);
+        let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let domains = KnownDomains::new();
-        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &domains);
-        ruler(&answer, decoder.best(text, Pin::default()).as_ref(), style)
+        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &parts);
+        ruler(&answer, style)
     }
 
     fn without_escapes(text: &str) -> String {

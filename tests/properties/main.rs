@@ -2,6 +2,7 @@
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod answers;
 mod any_id;
 mod canonical;
 #[path = "../vectors/cases.rs"]

@@ -1,0 +1,223 @@
+//! What is answered of a text, byte for byte: the JSON that serde makes of all that the library says of it.
+//!
+//! The service writes its answers by hand, out of parts that are prepared for each format. Here each of them is put
+//! together plainly: a reading for every spelling that reads the text by itself, a struct for every object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use idmint::id::{
+    Decoder, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, FormatDefinition, Match, PRESETS, Pin,
+    Rejection, Rule,
+};
+use idmint::time::UnixNanos;
+use idmint::wire::{AnswerParts, BriefReading, DecodeAnswer, FieldWidth, KnownDomains};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::texts::Target;
+
+const TEXTS: u32 = 20_000;
+
+/// Letters that JSON escapes, also where they are an id's own.
+const QUOTED: &str = r#"
+    summary = "letters that JSON escapes"
+    rule = "decode-only"
+    tick = "3600s"
+    epoch = "1900-01-01T00:00:00Z"
+    fields = [{ name = "time", kind = "time", bits = 30 }, { name = "worker", kind = "worker", cardinality = 3 }]
+    encodings = [{ kind = "radix", alphabet = '"\ab' }, { kind = "hex", prefix = '"' }, "decimal"]
+    labels = { 1 = "one\n\u0001\"", 2 = "zwei: ü" }
+"#;
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    id: &'a str,
+    matches: Vec<Reading<'a>>,
+    ambiguous: bool,
+    rejected: Vec<Rejected<'a>>,
+    did_you_mean: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Reading<'a> {
+    format: &'a str,
+    encoding: &'a str,
+    canonical: String,
+    value: String,
+    time: Option<String>,
+    time_unix_seconds: Option<String>,
+    fields: Vec<FieldOfReading<'a>>,
+    encodings: Box<RawValue>,
+    plausible: bool,
+    evidence_bits: f64,
+}
+
+#[derive(Serialize)]
+struct Brief<'a> {
+    id: &'a str,
+    format: Option<&'a str>,
+    encoding: Option<&'a str>,
+    time: Option<String>,
+    fields: Vec<FieldOfReading<'a>>,
+}
+
+#[derive(Serialize)]
+struct FieldOfReading<'a> {
+    name: &'a str,
+    kind: FieldKind,
+    value: String,
+    width: FieldWidth,
+    label: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Rejected<'a> {
+    format: &'a str,
+    reason: Rejection,
+}
+
+fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+    let format = found.format();
+    match field.kind {
+        FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
+        FieldKind::Worker => format.labels.get(&value).map(String::as_str),
+        FieldKind::Object if format.rule == Rule::Sequenced => {
+            let known = domains.iter().find(|(hash, _)| u128::from(**hash) == value).map(|(_, name)| name.as_str());
+            known.or((value == u128::from(DomainHash::DEVELOPMENT.get())).then_some("development"))
+        }
+        _ => None,
+    }
+}
+
+/// Members in the order of the format's encodings, which a map of serde_json would not keep.
+fn spellings(format: &Format, id: u128) -> Box<RawValue> {
+    let member =
+        |encoding: &Encoding| format!("{}:{}", Value::from(encoding.name()), Value::from(encoding.to_text(id)));
+    let members: Vec<_> = format.encodings.iter().map(member).collect();
+    RawValue::from_string(format!("{{{}}}", members.join(","))).unwrap()
+}
+
+fn time(found: &Match<'_>) -> Option<String> {
+    let digits = found.format().tick.map_or(0, |tick| tick.second_digits());
+    found.format().split(found.id()).unwrap().time?.to_text(digits)
+}
+
+fn fields<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Vec<FieldOfReading<'a>> {
+    let parts = found.format().split(found.id()).unwrap();
+    let fields = parts.numbers().map(|(field, value, width)| FieldOfReading {
+        name: &field.name,
+        kind: field.kind,
+        value: value.to_string(),
+        width: width.into(),
+        label: label(found, field, value, domains),
+    });
+    fields.collect()
+}
+
+fn reading<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Reading<'a> {
+    let (format, id) = (found.format(), found.id());
+    let parts = format.split(id).unwrap();
+    Reading {
+        format: &format.name,
+        encoding: found.encoding().name(),
+        canonical: format.canonical().to_text(id),
+        value: id.to_string(),
+        time: time(found),
+        time_unix_seconds: parts.time.map(|time| time.nanos().div_euclid(1_000_000_000).to_string()),
+        fields: fields(found, domains),
+        encodings: spellings(format, id),
+        plausible: found.is_plausible(),
+        evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
+    }
+}
+
+/// Tries each spelling of each format by itself: what it reads is a match, and a format without any has the reason of a
+/// spelling that came nearest.
+fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, pin: Pin<'_>) {
+    let decoded = at.decode(text, pin);
+    let mut found: BTreeMap<_, _> = decoded
+        .matches
+        .iter()
+        .map(|found| ((found.format().name.as_str(), found.encoding().name()), found.id()))
+        .collect();
+    assert_eq!(found.len(), decoded.matches.len(), "{text:?}");
+    let mut rejected = decoded.rejected.iter();
+    for format in decoder.formats().iter().filter(|format| pin.format.is_none_or(|name| name == format.name)) {
+        let tried = format.encodings.iter().filter(|encoding| pin.encoding.is_none_or(|name| name == encoding.name()));
+        let mut reasons = Vec::new();
+        let (mut is_tried, mut is_read) = (false, false);
+        for encoding in tried {
+            is_tried = true;
+            match encoding.read(text).and_then(|id| format.split(id).map(|_| id)) {
+                Ok(id) => {
+                    is_read = true;
+                    assert_eq!(found.remove(&(&*format.name, encoding.name())), Some(id), "{text:?}");
+                }
+                Err(why) => reasons.push(why),
+            }
+        }
+        if is_tried && !is_read {
+            let (of, why) = rejected.next().unwrap_or_else(|| panic!("{} and {text:?}", format.name));
+            let nearest = reasons.iter().map(|why| why.nearness()).max();
+            assert_eq!((&of.name, Some(why.nearness())), (&format.name, nearest), "{text:?}: {why} of {reasons:?}");
+            assert!(reasons.contains(why), "{text:?}: {why} of {reasons:?}");
+        }
+    }
+    assert!(found.is_empty() && rejected.next().is_none(), "{text:?}: {found:?}");
+}
+
+fn assert_answers(at: &DecoderAt<'_>, parts: &AnswerParts, domains: &KnownDomains, text: &str, pin: Pin<'_>) {
+    let decoded = at.decode(text, pin);
+    let expected = Answer {
+        id: text,
+        matches: decoded.matches.iter().map(|found| reading(found, domains)).collect(),
+        ambiguous: decoded.is_ambiguous(),
+        rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
+        did_you_mean: if decoded.matches.is_empty() { at.did_you_mean(text, pin) } else { Vec::new() },
+    };
+    let mut written = Vec::new();
+    DecodeAnswer::new(text, at, pin, parts).write_json(&mut written);
+    assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
+
+    let best = at.best(text, pin);
+    let expected = Brief {
+        id: text,
+        format: best.as_ref().map(|best| best.format().name.as_str()),
+        encoding: best.as_ref().map(|best| best.encoding().name()),
+        time: best.as_ref().and_then(time),
+        fields: best.as_ref().map(|best| fields(best, domains)).unwrap_or_default(),
+    };
+    let mut written = Vec::new();
+    BriefReading::new(text, best, parts).write_json(&mut written);
+    assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
+}
+
+#[test]
+fn every_answer_is_what_serde_makes_of_its_parts() {
+    let compiled = |name: &str, toml: &str| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap();
+    let mut formats: Vec<_> = PRESETS.iter().map(|preset| Arc::new(compiled(preset.name, preset.toml))).collect();
+    formats.push(Arc::new(compiled("quoted", QUOTED)));
+    let decoder = Decoder::new(formats);
+    let domains = KnownDomains::from([(3, "a \"b\" \\ c".to_owned()), (u32::MAX, "é\n\u{7f}\u{2028}".to_owned())]);
+    let parts = AnswerParts::new(decoder.formats(), domains.clone());
+
+    let mut random = StdRng::seed_from_u64(5);
+    let targets = Target::all_of(decoder.formats().iter().map(|format| &**format), &mut random);
+    let mut text = String::new();
+    for _ in 0..TEXTS {
+        // From before the first epoch to after the last tick of most formats.
+        let at = decoder.at(UnixNanos::new(random.random_range(0..=u64::MAX)));
+        let target = &targets[random.random_range(0..targets.len())];
+        target.draw(&mut random, &mut text);
+        let pin = Pin {
+            format: random.random_ratio(1, 8).then_some(&target.format.name),
+            encoding: random.random_ratio(1, 8).then_some(target.encoding.name()),
+        };
+        assert_decoded(&decoder, &at, &text, pin);
+        assert_answers(&at, &parts, &domains, &text, pin);
+    }
+}
