@@ -118,9 +118,11 @@ impl Decoder {
 
     /// The same where it is known what is minted with: ids with other numbers are less likely.
     pub fn knowing(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
-        let weights = formats.iter().map(|format| Weights::new(format, own)).collect();
-        let times = formats.iter().map(|format| TimeRule::of(format)).collect();
-        Decoder { groups: SpellingGroups::of(&formats), weights, times, formats }
+        let weights: Vec<_> = formats.iter().map(|format| Weights::new(format, own)).collect();
+        let times: Vec<_> = formats.iter().map(|format| TimeRule::of(format)).collect();
+        let bits = |(weights, time): (&Weights, &Option<TimeRule>)| weights.least() + time.map_or(0.0, TimeRule::most);
+        let bits: Vec<f64> = weights.iter().zip(&times).map(bits).collect();
+        Decoder { groups: SpellingGroups::of(&formats, &bits), weights, times, formats }
     }
 
     /// The formats it tries, in order.

@@ -181,7 +181,12 @@ impl TimeRule {
         })
     }
 
-    pub(super) fn at(&self, now: UnixNanos) -> TimeWeight {
+    /// The most bits that a time has at any moment.
+    pub(super) fn most(self) -> f64 {
+        self.bits_of_implausible
+    }
+
+    pub(super) fn at(self, now: UnixNanos) -> TimeWeight {
         let at = |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
         let last = at(now.after(self.plausible_ahead)).map(|ticks| ticks.min(self.most));
         let recent_from = at(now.before(RECENT)).unwrap_or(0);

@@ -115,6 +115,8 @@ pub struct Field {
     pub max: u128,
     /// What one unit of it adds to the id.
     pub stride: u128,
+    /// By how many bits it stands to the left, where that is all that the stride does.
+    pub(super) shift: Option<u32>,
     /// What one unit of it adds to the number that the fields of its name carry together; 1 where it is the only one.
     pub scale: u128,
     /// The only value it has, for a constant.

@@ -196,7 +196,8 @@ fn place(draft: FieldDraft, capacity_below: Option<u128>) -> Result<Field, Layou
     if has_own_value != value.is_some() || value.is_some_and(|value| value > max) {
         return Err(LayoutError::Constant { name, max });
     }
-    Ok(Field { name, kind, width, max, stride, scale, constant: value })
+    let shift = stride.is_power_of_two().then_some(stride.trailing_zeros());
+    Ok(Field { name, kind, width, max, stride, shift, scale, constant: value })
 }
 
 /// Whether two fields of one name carry one number together: every value of the lesser lies below one unit of the other.
@@ -336,8 +337,8 @@ impl Field {
     fn take_from(&self, rest: &mut u128) -> u128 {
         let value;
         // Nearly every stride is a power of two, and dividing 128 bits takes many times as long.
-        (value, *rest) = if self.stride.is_power_of_two() {
-            (*rest >> self.stride.trailing_zeros(), *rest & (self.stride - 1))
+        (value, *rest) = if let Some(shift) = self.shift {
+            (*rest >> shift, *rest & (self.stride - 1))
         } else if let (Ok(short), Ok(stride)) = (u64::try_from(*rest), u64::try_from(self.stride)) {
             (u128::from(short / stride), u128::from(short % stride))
         } else {

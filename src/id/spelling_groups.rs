@@ -55,7 +55,8 @@ impl SpellingGroup {
 }
 
 impl SpellingGroups {
-    pub(super) fn of(formats: &[Arc<Format>]) -> SpellingGroups {
+    /// The spellings of these formats, whose ids have about so many bits.
+    pub(super) fn of(formats: &[Arc<Format>], bits: &[f64]) -> SpellingGroups {
         let mut groups: Vec<SpellingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
         for (at, format) in formats.iter().enumerate() {
@@ -68,6 +69,10 @@ impl SpellingGroups {
                 groups[group].members.push(Member { format: at, encoding });
                 of_formats[at].push(group);
             }
+        }
+        // The likeliest first: it spares whoever looks for the best the others.
+        for group in &mut groups {
+            group.members.sort_by(|one, other| bits[one.format].total_cmp(&bits[other.format]));
         }
         let has_len = |group: &SpellingGroup, len| {
             group.members.iter().any(|member| {
