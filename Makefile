@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all bench lint fmt-check clippy docs deny loom mutants
+.PHONY: help run test test-all bench compare lint fmt-check clippy docs deny loom mutants
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +30,14 @@ target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.t
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'
+
+# COMPARE_ROUNDS, COMPARE_SECONDS and COMPARE_OUTPUT say how often, how long, and where the results go.
+# The binary is built on its own and put aside: for a benchmark, cargo builds one with the features that tests add.
+compare: ## Measure the released binary beside other ways to get ids (Debian packages, installed when root): target/compare/.
+	.ci/install-rivals
+	$(CARGO) build $(LOCKED) --release
+	mkdir -p target/compare && cp target/release/idmint target/compare/idmint
+	COMPARE_BINARY=$(CURDIR)/target/compare/idmint $(CARGO) bench $(LOCKED) --features system-tests --bench compare
 
 lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warning an error.
 

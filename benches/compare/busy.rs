@@ -1,0 +1,76 @@
+//! How long the threads of a server were really running, which other work on the machine changes little.
+
+use std::fs;
+use std::iter::Sum;
+use std::ops::{Add, Sub};
+use std::path::Path;
+use std::time::Duration;
+
+/// What Linux counts the time of ended processes in, on every architecture there is a server for.
+const TICKS_PER_SECOND: u32 = 100;
+
+/// Of some threads together.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spent {
+    pub(crate) running: Duration,
+    /// They could have run, and something else did.
+    pub(crate) waiting: Duration,
+}
+
+impl Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
+    }
+}
+
+impl Sum for Spent {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::add)
+    }
+}
+
+impl Sub for Spent {
+    type Output = Self;
+
+    /// Never below zero: what a process that has ended was waiting is forgotten.
+    fn sub(self, before: Self) -> Self {
+        let running = self.running.saturating_sub(before.running);
+        Self { running, waiting: self.waiting.saturating_sub(before.waiting) }
+    }
+}
+
+/// All threads of a process, of those it started, and of those that have ended since.
+pub(crate) fn of_server(pid: u32) -> Spent {
+    let ended = Spent { running: of_ended(pid).unwrap_or_default(), waiting: Duration::ZERO };
+    of_threads(pid) + ended + children_of(pid).into_iter().map(of_server).sum()
+}
+
+/// All threads of one process.
+pub(crate) fn of_threads(pid: u32) -> Spent {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    tasks.filter_map(|task| of_thread(&task.path())).sum()
+}
+
+/// The first two numbers of `schedstat`, in nanoseconds.
+fn of_thread(task: &Path) -> Option<Spent> {
+    let text = fs::read_to_string(task.join("schedstat")).ok()?;
+    let mut nanos = text.split(' ').map(|nanos| nanos.parse().map(Duration::from_nanos));
+    Some(Spent { running: nanos.next()?.ok()?, waiting: nanos.next()?.ok()? })
+}
+
+fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    children.flat_map(|list| list.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// Processes that were started and waited for, such as the sessions of PostgreSQL.
+fn of_ended(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may contain anything, fields are numbered from 3: these are cutime (16) and cstime (17).
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks: Vec<u32> = fields.split_whitespace().skip(13).take(2).filter_map(|field| field.parse().ok()).collect();
+    Some(Duration::from_secs(ticks.iter().sum::<u32>().into()) / TICKS_PER_SECOND)
+}

@@ -1,0 +1,90 @@
+//! One connection: some requests at once, then their answers.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
+
+use super::answers::{Answer, Answers};
+
+/// As much as is read at once.
+const BUFFER_LEN: usize = 256 * 1024;
+
+pub(super) struct Connection {
+    stream: TcpStream,
+    answers: Answers,
+    /// What was read and is not yet understood: part of a head.
+    kept: Vec<u8>,
+    /// How much of the requests is not yet sent.
+    unsent: usize,
+    /// How many answers have not come.
+    pub(super) awaited: usize,
+    /// When they were asked for, or should have been.
+    pub(super) asked: Instant,
+}
+
+impl Connection {
+    pub(super) fn to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, answers: Answers::new(), kept: Vec::new(), unsent: 0, awaited: 0, asked: Instant::now() })
+    }
+
+    /// Sends `requests`, which are answered by `count` answers. Says whether all could be sent.
+    pub(super) fn ask(&mut self, requests: &[u8], count: usize, asked: Instant) -> io::Result<bool> {
+        (self.unsent, self.awaited, self.asked) = (requests.len(), count, asked);
+        self.go_on_asking(requests)
+    }
+
+    /// Sends what is left of them.
+    pub(super) fn go_on_asking(&mut self, requests: &[u8]) -> io::Result<bool> {
+        while self.unsent > 0 {
+            match self.stream.write(&requests[requests.len() - self.unsent..]) {
+                Ok(sent) => self.unsent -= sent,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads once, and hands out the answers that have ended with it.
+    pub(super) fn receive(&mut self, buffer: &mut Buffer, mut each: impl FnMut(Answer)) -> io::Result<()> {
+        let bytes = buffer.0.as_mut_slice();
+        let kept = self.kept.len();
+        bytes[..kept].copy_from_slice(&self.kept);
+        let read = match self.stream.read(&mut bytes[kept..]) {
+            Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed the connection")),
+            Ok(read) => read,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut rest = &bytes[..kept + read];
+        loop {
+            let (taken, answer) = self.answers.read(rest).map_err(io::Error::other)?;
+            rest = &rest[taken..];
+            let Some(answer) = answer else { break };
+            self.awaited = self.awaited.checked_sub(1).ok_or_else(|| io::Error::other("an answer to nothing"))?;
+            each(answer);
+        }
+        self.kept.clear();
+        self.kept.extend_from_slice(rest);
+        Ok(())
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// What all connections are read into.
+pub(super) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    pub(super) fn new() -> Self {
+        Self(vec![0; BUFFER_LEN])
+    }
+}

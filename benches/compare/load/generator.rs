@@ -1,0 +1,196 @@
+//! Asking one thing on many connections, and how long each answer took.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use super::connection::{Buffer, Connection};
+
+/// What is asked, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    request: Vec<u8>,
+    connections: usize,
+    pace: Pace,
+}
+
+/// When the next request is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pace {
+    /// So many at once on each connection, again as soon as all of them are answered.
+    Closed { depth: usize },
+    /// So many a second, answered or not. An answer's time counts from when its request was due, so that those that
+    /// wait behind a slow one are slow as well.
+    Open { per_second: u32 },
+}
+
+impl Order {
+    /// One at a time on each of 16 connections.
+    pub(crate) fn of(request: &str, headers: &str, body: &str) -> Self {
+        let request = format!("{request} HTTP/1.1\r\nhost: compare\r\n{headers}\r\n{body}").into_bytes();
+        Self { request, connections: 16, pace: Pace::Closed { depth: 1 } }
+    }
+
+    pub(crate) fn connections(self, connections: usize) -> Self {
+        Self { connections, ..self }
+    }
+
+    pub(crate) fn pace(self, pace: Pace) -> Self {
+        Self { pace, ..self }
+    }
+}
+
+/// What came of it.
+pub(crate) struct Tally {
+    /// Answers with status 200.
+    pub(crate) answered: u64,
+    /// All others.
+    pub(crate) refused: u64,
+    /// The status of the last of those.
+    pub(crate) refusal: u16,
+    /// Of the bodies of all answers.
+    pub(crate) bytes: u64,
+    /// Of all answers, in no order.
+    pub(crate) latencies_ns: Vec<u64>,
+    /// From the first request to the last answer.
+    pub(crate) passed: Duration,
+}
+
+/// Connections that are open and idle between two runs.
+pub(crate) struct Generator {
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    buffer: Buffer,
+    events: Vec<epoll::Event>,
+    requests: Vec<u8>,
+    pace: Pace,
+}
+
+impl Generator {
+    pub(crate) fn connect(address: SocketAddr, order: &Order) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let connections = (0..order.connections).map(|_| Connection::to(address)).collect::<io::Result<Vec<_>>>()?;
+        for (at, connection) in connections.iter().enumerate() {
+            epoll::add(&epoll, connection, epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN)?;
+        }
+        let depth = match order.pace {
+            Pace::Closed { depth } => depth,
+            Pace::Open { .. } => 1,
+        };
+        let requests = order.request.repeat(depth);
+        let events = Vec::with_capacity(connections.len());
+        Ok(Self { epoll, connections, buffer: Buffer::new(), events, requests, pace: order.pace })
+    }
+
+    /// Asks for this long, then waits for what has not been answered.
+    ///
+    /// # Errors
+    /// When a connection breaks, or what comes is no HTTP.
+    pub(crate) fn run(&mut self, time: Duration) -> io::Result<Tally> {
+        // Room for a million, so that none has to be made while the clock runs.
+        let latencies_ns = Vec::with_capacity(1 << 20);
+        let mut tally = Tally { answered: 0, refused: 0, refusal: 0, bytes: 0, latencies_ns, passed: Duration::ZERO };
+        let began = Instant::now();
+        match self.pace {
+            Pace::Closed { depth } => self.run_closed(depth, began + time, &mut tally)?,
+            Pace::Open { per_second } => self.run_open(per_second, began, time, &mut tally)?,
+        }
+        tally.passed = began.elapsed();
+        Ok(tally)
+    }
+
+    fn run_closed(&mut self, depth: usize, end: Instant, tally: &mut Tally) -> io::Result<()> {
+        for at in 0..self.connections.len() {
+            self.ask(at, depth, Instant::now())?;
+        }
+        let mut asking = self.connections.len();
+        while asking > 0 {
+            self.receive(None, tally, |generator, at| {
+                let now = Instant::now();
+                if now < end {
+                    return generator.ask(at, depth, now);
+                }
+                asking -= 1;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run_open(&mut self, per_second: u32, began: Instant, time: Duration, tally: &mut Tally) -> io::Result<()> {
+        let gap = Duration::from_secs(1) / per_second;
+        let mut due = began;
+        let mut idle: VecDeque<usize> = (0..self.connections.len()).collect();
+        while due < began + time || idle.len() < self.connections.len() {
+            let now = Instant::now();
+            while due <= now
+                && due < began + time
+                && let Some(at) = idle.pop_front()
+            {
+                self.ask(at, 1, due)?;
+                due += gap;
+            }
+            // It looks without waiting: being woken takes longer than many an answer.
+            self.receive(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }), tally, |_, at| {
+                idle.push_back(at);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, at: usize, depth: usize, asked: Instant) -> io::Result<()> {
+        if !self.connections[at].ask(&self.requests, depth, asked)? {
+            self.wait_for(at, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
+        }
+        Ok(())
+    }
+
+    fn wait_for(&self, at: usize, what: epoll::EventFlags) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, &self.connections[at], epoll::EventData::new_u64(at as u64), what)?)
+    }
+
+    /// Reads what has come; `done` hears of each connection that has all its answers.
+    fn receive(
+        &mut self,
+        wait: Option<&Timespec>,
+        tally: &mut Tally,
+        mut done: impl FnMut(&mut Self, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut events = std::mem::take(&mut self.events);
+        epoll::wait(&self.epoll, spare_capacity(&mut events), wait)?;
+        for event in events.drain(..) {
+            let (at, flags) = (event.data.u64(), event.flags);
+            let at = usize::try_from(at).expect("it was the index of a connection");
+            let connection = &mut self.connections[at];
+            if flags.contains(epoll::EventFlags::OUT) && connection.go_on_asking(&self.requests)? {
+                self.wait_for(at, epoll::EventFlags::IN)?;
+            }
+            // Anything else has to be read, a broken connection too.
+            if flags == epoll::EventFlags::OUT {
+                continue;
+            }
+            let connection = &mut self.connections[at];
+            let (asked, mut answered) = (connection.asked, None);
+            connection.receive(&mut self.buffer, |answer| {
+                let now = *answered.get_or_insert_with(Instant::now);
+                tally.latencies_ns.push(u64::try_from((now - asked).as_nanos()).expect("less than centuries"));
+                match answer.status {
+                    200 => tally.answered += 1,
+                    status => (tally.refused, tally.refusal) = (tally.refused + 1, status),
+                }
+                tally.bytes += answer.body_len;
+            })?;
+            if answered.is_some() && connection.awaited == 0 {
+                done(self, at)?;
+            }
+        }
+        self.events = events;
+        Ok(())
+    }
+}

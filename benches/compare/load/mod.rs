@@ -1,0 +1,7 @@
+//! The load: kept-alive connections on one thread, which wait for their answers in the kernel.
+
+mod answers;
+mod connection;
+mod generator;
+
+pub(crate) use generator::{Generator, Order, Pace};

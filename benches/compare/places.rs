@@ -1,0 +1,90 @@
+//! Where programs run: servers on one CPU, whatever loads them on another.
+
+use std::fs;
+use std::path::Path;
+use std::process::{self, Command};
+
+use rustix::process::{Signal, geteuid};
+
+/// The CPUs of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places {
+    /// The CPU of the servers and that of the load, where there are two.
+    cpus: Option<(usize, usize)>,
+}
+
+/// Which of the two a program runs on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Side {
+    Server,
+    Load,
+}
+
+impl Places {
+    /// Takes the first two CPUs that this process may use, and moves it to the second.
+    pub(crate) fn taken() -> Self {
+        let cpus = match allowed_cpus()[..] {
+            [server, load, ..] => Some((server, load)),
+            _ => None,
+        };
+        if let Some((_, load)) = cpus {
+            let moved = Command::new("taskset").args(["-cp", &load.to_string(), &process::id().to_string()]).output();
+            assert!(moved.expect("taskset runs: Debian package util-linux").status.success(), "CPU {load} is ours");
+        }
+        Self { cpus }
+    }
+
+    /// A program in its place.
+    pub(crate) fn command(&self, side: Side, program: impl AsRef<Path>) -> Command {
+        self.command_as("root", side, program, Signal::TERM)
+    }
+
+    /// The same as another user where this one is root, which some servers refuse to run as.
+    ///
+    /// Should this process die without tidying up, the program is sent `end`.
+    pub(crate) fn command_as(&self, user: &str, side: Side, program: impl AsRef<Path>, end: Signal) -> Command {
+        let mut setpriv = vec!["setpriv".to_owned(), "--pdeathsig".to_owned(), name_of(end).to_owned()];
+        if geteuid().is_root() && user != "root" {
+            setpriv.extend([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]);
+        }
+        let mut words = self.cpus.map_or_else(Vec::new, |(server, load)| {
+            let cpu = match side {
+                Side::Server => server,
+                Side::Load => load,
+            };
+            vec!["taskset".to_owned(), "-c".to_owned(), cpu.to_string()]
+        });
+        words.append(&mut setpriv);
+        let mut command = Command::new(&words[0]);
+        // A folder that every user may be in.
+        command.args(&words[1..]).arg("--").arg(program.as_ref()).current_dir("/");
+        command
+    }
+
+    pub(crate) fn description(&self) -> String {
+        match self.cpus {
+            Some((server, load)) => format!("servers on CPU {server}, load on CPU {load}"),
+            None => "one CPU for servers and load: they take turns, so requests a second say little".to_owned(),
+        }
+    }
+}
+
+/// `setpriv` takes no numbers.
+fn name_of(signal: Signal) -> &'static str {
+    match signal {
+        Signal::INT => "INT",
+        Signal::KILL => "KILL",
+        _ => "TERM",
+    }
+}
+
+/// What `/proc` writes as `0-2,5`.
+fn allowed_cpus() -> Vec<usize> {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux tells about processes");
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+    let numbers = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(numbers).flatten().collect()
+}

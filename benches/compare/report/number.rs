@@ -1,0 +1,39 @@
+//! Numbers as people read them.
+
+use crate::harness::comparison::median;
+
+/// With as many digits as mean something, in groups of three.
+pub(super) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let decimals = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let grouped: Vec<&str> =
+        whole.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits")).collect();
+    grouped.join(" ") + rest
+}
+
+/// The median.
+pub(super) fn middle(figures: &[f64]) -> f64 {
+    if figures.is_empty() { f64::NAN } else { median(&mut figures.to_vec()) }
+}
+
+/// From the first tenth of the figures to the last.
+pub(super) fn spread(figures: &[f64]) -> String {
+    let mut figures = figures.to_vec();
+    figures.sort_by(f64::total_cmp);
+    match figures[..] {
+        [] => "–".to_owned(),
+        [one] => number(one),
+        _ => {
+            let tenth = figures.len() / 10;
+            format!("{} .. {}", number(figures[tenth]), number(figures[figures.len() - 1 - tenth]))
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The released binary, with one worker thread: `idmint serve`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::Target;
+use crate::places::{Places, Side};
+use crate::process::Process;
+
+/// What is measured: `COMPARE_BINARY`, or else what cargo built beside this program, with the features of its tests.
+pub(crate) fn binary() -> PathBuf {
+    env::var_os("COMPARE_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_idmint").into(), PathBuf::from)
+}
+
+/// A service with a data directory of its own.
+pub(crate) struct Idmint {
+    _process: Process,
+    target: Target,
+    _home: TempDir,
+}
+
+impl Idmint {
+    /// With the default configuration, but for what this file says.
+    ///
+    /// # Errors
+    /// Says why it does not run.
+    pub(crate) fn start(places: &Places, toml: &str) -> Result<Self, String> {
+        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let file = home.path().join("idmint.toml");
+        fs::write(&file, toml).map_err(|error| error.to_string())?;
+        let mut command = serve_from(places, &home.path().join("data"));
+        command.arg("--config").arg(file);
+        let mut process = Process::start(command, Signal::TERM)?;
+        let target = Target { address: process.address()?, pid: process.pid() };
+        Ok(Self { _process: process, target, _home: home })
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.target.address
+    }
+}
+
+/// On a free port, without the settings that the environment of this program may have.
+pub(crate) fn serve_from(places: &Places, data_dir: &Path) -> Command {
+    let mut command = places.command(Side::Server, binary());
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("IDMINT_"))) {
+        command.env_remove(name);
+    }
+    command.env("TOKIO_WORKER_THREADS", "1");
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir);
+    command
+}

@@ -1,0 +1,147 @@
+//! A PostgreSQL sequence, loaded by pgbench.
+
+use std::fs::{self, Permissions};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Signal, geteuid};
+use tempfile::TempDir;
+
+use super::Target;
+use crate::busy;
+use crate::places::{Places, Side};
+use crate::process::{Process, finished, free_port};
+use crate::row::{Round, percentile_us};
+
+const USER: &str = "postgres";
+const CLIENTS: &str = "16";
+
+pub(crate) struct Postgresql {
+    places: Places,
+    programs: PathBuf,
+    _process: Process,
+    target: Target,
+    home: TempDir,
+}
+
+impl Postgresql {
+    /// As it comes, durability included; only this machine is let in, and without a password.
+    ///
+    /// # Errors
+    /// Says why it does not run.
+    pub(crate) fn start(places: &Places) -> Result<Self, String> {
+        let programs = programs().ok_or("not installed: Debian package postgresql")?;
+        let home = home().map_err(|error| format!("there is no folder for {USER}: {error}"))?;
+        let data = home.path().join("data");
+        let mut initdb = places.command_as(USER, Side::Load, programs.join("initdb"), Signal::TERM);
+        initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--locale=C.UTF-8", "--pgdata"]).arg(&data);
+        finished(initdb)?;
+        let address = free_port();
+        let mut postgres = places.command_as(USER, Side::Server, programs.join("postgres"), Signal::INT);
+        postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &address.port().to_string(), "-k", ""]);
+        let mut process = Process::start(postgres, Signal::INT)?;
+        process.accepts_at(address)?;
+        let target = Target { address, pid: process.pid() };
+        let server = Self { places: *places, programs, _process: process, target, home };
+        server.make_sequence()?;
+        Ok(server)
+    }
+
+    fn make_sequence(&self) -> Result<(), String> {
+        let create = || {
+            let mut psql = client(&self.places, &self.programs.join("psql"), self.target.address);
+            psql.args(["--no-psqlrc", "--quiet", "--command", "create sequence if not exists s", "postgres"]);
+            finished(psql)
+        };
+        // It accepts connections a little before it lets anybody in.
+        let mut tries = (0..100).map(|_| {
+            let created = create();
+            if created.is_err() {
+                thread::sleep(Duration::from_millis(50));
+            }
+            created
+        });
+        tries.find(Result::is_ok).ok_or("it lets nobody in")??;
+        fs::write(self.home.path().join("nextval.sql"), "select nextval('s');\n").map_err(|error| error.to_string())
+    }
+
+    /// Measures `nextval`, one id for each request.
+    pub(crate) fn measuring(&self) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
+        let (places, target, pgbench) = (self.places, self.target, self.programs.join("pgbench"));
+        let script = self.home.path().join("nextval.sql");
+        // A file for each round in a folder that goes with the value.
+        let log = tempfile::tempdir();
+        move |time| {
+            let log = log.as_ref().map_err(|error| error.to_string())?.path();
+            let mut command = client(&places, &pgbench, target.address);
+            // It takes whole seconds.
+            let seconds = time.as_secs_f64().ceil().to_string();
+            command.args(["-n", "-M", "prepared", "-c", CLIENTS, "-j", "1", "-T", &seconds, "-l", "--log-prefix"]);
+            command.arg(log.join("log")).arg("-f").arg(&script).arg("postgres");
+            let before = busy::of_server(target.pid);
+            let printed = finished(command)?;
+            let spent = busy::of_server(target.pid) - before;
+            let rate = printed.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+            let rate: f64 = rate.ok_or_else(|| format!("it printed {printed:?}"))?;
+            let mut latencies = latencies_ns(log)?;
+            let server_us = spent.running.as_secs_f64() * 1e6 / latencies.len() as f64;
+            Ok(Round {
+                requests_per_second: rate,
+                ids_per_second: rate,
+                megabytes_per_second: None,
+                server_us,
+                busy_percent: rate * server_us / 1e4,
+                p50_us: percentile_us(&mut latencies, 50),
+                p99_us: percentile_us(&mut latencies, 99),
+                waiting_percent: None,
+                load_us: None,
+                refused: 0,
+                refusal: 0,
+            })
+        }
+    }
+}
+
+/// What each request took, by the log of a round, which is removed.
+fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
+    let mut latencies = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| error.to_string())?.flatten() {
+        let text = fs::read_to_string(entry.path()).map_err(|error| error.to_string())?;
+        // Client, number of the transaction, microseconds, and when that was.
+        let microseconds = text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok());
+        latencies.extend(microseconds.map(|us| us * 1_000));
+        fs::remove_file(entry.path()).map_err(|error| error.to_string())?;
+    }
+    Ok(latencies)
+}
+
+/// A program that connects.
+fn client(places: &Places, program: &Path, address: SocketAddr) -> Command {
+    let mut command = places.command(Side::Load, program);
+    command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &address.port().to_string()]);
+    command
+}
+
+/// The folder of the newest version, which Debian keeps out of the path.
+pub(crate) fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let newest =
+        versions.max_by_key(|version| version.file_name().to_str().and_then(|name| name.parse::<u32>().ok()))?;
+    let programs = newest.path().join("bin");
+    ["initdb", "postgres", "pgbench"].iter().all(|name| programs.join(name).exists()).then_some(programs)
+}
+
+fn home() -> Result<TempDir, String> {
+    let home = tempfile::tempdir().map_err(|error| error.to_string())?;
+    if geteuid().is_root() {
+        let mut chown = Command::new("chown");
+        chown.arg(USER).arg(home.path());
+        finished(chown)?;
+    }
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).map_err(|error| error.to_string())?;
+    Ok(home)
+}

@@ -1,0 +1,148 @@
+//! One thing that is measured, round after round.
+
+use std::process;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::busy;
+use crate::load::{Generator, Order};
+use crate::rivals::Target;
+
+/// How long a new set of connections is used before it counts.
+const LEAD: Duration = Duration::from_millis(50);
+
+/// The figures of one round.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Round {
+    pub(crate) requests_per_second: f64,
+    pub(crate) ids_per_second: f64,
+    /// Of bodies; unknown where another program makes the load.
+    pub(crate) megabytes_per_second: Option<f64>,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    /// CPU time of the server for each request.
+    pub(crate) server_us: f64,
+    /// How much of its CPU the server used. Far below 100, something else bounds the row.
+    pub(crate) busy_percent: f64,
+    /// For how much of the time the server could have run while something else did, in percent, where no sibling of its own
+    /// did: other work on the machine.
+    pub(crate) waiting_percent: Option<f64>,
+    /// CPU time of the load for each request, where this program makes it.
+    pub(crate) load_us: Option<f64>,
+    /// Answers other than 200. They count in no rate.
+    pub(crate) refused: u64,
+    /// The status of the last of those.
+    pub(crate) refusal: u16,
+}
+
+type Measure = Box<dyn FnMut(Duration) -> Result<Round, String>>;
+
+#[derive(Serialize)]
+pub(crate) struct Row {
+    /// What claims call it.
+    pub(crate) key: String,
+    pub(crate) server: String,
+    pub(crate) asked: String,
+    pub(crate) rounds: Vec<Round>,
+    /// Why it has no figures, or none that are worth something.
+    pub(crate) trouble: Option<String>,
+    #[serde(skip)]
+    measure: Option<Measure>,
+}
+
+impl Row {
+    /// Something that is measured by other means than [`Row::over_http`], if it could be started.
+    pub(crate) fn new<M>(key: &str, server: &str, asked: &str, measure: Result<M, String>) -> Self
+    where
+        M: FnMut(Duration) -> Result<Round, String> + 'static,
+    {
+        let (measure, trouble) = match measure {
+            Ok(measure) => (Some(Box::new(measure) as Measure), None),
+            Err(reason) => (None, Some(format!("not measured: {reason}"))),
+        };
+        let [key, server, asked] = [key, server, asked].map(str::to_owned);
+        Self { key, server, asked, rounds: Vec::new(), trouble, measure }
+    }
+
+    /// An order that is asked over and over; each answer brings so many ids.
+    pub(crate) fn over_http(
+        key: &str,
+        server: &str,
+        asked: &str,
+        target: Result<Target, String>,
+        order: Order,
+        ids: u32,
+    ) -> Self {
+        let measure = target.map(|target| move |time| measured(target, &order, ids, time));
+        Self::new(key, server, asked, measure)
+    }
+
+    /// Measures once. What does not work is not tried again.
+    pub(crate) fn measure(&mut self, time: Duration, counts: bool) {
+        let Some(measure) = &mut self.measure else { return };
+        match measure(time) {
+            Ok(round) => {
+                if round.refused > 0 {
+                    let said = format!("failed: {} answers of a round were {}", round.refused, round.refusal);
+                    self.trouble.get_or_insert(said);
+                }
+                if counts {
+                    self.rounds.push(round);
+                }
+            }
+            Err(reason) => {
+                self.trouble = Some(format!("not measured: {reason}"));
+                self.measure = None;
+            }
+        }
+    }
+
+    /// One figure of every round.
+    pub(crate) fn figures(&self, figure: impl Fn(&Round) -> f64) -> Vec<f64> {
+        self.rounds.iter().map(figure).collect()
+    }
+}
+
+/// Measures all of them in each round, so that a slow moment of the machine slows all and not the one whose turn it was.
+pub(crate) fn measure_all(title: &str, rows: &mut [Row], rounds: usize, time: Duration) {
+    for round in 0..=rounds {
+        eprintln!("{title}: round {round} of {rounds}{}", if round == 0 { ", which does not count" } else { "" });
+        for row in &mut *rows {
+            row.measure(time, round > 0);
+        }
+    }
+}
+
+fn measured(target: Target, order: &Order, ids: u32, time: Duration) -> Result<Round, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let mut generator = Generator::connect(target.address, order).map_err(told)?;
+    generator.run(LEAD).map_err(told)?;
+    let (server, load) = (busy::of_server(target.pid), busy::of_threads(process::id()));
+    let mut tally = generator.run(time).map_err(told)?;
+    let (server, load) = (busy::of_server(target.pid) - server, busy::of_threads(process::id()) - load);
+    let (answered, seconds) = (tally.answered as f64, tally.passed.as_secs_f64());
+    let all = (tally.answered + tally.refused) as f64;
+    Ok(Round {
+        requests_per_second: answered / seconds,
+        ids_per_second: answered * f64::from(ids) / seconds,
+        megabytes_per_second: Some(tally.bytes as f64 / 1e6 / seconds),
+        p50_us: percentile_us(&mut tally.latencies_ns, 50),
+        p99_us: percentile_us(&mut tally.latencies_ns, 99),
+        server_us: server.running.as_secs_f64() * 1e6 / all,
+        busy_percent: server.running.as_secs_f64() * 100.0 / seconds,
+        waiting_percent: Some(server.waiting.as_secs_f64() * 100.0 / seconds),
+        load_us: Some(load.running.as_secs_f64() * 1e6 / all),
+        refused: tally.refused,
+        refusal: tally.refusal,
+    })
+}
+
+/// So many of a hundred took no longer than this. The order of the latencies is lost.
+pub(crate) fn percentile_us(latencies_ns: &mut [u64], percent: usize) -> f64 {
+    if latencies_ns.is_empty() {
+        return f64::NAN;
+    }
+    let at = (latencies_ns.len() * percent).div_ceil(100) - 1;
+    *latencies_ns.select_nth_unstable(at).1 as f64 / 1e3
+}

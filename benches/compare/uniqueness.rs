@@ -1,0 +1,28 @@
+//! What is counted without being read, read once: as many ids as were asked for, no two of them equal.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::ask::ask;
+use crate::rows::{WIDE, batch};
+
+const COUNT: u32 = 10_000;
+
+/// Width of a packed id of [`WIDE`].
+const BYTES: usize = 8;
+
+/// # Errors
+/// When an answer is not what was asked for.
+pub(crate) fn checked(address: SocketAddr) -> Result<(), String> {
+    let json: Value =
+        serde_json::from_slice(&ask(address, &batch(WIDE, COUNT), "")?).map_err(|error| error.to_string())?;
+    let texts = json["ids"].as_array().ok_or("an answer without ids")?;
+    let packed = ask(address, &batch(WIDE, COUNT), "accept: application/octet-stream\r\n")?;
+    let of_texts = texts.iter().filter_map(|id| id.as_str()?.parse().ok());
+    let of_bytes = packed.chunks(BYTES).filter_map(|id| Some(u64::from_be_bytes(id.try_into().ok()?)));
+    let ids: HashSet<u64> = of_texts.chain(of_bytes).collect();
+    let wanted = 2 * COUNT as usize;
+    if ids.len() == wanted { Ok(()) } else { Err(format!("{} different ids came, {wanted} were wanted", ids.len())) }
+}
