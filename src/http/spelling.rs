@@ -121,11 +121,12 @@ impl Spelling {
 
     /// The most bytes that `count` ids can take, with all that stands between and after them.
     fn room_for(&self, count: u64) -> usize {
-        let len_max = match self.script {
-            Script::Bytes { width } => width,
-            Script::Text { encoding, seam } => self.format.encodings[encoding].len_max() + seam.len(),
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let ids_len = match self.script {
+            Script::Bytes { width } => count.saturating_mul(width),
+            Script::Text { encoding, seam } => self.format.encodings[encoding].row_len_max(count, seam.len()),
         };
-        usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(len_max).saturating_add(self.tail.len())
+        ids_len.saturating_add(self.tail.len())
     }
 
     /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::id::codec::{
-    Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped, write_row,
+    BLOCK_MAX, Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped, write_row,
 };
 use crate::id::letter_set::LetterSet;
 use crate::id::{EncodingDefinition, EncodingKind, LetterCase, Rejection};
@@ -129,17 +129,25 @@ impl Encoding {
     }
 
     /// Writes each value's text and `seam` after it to the end of `out`, which grows once for all of them.
+    ///
+    /// The values may be any; a text is a copy of the one before but for its end where the value is only a little more.
     #[inline]
     pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + values.len() * (self.len_max() + SEAM), 0);
+        out.resize(start + self.row_len_max(values.len(), SEAM), 0);
         let room = &mut out[start..];
         let written = if self.prefix.is_empty() {
             self.codec.write_row(values, seam, room)
         } else {
-            write_row(values, |v| self.len(v), |v, text| self.write(v, text), seam, room)
+            let endings = self.codec.endings();
+            write_row(values, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
         };
         out.truncate(start + written);
+    }
+
+    /// How much longer [`Encoding::write_row`] makes `out` while it writes: a little more than the longest texts need.
+    pub fn row_len_max(&self, count: usize, seam_len: usize) -> usize {
+        count * (self.len_max + seam_len) + BLOCK_MAX
     }
 
     /// The value's text.

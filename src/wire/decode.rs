@@ -26,7 +26,7 @@ use crate::time::Rfc3339Text;
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 /// let mut json = Vec::new();
 /// DecodeAnswer::new("?", &decoder, Pin::default(), &parts).write_json(&mut json);
-/// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"wrong_length"}],"did_you_mean":[]}"#;
+/// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"bad_alphabet"}],"did_you_mean":[]}"#;
 /// assert_eq!(String::from_utf8_lossy(&json), none);
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```

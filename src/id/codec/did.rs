@@ -3,6 +3,7 @@
 use crate::id::Rejection;
 use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
+use crate::id::codec::pairs::Pairs;
 use crate::id::codec::{ParameterError, bytes_of, pattern};
 use crate::id::letter_set::LetterSet;
 
@@ -29,6 +30,7 @@ pub struct Did {
     prefix: String,
     bytes: usize,
     alphabet: Alphabet,
+    pairs: Pairs,
     radix: Radix,
     /// How many letters carry the checksum, and whatever bits of the number do not fill a letter of their own.
     upper_len: usize,
@@ -51,7 +53,8 @@ impl Did {
         let upper_len = (CHECKSUM_BITS + 8 * bytes).div_ceil(LETTER_BITS) - lower_len;
         let alphabet = Alphabet::new(LETTERS, LETTERS.len())?;
         let radix = Radix::of_letters(alphabet.letters());
-        Ok(Self { prefix: format!("did:{method}:"), bytes, alphabet, radix, upper_len, lower_len })
+        let pairs = Pairs::of_letters(alphabet.letters());
+        Ok(Self { prefix: format!("did:{method}:"), bytes, alphabet, pairs, radix, upper_len, lower_len })
     }
 
     /// The length of every text.
@@ -67,8 +70,8 @@ impl Did {
         prefix.copy_from_slice(self.prefix.as_bytes());
         let checksum = u128::from(self.checksum(value));
         let shared = checksum << self.shared_bits() | value >> self.lower_bits();
-        self.radix.write(shared, self.alphabet.table(), upper);
-        self.radix.write(value & greatest_of(self.lower_bits()), self.alphabet.table(), lower);
+        self.radix.write(shared, &self.pairs, upper);
+        self.radix.write(value & greatest_of(self.lower_bits()), &self.pairs, lower);
     }
 
     /// The number a text spells.

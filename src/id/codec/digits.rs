@@ -1,13 +1,40 @@
 //! The arithmetic of numbers as digits of a radix.
 
 use crate::id::codec::alphabet::Letters;
-use crate::id::codec::row::write_row;
+use crate::id::codec::pairs::Pairs;
+use crate::id::codec::row::{Endings, write_row};
+
+/// Says `$then` with `$write` as the quickest way to write digits: looked up once, however many values there are, and
+/// known to the compiler as a whole. A shift is quicker than a division, and one by a constant than any other.
+macro_rules! with_quickest {
+    ($self:ident, $pairs:ident, $write:ident => $then:expr) => {
+        with_quickest!(@ $self, $write => $then,
+            2 => shifting::<1, 64>($pairs.two_of::<4>()),
+            4 => shifting::<2, 32>($pairs.two_of::<16>()),
+            8 => shifting::<3, 20>($pairs.two_of::<64>()),
+            16 => shifting::<4, 16>($pairs.two_of::<256>()),
+            32 => shifting::<5, 12>($pairs.two_of::<1024>()),
+            64 => shifting::<6, 8>($pairs.two_of::<4096>()),
+            10 => $self.dividing::<10>($pairs.two_of::<100>()),
+            36 => $self.dividing::<36>($pairs.two_of::<1296>()),
+            62 => $self.dividing::<62>($pairs.two_of::<3844>()),
+            _ => $self.dividing::<0>($pairs.two())
+        )
+    };
+    (@ $self:ident, $write:ident => $then:expr, $($radix:pat => $quickest:expr),*) => {
+        match $self.radix {
+            $($radix => {
+                let $write = $quickest;
+                $then
+            })*
+        }
+    };
+}
 
 /// A radix of 2 to 94 with what its texts need: how many digits, which digits, and back.
 #[derive(Debug, Clone)]
 pub(super) struct Radix {
     radix: u64,
-    method: Method,
     /// The most digits whose numbers all fit in 64 bits, and how many such numbers there are.
     part_len: usize,
     part: u64,
@@ -15,16 +42,6 @@ pub(super) struct Radix {
     greatest: Vec<u128>,
     /// At `n`: how many digits the smallest number of `n` bits has.
     least_len: [u8; 129],
-}
-
-/// The quickest way to a radix's digits.
-#[derive(Debug, Clone, Copy)]
-enum Method {
-    /// The radix is this power of two.
-    Shifts(u32),
-    /// Ten, with the letters `0` to `9`.
-    Decimal,
-    Division,
 }
 
 impl Radix {
@@ -42,19 +59,14 @@ impl Radix {
             *len = u8::try_from(digits).expect("128 bits have at most 128 digits");
         }
         let part_len = (1..).take_while(|len| radix.checked_pow(*len).is_some()).last().expect("one digit fits");
-        let method = match letters {
-            b"0123456789" => Method::Decimal,
-            _ if radix.is_power_of_two() => Method::Shifts(radix.trailing_zeros()),
-            _ => Method::Division,
-        };
         let part = radix.pow(part_len);
         let part_len = usize::try_from(part_len).expect("at most 63 digits");
-        Self { radix, method, part_len, part, greatest, least_len }
+        Self { radix, part_len, part, greatest, least_len }
     }
 
     /// The bits of one digit, where the radix is a power of two.
     pub(super) fn bits(&self) -> Option<u32> {
-        if let Method::Shifts(bits) = self.method { Some(bits) } else { None }
+        self.radix.is_power_of_two().then(|| self.radix.trailing_zeros())
     }
 
     /// How many digits the number has; zero has one.
@@ -68,9 +80,16 @@ impl Radix {
 
     /// Writes the digits over all of `out`, with zeros in front.
     #[inline]
-    pub(super) fn write(&self, value: u128, letters: &Letters, out: &mut [u8]) {
-        let len = out.len();
-        self.write_row(&[value], letters, |_| len, [], out);
+    pub(super) fn write(&self, value: u128, pairs: &Pairs, out: &mut [u8]) {
+        with_quickest!(self, pairs, write => write(value, out))
+    }
+
+    /// The same in letters that are in another order for each number, so that no pairs of them are ready.
+    #[inline]
+    pub(super) fn write_shuffled(&self, value: u128, letters: &Letters, out: &mut [u8]) {
+        let radix = self.radix;
+        let two = |number: u64| [letters[lowest_7_bits(number / radix)], letters[lowest_7_bits(number % radix)]];
+        self.dividing::<0>(two)(value, out);
     }
 
     /// Writes the `len(value)` digits of each value and a seam after them, as [`write_row`] does.
@@ -78,22 +97,13 @@ impl Radix {
     pub(super) fn write_row<const SEAM: usize>(
         &self,
         values: &[u128],
-        letters: &Letters,
+        pairs: &Pairs,
         len: impl Fn(u128) -> usize,
+        endings: Option<Endings<'_>>,
         seam: [u8; SEAM],
         out: &mut [u8],
     ) -> usize {
-        // The method is looked up once for all of the values.
-        match self.method {
-            Method::Decimal => write_row(values, len, write_decimal, seam, out),
-            Method::Shifts(1) => write_row(values, len, |v, text| write_shifted::<1, 64>(v, letters, text), seam, out),
-            Method::Shifts(2) => write_row(values, len, |v, text| write_shifted::<2, 32>(v, letters, text), seam, out),
-            Method::Shifts(3) => write_row(values, len, |v, text| write_shifted::<3, 21>(v, letters, text), seam, out),
-            Method::Shifts(4) => write_row(values, len, |v, text| write_shifted::<4, 16>(v, letters, text), seam, out),
-            Method::Shifts(5) => write_row(values, len, |v, text| write_shifted::<5, 12>(v, letters, text), seam, out),
-            Method::Shifts(_) => write_row(values, len, |v, text| write_shifted::<6, 10>(v, letters, text), seam, out),
-            Method::Division => write_row(values, len, |v, text| self.write_divided(v, letters, text), seam, out),
-        }
+        with_quickest!(self, pairs, write => write_row(values, len, write, endings, seam, out))
     }
 
     /// The number these digits make, if it fits. Each is less than the radix.
@@ -121,18 +131,48 @@ impl Radix {
         value.checked_mul(u128::from(self.radix))?.checked_add(u128::from(digit))
     }
 
-    fn write_divided(&self, value: u128, letters: &Letters, out: &mut [u8]) {
+    /// Writes digits by divisions. `RADIX` is this radix if the compiler knows it, else zero.
+    #[inline(always)]
+    fn dividing<const RADIX: u64>(&self, two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+        move |value, out| match u64::try_from(value) {
+            Ok(short) => write_divided(short, self.known::<RADIX>(), two, out),
+            Err(_) => self.write_long::<RADIX>(value, two, out),
+        }
+    }
+
+    /// Apart, so that what is left is short enough to be inlined.
+    #[inline(never)]
+    fn write_long<const RADIX: u64>(&self, value: u128, two: impl Fn(u64) -> [u8; 2] + Copy, out: &mut [u8]) {
         let mut rest = value;
         for part in out.rchunks_mut(self.part_len) {
             let low;
             (rest, low) = split(rest, self.part);
-            // A constant divisor becomes a multiplication, several times as fast.
-            match self.radix {
-                36 => write_part(low, 36, letters, part),
-                62 => write_part(low, 62, letters, part),
-                radix => write_part(low, radix, letters, part),
-            }
+            write_divided(low, self.known::<RADIX>(), two, part);
         }
+    }
+
+    #[inline(always)]
+    fn known<const RADIX: u64>(&self) -> u64 {
+        if RADIX == 0 { self.radix } else { RADIX }
+    }
+}
+
+/// Four digits are split off at a time, and two looked up, each pair at once where it belongs.
+#[inline(always)]
+fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
+    let pairs = radix * radix;
+    let fours = pairs * pairs;
+    let mut rest = value;
+    let (head, parts) = out.as_rchunks_mut::<4>();
+    for part in parts.iter_mut().rev() {
+        let low = rest % fours;
+        rest /= fours;
+        let ([a, b], [c, d]) = (two(low / pairs), two(low % pairs));
+        *part = [a, b, c, d];
+    }
+    for letter in head.iter_mut().rev() {
+        *letter = two(rest % radix)[1];
+        rest /= radix;
     }
 }
 
@@ -144,76 +184,42 @@ pub(super) fn split(value: u128, divisor: u64) -> (u128, u64) {
         }
         return (u128::from(short / divisor), short % divisor);
     }
-    let divisor = u128::from(divisor);
-    (value / divisor, lowest_64_bits(value % divisor))
+    // The remainder by a multiplication: it would cost a second division of 128 bits.
+    let quotient = value / u128::from(divisor);
+    (quotient, lowest_64_bits(value - quotient * u128::from(divisor)))
+}
+
+/// Writes digits of `BITS` bits each; `PART` of them, a multiple of four, fit in 64 bits, and within a part only short
+/// shifts are needed.
+#[inline(always)]
+fn shifting<const BITS: u32, const PART: usize>(two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+    move |value, out| {
+        let mut rest = value;
+        let (head, parts) = out.as_rchunks_mut::<PART>();
+        for part in parts.iter_mut().rev() {
+            write_shifted::<BITS>(lowest_64_bits(rest), two, part);
+            for _ in 0..PART {
+                rest >>= BITS;
+            }
+        }
+        write_shifted::<BITS>(lowest_64_bits(rest), two, head);
+    }
 }
 
 #[inline(always)]
-fn write_part(value: u64, radix: u64, letters: &Letters, out: &mut [u8]) {
+fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
+    let pair_mask = (1 << (2 * BITS)) - 1;
     let mut rest = value;
-    for letter in out.iter_mut().rev() {
-        *letter = letters[lowest_7_bits(rest % radix)];
-        rest /= radix;
-    }
-}
-
-/// `BITS` a digit; `PART` of them fit in 64 bits, and within a part only short shifts are needed.
-#[inline]
-fn write_shifted<const BITS: u32, const PART: usize>(value: u128, letters: &Letters, out: &mut [u8]) {
-    let mask = (1 << BITS) - 1;
-    let mut rest = value;
-    let (head, parts) = out.as_rchunks_mut::<PART>();
-    for part in parts.iter_mut().rev() {
-        let mut low = lowest_64_bits(rest);
-        for letter in part.iter_mut().rev() {
-            *letter = letters[lowest_7_bits(low & mask)];
-            low >>= BITS;
-        }
-        for _ in 0..PART {
-            rest >>= BITS;
-        }
-    }
-    let mut low = lowest_64_bits(rest);
-    for letter in head.iter_mut().rev() {
-        *letter = letters[lowest_7_bits(low & mask)];
-        low >>= BITS;
-    }
-}
-
-/// The numbers from 0 to 99, two digits each.
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [*b"00"; 100];
-    let mut at = 0;
-    while at < 100 {
-        pairs[at] = [b"0123456789"[at / 10], b"0123456789"[at % 10]];
-        at += 1;
-    }
-    pairs
-};
-
-/// Two digits are looked up at a time, which halves the multiplications, and each stands at once where it belongs.
-#[inline]
-fn write_decimal(value: u128, out: &mut [u8]) {
-    let Ok(mut rest) = u64::try_from(value) else { return write_long_decimal(value, out) };
     let (head, parts) = out.as_rchunks_mut::<4>();
     for part in parts.iter_mut().rev() {
-        let low = lowest_14_bits(rest % 10_000);
-        rest /= 10_000;
-        let ([a, b], [c, d]) = (PAIRS[low / 100], PAIRS[low % 100]);
+        let ([a, b], [c, d]) = (two((rest >> (2 * BITS)) & pair_mask), two(rest & pair_mask));
+        rest >>= 4 * BITS;
         *part = [a, b, c, d];
     }
-    for digit in head.iter_mut().rev() {
-        *digit = PAIRS[lowest_7_bits(rest % 10)][1];
-        rest /= 10;
+    for letter in head.iter_mut().rev() {
+        *letter = two(rest & ((1 << BITS) - 1))[1];
+        rest >>= BITS;
     }
-}
-
-fn write_long_decimal(value: u128, out: &mut [u8]) {
-    let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value);
-    let (zeros, text) = out.split_at_mut(out.len() - digits.len());
-    zeros.fill(b'0');
-    text.copy_from_slice(digits.as_bytes());
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the higher bits are left for the next part")]
@@ -226,11 +232,6 @@ fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
 }
 
-/// A number below 10 000.
-fn lowest_14_bits(part: u64) -> usize {
-    (part & 0x3fff) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -238,8 +239,9 @@ mod tests {
     use super::*;
     use crate::id::codec::alphabet::Alphabet;
 
+    /// Letters that are not in their usual places, whatever the radix.
     fn printable(count: usize) -> Alphabet {
-        let letters: String = ('0'..='~').chain('!'..'0').take(count).collect();
+        let letters: String = ('!'..='~').rev().take(count).collect();
         Alphabet::new(&letters, 2).expect("different printable letters")
     }
 
@@ -259,7 +261,10 @@ mod tests {
         let expected = by_long_division(value, &alphabet);
         assert_eq!(radix.len(value), expected.len(), "digits of {value} in radix {radix_len}");
         let mut text = vec![0; expected.len() + zeros];
-        radix.write(value, alphabet.table(), &mut text);
+        radix.write_shuffled(value, alphabet.table(), &mut text);
+        let shuffled = text.clone();
+        radix.write(value, &Pairs::of_letters(alphabet.letters()), &mut text);
+        assert_eq!(text, shuffled);
         assert_eq!(text[zeros..], expected);
         assert!(text[..zeros].iter().all(|letter| *letter == alphabet.letters()[0]));
         let digits = text.iter().map(|letter| alphabet.digit(*letter).expect("a letter"));
@@ -296,8 +301,9 @@ mod tests {
 
         #[test]
         fn decimal_is_what_the_standard_library_prints(value: u128, cut in 0_u32..128) {
-            let mut text = vec![0; Radix::of_letters(b"0123456789").len(value >> cut)];
-            write_decimal(value >> cut, &mut text);
+            let (radix, pairs) = (Radix::of_letters(b"0123456789"), Pairs::of_letters(b"0123456789"));
+            let mut text = vec![0; radix.len(value >> cut)];
+            radix.write(value >> cut, &pairs, &mut text);
             prop_assert_eq!(String::from_utf8(text).expect("ASCII"), (value >> cut).to_string());
         }
     }

@@ -215,7 +215,7 @@ impl Hashids {
                 shuffle_for_number(&mut letters[..self.digits.len()], self.digits[first], &self.salt);
             }
             let end = at + self.radix.len(*number);
-            self.radix.write(*number, &letters, &mut out[at..end]);
+            self.radix.write_shuffled(*number, &letters, &mut out[at..end]);
             at = end;
         }
 

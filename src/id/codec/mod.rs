@@ -3,6 +3,7 @@
 mod alphabet;
 mod digits;
 mod grouping;
+mod pairs;
 mod parameter;
 mod pattern;
 mod row;
@@ -23,7 +24,7 @@ pub use parameter::ParameterError;
 pub(crate) use pattern::escaped;
 pub(crate) use positional::bytes_of;
 pub use positional::{Positional, Width};
-pub(crate) use row::write_row;
+pub(crate) use row::{BLOCK_MAX, Endings, write_row};
 pub use sqids::Sqids;
 pub use uuid::Uuid;
 pub use uuid8::Uuid8;
@@ -99,7 +100,17 @@ impl Codec {
     pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
         match self {
             Self::Positional(codec) => codec.write_row(values, seam, out),
-            other => write_row(values, |v| other.len(v), |v, text| other.write(v, text), seam, out),
+            other => write_row(values, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+        }
+    }
+
+    /// The last letters of its texts, where these are digits of the number.
+    pub(crate) fn endings(&self) -> Option<Endings<'_>> {
+        match self {
+            Self::Positional(codec) => codec.endings(),
+            Self::Uuid(codec) => codec.endings(),
+            // Other letters than the last ones change from one number to the next.
+            Self::Did(_) | Self::Uuid8(_) | Self::Hashids(_) | Self::Sqids(_) => None,
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::id::Rejection;
 use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
-use crate::id::codec::row::write_row;
+use crate::id::codec::pairs::Pairs;
+use crate::id::codec::row::{Endings, write_row};
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, pattern};
 use crate::id::letter_set::LetterSet;
 
@@ -40,10 +41,13 @@ pub enum Width {
 #[derive(Debug, Clone)]
 pub struct Positional {
     alphabet: Alphabet,
+    pairs: Pairs,
     radix: Radix,
     width: Width,
     /// Zero bits to the right of the number; less than a digit's.
     filler_bits: u32,
+    /// The pairs that end in so many zero bits, where there are any.
+    filled: Option<Box<[[u8; 2]]>>,
     len_max: usize,
 }
 
@@ -64,7 +68,8 @@ impl Positional {
             Width::Stripped if max == 0 => 0,
             Width::Minimal | Width::Stripped => needed,
         };
-        Ok(Self { alphabet, radix, width, filler_bits: 0, len_max })
+        let pairs = Pairs::of_letters(alphabet.letters());
+        Ok(Self { alphabet, pairs, radix, width, filler_bits: 0, filled: None, len_max })
     }
 
     /// A codec that always writes as many digits as `max` has.
@@ -97,7 +102,10 @@ impl Positional {
         if len > TEXT_LEN_MAX {
             return Err(ParameterError::new("bytes", bytes, format!("must have {TEXT_LEN_MAX} digits at most")));
         }
-        Ok(Self { width: Width::Fixed(len), filler_bits: digits * digit_bits - bits, len_max: len, ..minimal })
+        let filler_bits = digits * digit_bits - bits;
+        let filled = minimal.pairs.letters().iter().step_by(1 << filler_bits).copied();
+        let filled = (filler_bits > 0).then(|| filled.collect());
+        Ok(Self { width: Width::Fixed(len), filler_bits, filled, len_max: len, ..minimal })
     }
 
     /// The same digits with every leading zero removed, so that zero is the empty text.
@@ -126,25 +134,41 @@ impl Positional {
     #[inline]
     pub fn write(&self, value: u128, out: &mut [u8]) {
         if self.filler_bits == 0 {
-            return self.radix.write(value, self.alphabet.table(), out);
+            return self.radix.write(value, &self.pairs, out);
         }
-        // The last digit apart: the number moved left as a whole could leave 128 bits.
+        if value.leading_zeros() >= self.filler_bits {
+            return self.radix.write(value << self.filler_bits, &self.pairs, out);
+        }
+        // The last digit apart: the number moved left as a whole would leave 128 bits.
         if let Some((last, front)) = out.split_last_mut() {
             let last_bits = self.last_digit_bits();
             let last_digit = (value & ((1 << last_bits) - 1)) << self.filler_bits;
-            self.radix.write(value >> last_bits, self.alphabet.table(), front);
-            self.radix.write(last_digit, self.alphabet.table(), std::slice::from_mut(last));
+            self.radix.write(value >> last_bits, &self.pairs, front);
+            self.radix.write(last_digit, &self.pairs, std::slice::from_mut(last));
+        }
+    }
+
+    /// The last letters of its texts; `None` where texts are shorter.
+    pub(super) fn endings(&self) -> Option<Endings<'_>> {
+        match self.width {
+            Width::Fixed(len) if len < Endings::LEN => None,
+            Width::Fixed(_) => Some(Endings::of_fixed(self.filled.as_deref().unwrap_or(self.pairs.letters()))),
+            Width::Minimal | Width::Stripped => Some(Endings::of_minimal(self.pairs.letters())),
         }
     }
 
     /// Writes each value's text and a seam after it, and says how much of `out` that took.
     #[inline]
     pub(super) fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
-        let letters = self.alphabet.table();
+        let endings = self.endings();
         match self.width {
-            _ if self.filler_bits != 0 => write_row(values, |v| self.len(v), |v, text| self.write(v, text), seam, out),
-            Width::Fixed(len) => self.radix.write_row(values, letters, |_| len, seam, out),
-            Width::Minimal | Width::Stripped => self.radix.write_row(values, letters, |v| self.len(v), seam, out),
+            _ if self.filler_bits != 0 => {
+                write_row(values, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
+            }
+            Width::Fixed(len) => self.radix.write_row(values, &self.pairs, |_| len, endings, seam, out),
+            Width::Minimal | Width::Stripped => {
+                self.radix.write_row(values, &self.pairs, |v| self.len(v), endings, seam, out)
+            }
         }
     }
 

@@ -149,7 +149,7 @@ impl Sqids {
                 shuffle(&mut letters[..count]);
             }
             let end = at + self.radix.len(*number);
-            self.radix.write(*number, &without_separator(&letters), &mut out[at..end]);
+            self.radix.write_shuffled(*number, &without_separator(&letters), &mut out[at..end]);
             at = end;
         }
         if at < out.len() {

@@ -2,6 +2,7 @@
 
 use crate::id::Rejection;
 use crate::id::codec::grouping;
+use crate::id::codec::row::Endings;
 use crate::id::codec::{ParameterError, Positional, Width};
 use crate::id::letter_set::LetterSet;
 
@@ -30,6 +31,11 @@ impl Uuid {
     pub fn new() -> Self {
         let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Width::Fixed(32), u128::MAX);
         Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
+    }
+
+    /// The last letters of its texts.
+    pub(super) fn endings(&self) -> Option<Endings<'_>> {
+        self.digits.endings()
     }
 
     /// Writes the value's text over all of `out`, which has 36 bytes.
