@@ -21,8 +21,11 @@ const BUILT_LEN_MAX: usize = 1024 * 1024;
 /// Room for what stands before the first id of nearly every answer.
 const HEAD_ROOM: usize = 96;
 
-/// Ids computed at once: enough to forget what the first one costs, few enough for an answer of a single id.
-const IDS_AT_ONCE: u64 = 64;
+/// Ids computed at once in a long answer: enough to forget what the first one costs.
+const IDS_AT_ONCE: usize = 512;
+
+/// The same in an answer of no more ids than that, which clears no room for others.
+const FEW_IDS: usize = 32;
 
 /// How the ids of one answer are written.
 #[derive(Debug, Clone)]
@@ -120,8 +123,7 @@ impl Spelling {
     }
 
     /// The most bytes that `count` ids can take, with all that stands between and after them.
-    fn room_for(&self, count: u64) -> usize {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
+    fn room_for(&self, count: usize) -> usize {
         let ids_len = match self.script {
             Script::Bytes { width } => count.saturating_mul(width),
             Script::Text { encoding, seam } => self.format.encodings[encoding].row_len_max(count, seam.len()),
@@ -131,7 +133,15 @@ impl Spelling {
 
     /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.
     fn write(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
-        let mut computed = [0_u128; IDS_AT_ONCE as usize];
+        if ids.batch.count() <= FEW_IDS as u64 {
+            self.write_rows::<FEW_IDS>(ids, out, len_max)
+        } else {
+            self.write_rows::<IDS_AT_ONCE>(ids, out, len_max)
+        }
+    }
+
+    fn write_rows<const ROW: usize>(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
+        let mut computed = [0_u128; ROW];
         while out.len() < len_max && ids.batch.count() > 0 {
             let count = ids.batch.fill(&mut computed);
             let taken = &computed[..count];
@@ -162,7 +172,7 @@ impl Spelling {
 
 /// The body of a mint answer.
 pub(super) fn body(spelling: Spelling, mut ids: Outgoing) -> axum::body::Body {
-    let room = spelling.room_for(ids.batch.count());
+    let room = spelling.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX));
     let mut first_piece = Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + spelling.room_for(IDS_AT_ONCE)));
     spelling.write_head(&mut first_piece);
     if room <= PIECE_LEN {

@@ -147,7 +147,7 @@ impl Encoding {
 
     /// How much longer [`Encoding::write_row`] makes `out` while it writes: a little more than the longest texts need.
     pub fn row_len_max(&self, count: usize, seam_len: usize) -> usize {
-        count * (self.len_max + seam_len) + BLOCK_MAX
+        count.saturating_mul(self.len_max + seam_len).saturating_add(BLOCK_MAX)
     }
 
     /// The value's text.
