@@ -25,7 +25,6 @@ pub struct SequencedMinter {
     /// The greatest order of each variant that can be filled at any time.
     counts_max: Vec<u64>,
     lanes: Vec<Lane>,
-    lead_max: Duration,
     wait_max: Duration,
 }
 
@@ -92,14 +91,14 @@ impl SequencedMinter {
         };
         let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
         let counts_max = shapes.iter().map(|shape| count_max(tick, lead_ticks, wait_max, shape, lanes.len())).collect();
-        SequencedMinter { shapes, counts_max, lanes, lead_max, wait_max }
+        SequencedMinter { shapes, counts_max, lanes, wait_max }
     }
 
-    /// Reserves the ids of an order: on the lowest lane that can answer within the lead, else on the one that can answer
-    /// first, else spread over several as runs that each increase.
+    /// Reserves the ids of an order: on the lowest lane that can answer at once, else on the one that can answer first,
+    /// else spread over several as runs that each increase.
     #[inline]
     pub(super) fn reserve(&self, order: &Order, moment: &Moment, stats: &MintStats) -> Result<Placement, Shortage> {
-        match self.reserve_within(order, moment, self.wait_max.min(self.lead_max), stats) {
+        match self.reserve_at_once(order, moment) {
             Err(Shortage::Sequence { due }) => self.reserve_late(due, order, moment, stats),
             outcome => outcome,
         }
@@ -140,24 +139,13 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
-    /// Reserves the ids of an order on the lowest lane that can answer within `wait_max`.
+    /// Reserves the ids of an order on the lowest lane whose ids may leave at once.
     #[inline]
-    fn reserve_within(
-        &self,
-        order: &Order,
-        moment: &Moment,
-        wait_max: Duration,
-        stats: &MintStats,
-    ) -> Result<Placement, Shortage> {
+    fn reserve_at_once(&self, order: &Order, moment: &Moment) -> Result<Placement, Shortage> {
         let mut first_due = None;
         for (at, lane) in self.lanes.iter().enumerate() {
-            match lane.sequencers[order.variant()].reserve(order.count(), moment, wait_max) {
-                Ok(grant) => {
-                    if grant.due > moment.now {
-                        stats.count_exhausted(at);
-                    }
-                    return Ok(Placement::Whole(Share { lane: at, grant, count: order.count() }));
-                }
+            match lane.sequencers[order.variant()].reserve(order.count(), moment, Duration::ZERO) {
+                Ok(grant) => return Ok(Placement::Whole(Share { lane: at, grant, count: order.count() })),
                 Err(Shortage::Sequence { due }) => {
                     first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
                 }
@@ -272,4 +260,40 @@ fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
         return 0;
     }
     u64::try_from(lead_max.as_nanos() / tick.as_nanos().max(1)).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::id::{FormatDefinition, PRESETS};
+    use crate::minting::{Durable, LaneCount, LaneRule, Mint, MintSettings, PairOrder, Randomness};
+    use crate::time::ManualClock;
+
+    #[test]
+    fn no_order_is_held_while_a_lane_is_free() {
+        let snowflake = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
+        let format = FormatDefinition::from_toml(snowflake.name, snowflake.toml).expect("a definition");
+        let format = Arc::new(format.compile(snowflake.name).expect("a format"));
+        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+        let lanes = Lanes::of(&format, &rule).expect("room for 8 lanes");
+        let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
+        let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
+        let (window, pair_order) = (Duration::from_secs(3), PairOrder::Reported);
+        let settings = MintSettings { wait_max, lead_max, window, shard: 0, pair_order };
+        let formats = vec![(Arc::clone(&format), Some(lanes))];
+        let mint = Mint::new(formats, Arc::clone(&clock), &Randomness::Thread, settings);
+        let tenure = mint.prepare(clock.now());
+        let plan = tenure.plan_extension(clock.now(), clock.now());
+        let on_disk = Durable::write(plan, |_| Ok::<_, std::io::Error>(())).expect("nothing to fail");
+        tenure.raise(&on_disk, clock.now());
+        mint.begin(Arc::new(tenure));
+
+        // A lane has 4 096 ids for the present tick and for each of the five of the lead.
+        let whole_lane = Order::new(&format, NonZeroU32::new(6 * 4096).expect("some"), None).expect("an order");
+        let is_held = |_| mint.reserve(0, &whole_lane).expect("all lanes together have them").due.is_some();
+        assert_eq!((0..9).map(is_held).position(|held| held), Some(8));
+    }
 }
