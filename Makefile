@@ -8,10 +8,10 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all bench compare lint fmt-check clippy docs deny loom mutants
+.PHONY: help run test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants
 
 help: ## List these targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
@@ -24,6 +24,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed
 	$(CARGO) test $(LOCKED) --features system-tests --test system
+	$(MAKE) instructions
 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
@@ -38,6 +39,9 @@ compare: ## Measure the released binary beside other ways to get ids (Debian pac
 	$(CARGO) build $(LOCKED) --release
 	mkdir -p target/compare && cp target/release/idmint target/compare/idmint
 	COMPARE_BINARY=$(CURDIR)/target/compare/idmint $(CARGO) bench $(LOCKED) --features system-tests --bench compare
+
+instructions: ## Count the instructions of an id (Debian package valgrind) against benches/instructions/counts.txt.
+	$(CARGO) bench $(LOCKED) --features system-tests --bench instructions
 
 lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warning an error.
 

@@ -1,14 +1,16 @@
-//! A service as the program assembles it, on the system's clock, with a store in memory.
+//! A service as the program assembles it, with a store in memory: on the system's clock, or where time stands still.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use idmint::http::Service;
+use idmint::id::PRESETS;
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
 use idmint::storage::{FoundHorizon, MemoryStore, Store};
-use idmint::time::Clock;
+use idmint::time::{Clock, ManualClock, UnixNanos};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
 
@@ -23,6 +25,9 @@ const CONFIG: &str = "
     tick = '90ms'
 ";
 
+/// The first of January 2040, later than any build: a clock that stood before its build would have to be set first.
+const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
+
 /// A service that mints, with a horizon beyond all that a benchmark reaches, and `lead` as lead and as wait.
 ///
 /// At full speed one lane is soon out of sequence, and then a benchmark would measure how long a millisecond is. With
@@ -30,22 +35,44 @@ const CONFIG: &str = "
 /// clock, the two bounds, one compare-exchange. A format of long ticks has no lead; there a run finds room by the steps
 /// of one whose answer is held, which are the same and a few more.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
+    let service = begun(runtime, &config(lead), Clock::system(), &Randomness::Thread);
+    let tenure = service.mint.tenure().expect("it has begun");
+    // It starts at the next whole second, and takes one more step for each run until the clock has come past that.
+    while tenure.at(service.mint.clock().now()).paced.is_some() {
+        thread::sleep(Duration::from_millis(50));
+    }
+    raise_horizon(runtime, &service);
+    service
+}
+
+/// The same with every built-in format and [`YEARS`] of lead, but no time passes, and random bits are the same every time.
+pub(crate) fn still_service(runtime: &Runtime) -> Arc<Service> {
+    let mut config = config(YEARS);
+    config.formats.enabled = Some(PRESETS.iter().map(|preset| preset.name.to_owned()).collect());
+    let hand = ManualClock::at(STILL);
+    let service = begun(runtime, &config, hand.clock(), &Randomness::seeded(1));
+    // Past its start, as above.
+    hand.advance(Duration::from_secs(5));
+    raise_horizon(runtime, &service);
+    service
+}
+
+fn config(lead: Duration) -> Config {
     let mut config: Config = toml::from_str(CONFIG).expect("known settings");
     (config.mint.lead_max, config.mint.wait_max) = (lead, lead);
-    let clock = Arc::new(Clock::system());
-    let service = assemble(&config, clock, &Randomness::Thread, &Registry::new()).expect("the defaults are sound");
-    runtime.block_on(async {
-        let store = Store::Memory(MemoryStore::open().expect("a store in memory"));
-        let rule =
-            StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
-        begin(&service, store, rule).await.expect("an empty store");
-        let tenure = service.mint.tenure().expect("it has begun");
-        // It starts at the next whole second, and takes one more step for each run until the clock has come past that.
-        while tenure.at(service.mint.clock().now()).paced.is_some() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let keeper = service.keeper.get().expect("it has begun");
-        assert!(keeper.raise_to(service.mint.clock().now().after(2 * YEARS)).await, "memory does not fail");
-    });
+    config
+}
+
+fn begun(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
+    let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
+    let store = Store::Memory(MemoryStore::open().expect("a store in memory"));
+    let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    runtime.block_on(begin(&service, store, rule)).expect("an empty store");
     service
+}
+
+fn raise_horizon(runtime: &Runtime, service: &Service) {
+    let keeper = service.keeper.get().expect("it has begun");
+    let horizon = service.mint.clock().now().after(2 * YEARS);
+    assert!(runtime.block_on(keeper.raise_to(horizon)), "memory does not fail");
 }

@@ -3,7 +3,7 @@
 //! A missing tool fails its test: one that quietly did not run looks like one that passed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-// Shared with tests/properties, tests/process and other users of the vectors.
+// Shared with tests/properties, tests/process, benches and other users of the vectors.
 #[path = "../properties/any_id.rs"]
 mod any_id;
 #[allow(dead_code, reason = "of the vectors only the chains are needed")]
@@ -13,6 +13,8 @@ mod cases;
 mod chains;
 #[path = "../process/client.rs"]
 mod client;
+#[path = "../../benches/instructions/counts.rs"]
+mod counts;
 #[path = "../process/ids.rs"]
 mod ids;
 #[allow(dead_code, reason = "some of it is used by tests/process alone")]
@@ -34,6 +36,7 @@ mod alerts;
 mod clock;
 mod conjunctions;
 mod disk;
+mod instruction_counts;
 mod interface;
 mod killing;
 mod ledger;

@@ -1,0 +1,106 @@
+//! The instructions that an id costs, held to the counts in `counts.txt`: `make instructions`, a part of `make test-all`.
+//!
+//! Time depends on the machine and on what else it does; instructions, counted by valgrind's callgrind, do not, so a
+//! tenth more is a change of the code. The program runs itself under callgrind, once for all subjects, and has a profile of
+//! each written to `target/instructions/`, to be read with `callgrind_annotate`.
+
+mod counts;
+#[path = "../harness/mod.rs"]
+mod harness;
+mod subjects;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs, io};
+
+use counts::Counts;
+
+/// What this program is told when callgrind runs it.
+const UNDER_CALLGRIND: &str = "under-callgrind";
+
+const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/instructions");
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/counts.txt");
+
+/// Another instruction set has other counts.
+const ARCHITECTURE: &str = "x86_64";
+
+fn main() -> ExitCode {
+    if env::args().any(|argument| argument == UNDER_CALLGRIND) {
+        subjects::run_all(|name, units| println!("{name} {units}"));
+        return ExitCode::SUCCESS;
+    }
+    match counted().and_then(|counted| record_or_compare(&counted)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs every subject under callgrind.
+fn counted() -> Result<Counts, String> {
+    if env::consts::ARCH != ARCHITECTURE {
+        return Err(format!("the counts are of {ARCHITECTURE}, this is {}: nothing was compared", env::consts::ARCH));
+    }
+    let failed = |what: &str, cause: io::Error| format!("{what}: {cause}");
+    if Path::new(PROFILES).exists() {
+        fs::remove_dir_all(PROFILES).map_err(|cause| failed(PROFILES, cause))?;
+    }
+    fs::create_dir_all(PROFILES).map_err(|cause| failed(PROFILES, cause))?;
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--tool=callgrind"])
+        .arg(format!("--callgrind-out-file={PROFILES}/part"))
+        .arg(format!("--toggle-collect=*{}*", subjects::COUNTED))
+        .arg(format!("--dump-after=*{}*", subjects::WRITTEN))
+        .arg(env::current_exe().map_err(|cause| failed("this program", cause))?)
+        .arg(UNDER_CALLGRIND)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|cause| failed("valgrind (Debian package valgrind, installed by .ci/install-packages)", cause))?;
+    if !output.status.success() {
+        return Err(format!("the counted program failed: {}", output.status));
+    }
+    let mut counts = Counts::default();
+    let told = String::from_utf8_lossy(&output.stdout);
+    for (at, line) in told.lines().enumerate() {
+        let (name, units) = line.rsplit_once(' ').expect("written above");
+        let units: u64 = units.parse().expect("written above");
+        counts.insert(name, profiled(at + 1, name)? / units);
+    }
+    Ok(counts)
+}
+
+/// The instructions in the profile of that number, which gets the name of its subject.
+fn profiled(number: usize, name: &str) -> Result<u64, String> {
+    let part = format!("{PROFILES}/part.{number}");
+    let text = fs::read_to_string(&part).map_err(|cause| format!("no profile of {name} in {part}: {cause}"))?;
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).and_then(|total| total.parse().ok());
+    fs::rename(&part, format!("{PROFILES}/{}", name.replace(['/', ' ', '?'], "-")))
+        .map_err(|cause| format!("{part}: {cause}"))?;
+    total.filter(|total| *total > 0).ok_or_else(|| format!("nothing was counted of {name}"))
+}
+
+/// Writes the counts down with `UPDATE_INSTRUCTIONS` set; else tells how they differ from those that are written down.
+fn record_or_compare(counted: &Counts) -> Result<(), String> {
+    if env::var_os("UPDATE_INSTRUCTIONS").is_some() {
+        fs::write(RECORDED, counted.to_string()).map_err(|cause| format!("{RECORDED}: {cause}"))?;
+        println!("{} counts are recorded in {RECORDED}", counted.len());
+        return Ok(());
+    }
+    let recorded = fs::read_to_string(RECORDED).map_err(|cause| format!("{RECORDED}: {cause}"))?.parse::<Counts>()?;
+    let changes = counted.changes_since(&recorded);
+    changes.iter().for_each(|change| println!("  {change}"));
+    io::stdout().flush().map_err(|cause| format!("standard output: {cause}"))?;
+    let failing = changes.iter().filter(|change| change.fails()).count();
+    println!("{} subjects, {failing} fail; profiles for callgrind_annotate are in {PROFILES}", counted.len());
+    match (failing, changes.len()) {
+        (0, 0) => Ok(()),
+        (0, _) => {
+            println!("record what was gained, or it can be lost again unseen: UPDATE_INSTRUCTIONS=1 make instructions");
+            Ok(())
+        }
+        _ => Err("make it cheaper, or record what it is worth: UPDATE_INSTRUCTIONS=1 make instructions".to_owned()),
+    }
+}

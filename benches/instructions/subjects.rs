@@ -1,0 +1,121 @@
+//! What is counted: the ways of an id in and out, through the library, with the clock and the random bits standing still.
+//!
+//! Each subject runs once before it is counted, so that no count holds what happens only the first time.
+
+use std::hint::{black_box, spin_loop};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use idmint::http;
+use idmint::http::metrics::HttpMetrics;
+use idmint::http::{Api, Service};
+use idmint::id::{Format, PRESETS, Pin};
+use idmint::minting::Order;
+use idmint::time::UnixTime;
+use prometheus::Registry;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::runtime::Builder;
+use tower::ServiceExt;
+
+use crate::harness::workshop::still_service;
+
+/// How often a subject does its work.
+const UNITS: u32 = 1_000;
+
+/// The function whose instructions callgrind counts; it finds it by this part of its name.
+pub(crate) const COUNTED: &str = "counted_by_callgrind";
+
+/// The function after which callgrind writes what it counted. One function cannot be both.
+pub(crate) const WRITTEN: &str = "written_by_callgrind";
+
+// The pauses keep the calls from becoming jumps, with which callgrind would not see the functions end.
+#[inline(never)]
+fn written_by_callgrind(work: &mut dyn FnMut()) {
+    counted_by_callgrind(work);
+    spin_loop();
+}
+
+#[inline(never)]
+fn counted_by_callgrind(work: &mut dyn FnMut()) {
+    work();
+    spin_loop();
+}
+
+/// Runs every subject, and tells each one's name and how many units of work are in its count.
+pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
+    let mut count = |name: String, work: &mut dyn FnMut()| {
+        work();
+        written_by_callgrind(work);
+        told(&name, UNITS);
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let service = still_service(&runtime);
+    let decoder = service.decoder.at(service.mint.clock().now());
+    for preset in PRESETS {
+        let (position, format) = service.mint.format(preset.name).expect("every built-in format is on");
+        if format.rule.is_counted() {
+            let one = order(format, 1);
+            count(format!("reserve {}", format.name), &mut || {
+                for _ in 0..UNITS {
+                    let granted = service.mint.reserve(position, black_box(&one));
+                    assert!(black_box(&granted).is_ok(), "there is room for years");
+                }
+            });
+        }
+        let ids = ids(&service, position, format);
+        let mut spelled = Vec::new();
+        count(format!("spell {}", format.name), &mut || {
+            spelled.clear();
+            format.canonical().write_row(black_box(&ids), *b"\",\"", &mut spelled);
+            black_box(&spelled);
+        });
+        let texts: Vec<_> = ids.iter().map(|id| format.canonical().to_text(*id)).collect();
+        count(format!("decode {}", format.name), &mut || {
+            for text in &texts {
+                assert!(black_box(decoder.best(black_box(text), Pin::default())).is_some());
+            }
+        });
+    }
+    let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
+    let api = Api::new(Arc::clone(&service), Arc::new(metrics));
+    for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
+        count(format!("POST {path}"), &mut || runtime.block_on(ask(&api, path)));
+    }
+}
+
+fn order(format: &Format, count: u32) -> Order {
+    let of_type = format.has_types().then_some("message");
+    Order::new(format, NonZeroU32::new(count).expect("at least one id"), of_type).expect("a format that is minted")
+}
+
+/// As many ids as [`UNITS`]: a row as it is minted, or any ids of the past where the format is not minted by number.
+fn ids(service: &Service, position: usize, format: &Format) -> Vec<u128> {
+    if format.rule.is_counted() {
+        let granted = service.mint.reserve(position, &order(format, UNITS));
+        let mut ids = vec![0; UNITS as usize];
+        let filled = granted.expect("there is room for years").batch.fill(&mut ids);
+        assert_eq!(filled, ids.len());
+        return ids;
+    }
+    let mut random = StdRng::seed_from_u64(1);
+    let now = UnixTime::from(service.mint.clock().now());
+    let is_past = |id: &u128| format.split(*id).is_ok_and(|parts| parts.time.is_none_or(|time| time <= now));
+    std::iter::repeat_with(|| random.random_range(0..=format.greatest())).filter(is_past).take(UNITS as usize).collect()
+}
+
+/// Asks as often as [`UNITS`], and takes each answer as a connection does.
+async fn ask(api: &Api, path: &str) {
+    for _ in 0..UNITS {
+        let request = Request::post(path).body(Body::empty()).expect("a request");
+        let response = api.clone().oneshot(request).await.expect("the API answers everything");
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        let mut body = response.into_body();
+        while let Some(frame) = body.frame().await {
+            black_box(frame).expect("bodies do not fail");
+        }
+    }
+}
