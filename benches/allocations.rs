@@ -1,4 +1,4 @@
-//! Allocations of a mint, of few and of many ids: they belong to the request and to each piece of its answer of 64 KiB,
+//! Allocations of a mint, of few and of many ids: they belong to the request and to each piece of its answer of 256 KiB,
 //! never to an id. And of checking a chain: they belong to the buffers, never to an event.
 //!
 //! Counted is the router's whole answer, up to the last piece that a connection would be handed; of a chain its check.

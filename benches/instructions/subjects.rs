@@ -13,7 +13,7 @@ use idmint::http;
 use idmint::http::metrics::HttpMetrics;
 use idmint::http::{Api, Service};
 use idmint::id::{Format, PRESETS, Pin};
-use idmint::minting::Order;
+use idmint::minting::{Batch, Order};
 use idmint::time::UnixTime;
 use prometheus::Registry;
 use rand::rngs::StdRng;
@@ -25,6 +25,9 @@ use crate::harness::workshop::still_service;
 
 /// How often a subject does its work.
 const UNITS: u32 = 1_000;
+
+/// Ids computed at once, as an answer does it.
+const ROW: usize = 512;
 
 /// The function whose instructions callgrind counts; it finds it by this part of its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
@@ -66,13 +69,22 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
                 }
             });
         }
-        let ids = ids(&service, position, format);
-        let mut spelled = Vec::new();
+        let past = past_ids(&service, format);
+        let batch = || match format.rule.is_counted() {
+            true => service.mint.reserve(position, &order(format, UNITS)).expect("there is room for years").batch,
+            false => Batch::of_ids(past.clone()),
+        };
+        let (mut room, mut spelled) = ([0; ROW], Vec::new());
         count(format!("spell {}", format.name), &mut || {
             spelled.clear();
-            format.canonical().write_row(black_box(&ids), *b"\",\"", &mut spelled);
+            let mut ids = black_box(batch());
+            while ids.count() > 0 {
+                format.canonical().write_row(ids.next_row(&mut room), *b"\",\"", &mut spelled);
+            }
             black_box(&spelled);
         });
+        let mut ids = [0; UNITS as usize];
+        assert_eq!(batch().fill(&mut ids), ids.len());
         let texts: Vec<_> = ids.iter().map(|id| format.canonical().to_text(*id)).collect();
         count(format!("decode {}", format.name), &mut || {
             for text in &texts {
@@ -92,15 +104,8 @@ fn order(format: &Format, count: u32) -> Order {
     Order::new(format, NonZeroU32::new(count).expect("at least one id"), of_type).expect("a format that is minted")
 }
 
-/// As many ids as [`UNITS`]: a row as it is minted, or any ids of the past where the format is not minted by number.
-fn ids(service: &Service, position: usize, format: &Format) -> Vec<u128> {
-    if format.rule.is_counted() {
-        let granted = service.mint.reserve(position, &order(format, UNITS));
-        let mut ids = vec![0; UNITS as usize];
-        let filled = granted.expect("there is room for years").batch.fill(&mut ids);
-        assert_eq!(filled, ids.len());
-        return ids;
-    }
+/// As many ids as [`UNITS`], any of the past: for formats that are not minted by number.
+fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let mut random = StdRng::seed_from_u64(1);
     let now = UnixTime::from(service.mint.clock().now());
     let is_past = |id: &u128| format.split(*id).is_ok_and(|parts| parts.time.is_none_or(|time| time <= now));

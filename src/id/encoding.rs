@@ -6,7 +6,7 @@ use crate::id::codec::{
     BLOCK_MAX, Codec, Did, Hashids, ParameterError, Positional, Sqids, Uuid, Uuid8, Width, bytes_of, escaped, write_row,
 };
 use crate::id::letter_set::LetterSet;
-use crate::id::{EncodingDefinition, EncodingKind, LetterCase, Rejection};
+use crate::id::{EncodingDefinition, EncodingKind, LetterCase, Rejection, Row};
 
 const DECIMAL: &str = "0123456789";
 const BASE36_UPPER: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -128,19 +128,19 @@ impl Encoding {
         self.codec.write(value, text);
     }
 
-    /// Writes each value's text and `seam` after it to the end of `out`, which grows once for all of them.
+    /// Writes each id's text and `seam` after it to the end of `out`, which grows once for all of them.
     ///
-    /// The values may be any; a text is a copy of the one before but for its end where the value is only a little more.
+    /// In a progression a text is a copy of the one before but for its end, where the step is small.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut Vec<u8>) {
+    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + self.row_len_max(values.len(), SEAM), 0);
+        out.resize(start + self.row_len_max(row.len(), SEAM), 0);
         let room = &mut out[start..];
         let written = if self.prefix.is_empty() {
-            self.codec.write_row(values, seam, room)
+            self.codec.write_row(row, seam, room)
         } else {
             let endings = self.codec.endings();
-            write_row(values, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
+            write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
         };
         out.truncate(start + written);
     }

@@ -4,7 +4,7 @@ use std::vec;
 
 use super::random::RandomIds;
 use super::run::Run;
-use crate::id::Encoding;
+use crate::id::{Encoding, Progression, Row};
 
 /// Ids that belong to one caller: reserved or promised, not computed yet.
 #[derive(Debug)]
@@ -59,13 +59,36 @@ impl Batch {
 
     /// Computes the next ids into `ids` and says how many; zero when all are taken.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
-        let filled = match &mut self.source {
-            Source::Random(random) => random.fill(ids),
-            Source::Runs(runs) => runs.fill(ids),
-            Source::Known(known) => ids.iter_mut().zip(known).map(|(id, known)| *id = known).count(),
-        };
-        self.count -= u64::try_from(filled).expect("a slice is shorter than 2^64");
+        let mut filled = 0;
+        while filled < ids.len() {
+            let room = &mut ids[filled..];
+            let count = match self.next_row(room) {
+                Row::Progression(row) => {
+                    room.iter_mut().zip(row.values()).for_each(|(id, value)| *id = value);
+                    Row::Progression(row).len()
+                }
+                Row::Ids(drawn) => drawn.len(),
+            };
+            if count == 0 {
+                break;
+            }
+            filled += count;
+        }
         filled
+    }
+
+    /// The next ids, no more than there is `room` for; none when all are taken. Those that are not at equal distances are
+    /// computed into `room`.
+    pub fn next_row<'a>(&mut self, room: &'a mut [u128]) -> Row<'a> {
+        let row = match &mut self.source {
+            Source::Random(random) => Row::Ids(filled(room, |room| random.fill(room))),
+            Source::Known(known) => {
+                Row::Ids(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
+            }
+            Source::Runs(runs) => runs.next_segment(room.len()).map_or(Row::Ids(&[]), Row::Progression),
+        };
+        self.count -= u64::try_from(row.len()).expect("a row is shorter than 2^64");
+        row
     }
 
     /// The sum of the lengths of all ids left in an encoding; `None` when that is not known before they are drawn.
@@ -98,23 +121,19 @@ impl Runs {
         [self.current].into_iter().chain(self.later.as_slice().iter().copied())
     }
 
-    fn fill(&mut self, ids: &mut [u128]) -> usize {
-        let mut filled = 0;
-        while filled < ids.len() {
-            let room = u64::try_from(ids.len() - filled).expect("a slice is shorter than 2^64");
-            let Some(segment) = self.current.take_segment(room) else {
-                let Some(next) = self.later.next() else { break };
-                self.current = next;
-                continue;
-            };
-            let mut next = segment.first;
-            let count = usize::try_from(segment.count).expect("no more than the room");
-            for id in &mut ids[filled..filled + count] {
-                *id = next;
-                next += segment.step;
+    fn next_segment(&mut self, count_max: usize) -> Option<Progression> {
+        let count_max = u64::try_from(count_max).expect("a slice is shorter than 2^64");
+        loop {
+            if let Some(segment) = self.current.take_segment(count_max) {
+                return Some(segment);
             }
-            filled += count;
+            self.current = self.later.next()?;
         }
-        filled
     }
+}
+
+/// What `fill` filled of the room.
+fn filled(room: &mut [u128], fill: impl FnOnce(&mut [u128]) -> usize) -> &[u128] {
+    let count = fill(room);
+    &room[..count]
 }

@@ -40,7 +40,7 @@ pub use pace::{Moment, Pace};
 pub use random::{RandomIds, RandomMinter, Randomness};
 pub use records::RecordPlan;
 pub use refusal::Refusal;
-pub use run::{Run, Segment};
+pub use run::Run;
 pub use sequenced::SequencedMinter;
 pub use sequencer::{Grant, Sequencer, Shortage};
 pub use stamps::StampLine;

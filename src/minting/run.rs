@@ -1,6 +1,6 @@
 //! A row of ids of one worker number, as numbers that nobody has computed yet.
 
-use crate::id::{FieldKind, Layout};
+use crate::id::{FieldKind, Layout, Progression};
 
 /// What the fields of one layout add to an id, so that a stamp becomes an id by two multiplications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,17 +53,6 @@ pub struct Run {
     pub(super) count: u64,
 }
 
-/// Ids of one tick: `first`, `first + step`, … `count` of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
-    /// The first id.
-    pub first: u128,
-    /// From one id to the next.
-    pub step: u128,
-    /// How many, at least one.
-    pub count: u64,
-}
-
 impl Run {
     /// How many ids are left in it.
     pub fn count(&self) -> u64 {
@@ -71,7 +60,7 @@ impl Run {
     }
 
     /// Takes the ids of the first tick off the run, `limit` (at least one) at most; `None` when it is empty.
-    pub fn take_segment(&mut self, limit: u64) -> Option<Segment> {
+    pub fn take_segment(&mut self, limit: u64) -> Option<Progression> {
         if self.count == 0 {
             return None;
         }
@@ -85,41 +74,7 @@ impl Run {
             self.sequence = 0;
             self.tick += 1;
         }
-        Some(Segment { first, step: self.steps.sequence_stride, count })
-    }
-}
-
-impl Segment {
-    /// The last id.
-    pub fn last(&self) -> u128 {
-        self.first + u128::from(self.count - 1) * self.step
-    }
-
-    /// The sum of `len` over all ids, where `len` never falls as the id grows: found by bisection, not by counting.
-    pub fn total_len(&self, len: impl Fn(u128) -> usize) -> u64 {
-        let mut total = 0;
-        let mut at = *self;
-        while at.count > 0 {
-            let first_len = len(at.first);
-            let same = at.count_below(|id| len(id) == first_len);
-            total += same * u64::try_from(first_len).expect("a spelling is short");
-            at.first += u128::from(same) * at.step;
-            at.count -= same;
-        }
-        total
-    }
-
-    /// How many ids from the first on hold `is`, which holds for the first and, once it fails, for none after.
-    fn count_below(&self, is: impl Fn(u128) -> bool) -> u64 {
-        if is(self.last()) {
-            return self.count;
-        }
-        let (mut holds, mut fails) = (0, self.count - 1);
-        while fails - holds > 1 {
-            let middle = holds + (fails - holds) / 2;
-            if is(self.first + u128::from(middle) * self.step) { holds = middle } else { fails = middle }
-        }
-        fails
+        Some(Progression { first, step: self.steps.sequence_stride, count })
     }
 }
 
@@ -133,18 +88,8 @@ mod tests {
         let mut run = Run { steps, base: 50, tick: 7, sequence: 2, count: 5 };
         let mut ids = Vec::new();
         while let Some(segment) = run.take_segment(u64::MAX) {
-            ids.extend((0..segment.count).map(|at| segment.first + u128::from(at) * segment.step));
+            ids.extend(segment.values());
         }
         assert_eq!(ids, [754, 850, 852, 854, 950]);
-    }
-
-    #[test]
-    fn the_total_length_is_the_sum_of_all_lengths() {
-        let len = |id: u128| id.to_string().len();
-        for (first, step, count) in [(0, 1, 1), (0, 1, 12_345), (7, 13, 1000), (99, 1, 2), (999_999_999_999, 3, 100)] {
-            let segment = Segment { first, step, count };
-            let counted: usize = (0..count).map(|at| len(first + u128::from(at) * step)).sum();
-            assert_eq!(segment.total_len(len), u64::try_from(counted).expect("small"));
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! The arithmetic of numbers as digits of a radix.
 
+use crate::id::Row;
 use crate::id::codec::alphabet::Letters;
 use crate::id::codec::pairs::Pairs;
 use crate::id::codec::row::{Endings, write_row};
@@ -92,18 +93,18 @@ impl Radix {
         self.dividing::<0>(two)(value, out);
     }
 
-    /// Writes the `len(value)` digits of each value and a seam after them, as [`write_row`] does.
+    /// Writes the `len(value)` digits of each id and a seam after them, as [`write_row`] does.
     #[inline]
     pub(super) fn write_row<const SEAM: usize>(
         &self,
-        values: &[u128],
+        row: Row<'_>,
         pairs: &Pairs,
         len: impl Fn(u128) -> usize,
         endings: Option<Endings<'_>>,
         seam: [u8; SEAM],
         out: &mut [u8],
     ) -> usize {
-        with_quickest!(self, pairs, write => write_row(values, len, write, endings, seam, out))
+        with_quickest!(self, pairs, write => write_row(row, len, write, endings, seam, out))
     }
 
     /// The number these digits make, if it fits. Each is less than the radix.

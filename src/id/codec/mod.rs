@@ -29,8 +29,8 @@ pub use sqids::Sqids;
 pub use uuid::Uuid;
 pub use uuid8::Uuid8;
 
-use crate::id::Rejection;
 use crate::id::letter_set::LetterSet;
+use crate::id::{Rejection, Row};
 
 /// The most characters any codec writes or reads, so that a long text costs nothing.
 pub const TEXT_LEN_MAX: usize = 255;
@@ -94,13 +94,13 @@ impl Codec {
         }
     }
 
-    /// Writes each value's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
+    /// Writes each id's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
     /// that took. `out` has room for all of them.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
+    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
         match self {
-            Self::Positional(codec) => codec.write_row(values, seam, out),
-            other => write_row(values, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+            Self::Positional(codec) => codec.write_row(row, seam, out),
+            other => write_row(row, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
         }
     }
 

@@ -1,12 +1,12 @@
 //! A number as digits of one radix: decimal, hex, base32, base36, base62, base64 and their relatives.
 
-use crate::id::Rejection;
 use crate::id::codec::alphabet::Alphabet;
 use crate::id::codec::digits::Radix;
 use crate::id::codec::pairs::Pairs;
 use crate::id::codec::row::{Endings, write_row};
 use crate::id::codec::{ParameterError, TEXT_LEN_MAX, pattern};
 use crate::id::letter_set::LetterSet;
+use crate::id::{Rejection, Row};
 
 /// How many digits a text has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,17 +157,17 @@ impl Positional {
         }
     }
 
-    /// Writes each value's text and a seam after it, and says how much of `out` that took.
+    /// Writes each id's text and a seam after it, and says how much of `out` that took.
     #[inline]
-    pub(super) fn write_row<const SEAM: usize>(&self, values: &[u128], seam: [u8; SEAM], out: &mut [u8]) -> usize {
+    pub(super) fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
         let endings = self.endings();
         match self.width {
             _ if self.filler_bits != 0 => {
-                write_row(values, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
+                write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
             }
-            Width::Fixed(len) => self.radix.write_row(values, &self.pairs, |_| len, endings, seam, out),
+            Width::Fixed(len) => self.radix.write_row(row, &self.pairs, |_| len, endings, seam, out),
             Width::Minimal | Width::Stripped => {
-                self.radix.write_row(values, &self.pairs, |v| self.len(v), endings, seam, out)
+                self.radix.write_row(row, &self.pairs, |v| self.len(v), endings, seam, out)
             }
         }
     }

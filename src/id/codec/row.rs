@@ -1,6 +1,7 @@
 //! Many texts one after the other.
 
 use crate::id::codec::digits::split;
+use crate::id::{Progression, Row};
 
 /// The longest text, with its seam, that is copied as a block; and what a row takes beyond its texts to copy the last ones
 /// so, too.
@@ -28,88 +29,110 @@ impl<'a> Endings<'a> {
         Self { letters, from: u128::try_from(letters.len()).expect("at most 94 squared") }
     }
 
-    /// How many values in a row have the same beginning.
-    fn count(&self) -> u64 {
-        u64::try_from(self.letters.len()).expect("at most 94 squared")
+    /// How far it is from one of its endings to the next one of a row, where so many begin alike that they are worth a
+    /// block.
+    fn step(&self, row: &Progression) -> Option<usize> {
+        usize::try_from(row.step).ok().filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// Writes texts like `sample`, which is that of `value` with its seam, for values that begin alike, as far as there
-    /// is room for a block; says how many.
-    fn write(&self, value: u128, sample: &[u8], seam_len: usize, values: &[u128], out: &mut [u8]) -> usize {
-        let base = value - u128::from(split(value, self.count()).1);
-        let (beginning, end) = sample.split_at(sample.len() - seam_len - Self::LEN);
-        match sample.len() {
-            0..=16 => self.write_blocks::<16>(base, beginning, end, values, out),
-            17..=32 => self.write_blocks::<32>(base, beginning, end, values, out),
-            33..=BLOCK_MAX => self.write_blocks::<BLOCK_MAX>(base, beginning, end, values, out),
-            _ => 0,
-        }
-    }
-
-    /// A block is an ending, a seam, and the beginning of the next text: so the one thing that changes comes first. It may
-    /// be longer than that, which what is written next covers.
-    fn write_blocks<const BLOCK: usize>(
-        &self,
-        base: u128,
-        beginning: &[u8],
-        end: &[u8],
-        values: &[u128],
-        out: &mut [u8],
-    ) -> usize {
-        let stride = end.len() + beginning.len();
-        let mut block = [0; BLOCK];
-        block[..end.len()].copy_from_slice(end);
-        block[end.len()..stride].copy_from_slice(beginning);
-        let (first, mut rest) = out.split_at_mut(beginning.len());
-        first.copy_from_slice(beginning);
-        for (written, value) in values.iter().enumerate() {
-            let above = value.checked_sub(base).and_then(|above| usize::try_from(above).ok());
-            let Some(ending) = above.and_then(|above| self.letters.get(above)) else { return written };
-            let Some(room) = rest.first_chunk_mut() else { return written };
-            *room = block;
-            room[..Self::LEN].copy_from_slice(ending);
-            rest = &mut rest[stride..];
-        }
-        values.len()
+    /// The endings of the texts that begin like that of `value`, but for its own: each a step after the one before.
+    fn after(&self, value: u128, step: usize) -> impl Iterator<Item = [u8; 2]> {
+        let (_, own) = split(value, u64::try_from(self.letters.len()).expect("at most 94 squared"));
+        let next = usize::try_from(own).expect("an index into letters") + step;
+        self.letters.get(next..).unwrap_or_default().chunks(step).map(|alike| alike[0])
     }
 }
 
-/// Writes the text of each value, of the length that `len` tells, and a seam after it; says how much of `out` that took.
+/// Writes the text of each id, of the length that `len` tells, and a seam after it; says how much of `out` that took.
 ///
-/// `endings`: for texts that end in digits. The values may be any; they are written faster where each is a little more
-/// than the one before, and `out` is [`BLOCK_MAX`] longer than they need.
+/// `endings`: for texts that end in digits. `out` is [`BLOCK_MAX`] longer than the texts need.
 #[inline]
 pub(crate) fn write_row<const SEAM: usize>(
-    values: &[u128],
+    row: Row<'_>,
     len: impl Fn(u128) -> usize,
     write: impl Fn(u128, &mut [u8]),
     endings: Option<Endings<'_>>,
     seam: [u8; SEAM],
     out: &mut [u8],
 ) -> usize {
-    // With longer steps too few texts begin alike to be worth a block.
-    let step_max = endings.map_or(0, |endings| u128::from(endings.count() / 8));
-    let room = out.len();
-    let mut rest = out;
-    let mut left = values;
-    while let Some((value, later)) = left.split_first() {
-        let text_len = len(*value);
-        let (text, after) = rest.split_at_mut(text_len);
-        write(*value, text);
+    let write_one = |id: u128, out: &mut [u8]| {
+        let (text, after) = out.split_at_mut(len(id));
+        write(id, text);
         *after.first_chunk_mut().expect("room for each text and a seam") = seam;
-        let (sample, after) = rest.split_at_mut(text_len + SEAM);
-        (left, rest) = (later, after);
-        // A step down wraps and is a long one: no branch, which would go either way where values are random.
-        if later.first().is_some_and(|next| next.wrapping_sub(*value) <= step_max)
-            && let Some(endings) = &endings
-            && *value >= endings.from
+        text.len() + SEAM
+    };
+    match row {
+        Row::Ids(ids) => ids.iter().fold(0, |written, id| written + write_one(*id, &mut out[written..])),
+        Row::Progression(row) => write_progression(row, write_one, endings, SEAM, out),
+    }
+}
+
+/// The same for ids at equal distances: a text is a copy of the one before but for its end, where that is enough.
+#[inline]
+fn write_progression(
+    row: Progression,
+    write_one: impl Fn(u128, &mut [u8]) -> usize,
+    endings: Option<Endings<'_>>,
+    seam_len: usize,
+    out: &mut [u8],
+) -> usize {
+    let endings = endings.and_then(|endings| Some((endings, endings.step(&row)?)));
+    let mut written = 0;
+    let mut left = row;
+    while left.count > 0 {
+        let value = left.first;
+        let rest = &mut out[written..];
+        let sample_len = write_one(value, rest);
+        let (sample, room) = rest.split_at_mut(sample_len);
+        written += sample_len;
+        left.skip(1);
+        if let Some((endings, step)) = endings
+            && value >= endings.from
         {
-            let written = endings.write(*value, sample, SEAM, later, rest);
-            left = &later[written..];
-            rest = &mut rest[written * sample.len()..];
+            let later = endings.after(value, step).take(usize::try_from(left.count).unwrap_or(usize::MAX));
+            let count = write_alike(sample, seam_len, later, room);
+            written += count * sample_len;
+            left.skip(u64::try_from(count).expect("no more than are left"));
         }
     }
-    room - rest.len()
+    written
+}
+
+/// Writes texts like `sample`, which ends in a seam, with these endings, as far as there is room for a block; says how
+/// many.
+fn write_alike(sample: &[u8], seam_len: usize, endings: impl Iterator<Item = [u8; 2]>, out: &mut [u8]) -> usize {
+    let (beginning, end) = sample.split_at(sample.len() - seam_len - Endings::LEN);
+    match sample.len() {
+        0..=16 => write_blocks::<16>(beginning, end, endings, out),
+        17..=32 => write_blocks::<32>(beginning, end, endings, out),
+        33..=BLOCK_MAX => write_blocks::<BLOCK_MAX>(beginning, end, endings, out),
+        _ => 0,
+    }
+}
+
+/// A block is an ending, a seam, and the beginning of the next text: so the one thing that changes comes first. It may
+/// be longer than that, which what is written next covers.
+fn write_blocks<const BLOCK: usize>(
+    beginning: &[u8],
+    end: &[u8],
+    endings: impl Iterator<Item = [u8; 2]>,
+    out: &mut [u8],
+) -> usize {
+    let stride = end.len() + beginning.len();
+    let mut block = [0; BLOCK];
+    block[..end.len()].copy_from_slice(end);
+    block[end.len()..stride].copy_from_slice(beginning);
+    let Some((first, mut rest)) = out.split_at_mut_checked(beginning.len()) else { return 0 };
+    first.copy_from_slice(beginning);
+    let mut count = 0;
+    for ending in endings {
+        let Some(room) = rest.first_chunk_mut() else { break };
+        *room = block;
+        room[..Endings::LEN].copy_from_slice(&ending);
+        rest = &mut rest[stride..];
+        count += 1;
+    }
+    count
 }
 
 #[cfg(test)]
@@ -119,15 +142,16 @@ mod tests {
     #[test]
     fn a_row_with_no_room_beyond_its_texts_is_the_same() {
         let letters: Vec<[u8; 2]> = (b'0'..=b'9').flat_map(|a| (b'0'..=b'9').map(move |b| [a, b])).collect();
-        let values: Vec<u128> = (9_990..10_310).collect();
+        let row = Progression { first: 9_990, step: 1, count: 320 };
         let write = |value: u128, out: &mut [u8]| out.copy_from_slice(value.to_string().as_bytes());
-        let expected: String = values.iter().map(|value| format!("{value}, ")).collect();
+        let expected: String = row.values().map(|value| format!("{value}, ")).collect();
         for beyond in [0, 1, 15, 16, BLOCK_MAX] {
             let mut out = vec![0; expected.len() + beyond];
             let endings = Some(Endings::of_minimal(&letters));
             let len = |value: u128| value.to_string().len();
-            assert_eq!(write_row(&values, len, write, endings, *b", ", &mut out), expected.len());
-            assert_eq!(str::from_utf8(&out[..expected.len()]), Ok(expected.as_str()));
+            let written = write_row(Row::Progression(row), len, write, endings, *b", ", &mut out);
+            assert_eq!(written, expected.len());
+            assert_eq!(str::from_utf8(&out[..written]), Ok(expected.as_str()));
         }
     }
 }
