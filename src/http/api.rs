@@ -25,7 +25,10 @@ use super::soon::Soon;
 /// Nearly every request mints. Those skip the table, whose way to a handler costs more than all that a mint does; they
 /// pass the same [edge](super::edge) and end in the same handler.
 #[derive(Clone)]
-pub struct Api {
+pub struct Api(Arc<Parts>);
+
+/// Shared as a whole: every request has a clone.
+struct Parts {
     service: Arc<Service>,
     edge: Edge,
     mint_route: Route,
@@ -37,7 +40,7 @@ impl Api {
     pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Self {
         let router = router(Arc::clone(&service), Arc::clone(&metrics));
         let mint_route = metrics.route(Some(mint::ROUTE));
-        Self { service, edge: Edge { metrics }, mint_route, router }
+        Self(Arc::new(Parts { service, edge: Edge { metrics }, mint_route, router }))
     }
 }
 
@@ -52,11 +55,11 @@ impl tower::Service<Request> for Api {
     }
 
     fn call(&mut self, request: Request) -> Answering {
+        let Parts { service, edge, mint_route, router } = &*self.0;
         if request.method() == Method::POST && mint::format_name(request.uri()).is_some() {
-            let passage = self.edge.pass(self.mint_route, request, |request| mint::mint(&self.service, request));
-            Answering::Minting { passage }
+            Answering::Minting { passage: edge.pass(*mint_route, request, |request| mint::mint(service, request)) }
         } else {
-            Answering::Routed { answer: self.router.call(request) }
+            Answering::Routed { answer: router.clone().call(request) }
         }
     }
 }

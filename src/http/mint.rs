@@ -53,20 +53,25 @@ type Answer = Result<Response<Body>, Problem>;
 /// A [`Problem`]: nothing was minted.
 pub(super) fn mint(service: &Arc<Service>, request: Request) -> Soon<Answer> {
     let (position, format) = match format_asked_for(service, request.uri()) {
-        Ok((position, format)) => (position, Arc::clone(format)),
+        Ok(found) => found,
         Err(problem) => return Soon::now(Err(problem)),
     };
-    let service = Arc::clone(service);
     match format.rule {
-        Rule::Grouped => Soon::later(async move {
-            let answer = reports::mint_reports(&service, position, &format, request).await;
-            counted(&service, position, answer, || reports::example(&service, position, &format))
-        }),
-        Rule::Chained => Soon::later(async move {
-            let answer = appends::append_events(&service, position, &format, request).await;
-            counted(&service, position, answer, || appends::example(&service, &format))
-        }),
-        Rule::Sequenced | Rule::Random | Rule::DecodeOnly => mint_by_number(service, position, format, request),
+        Rule::Grouped => {
+            let (service, format) = (Arc::clone(service), Arc::clone(format));
+            Soon::later(async move {
+                let answer = reports::mint_reports(&service, position, &format, request).await;
+                counted(&service, position, answer, || reports::example(&service, position, &format))
+            })
+        }
+        Rule::Chained => {
+            let (service, format) = (Arc::clone(service), Arc::clone(format));
+            Soon::later(async move {
+                let answer = appends::append_events(&service, position, &format, request).await;
+                counted(&service, position, answer, || appends::example(&service, &format))
+            })
+        }
+        Rule::Sequenced | Rule::Random | Rule::DecodeOnly => mint_by_number(service, position, request),
     }
 }
 
@@ -88,42 +93,43 @@ fn counted(service: &Service, position: usize, answer: Answer, example: impl FnO
     })
 }
 
-fn mint_by_number(service: Arc<Service>, position: usize, format: Arc<Format>, request: Request) -> Soon<Answer> {
+fn mint_by_number(service: &Arc<Service>, position: usize, request: Request) -> Soon<Answer> {
     let (parts, request_body) = request.into_parts();
     if request_body.is_end_stream() {
-        return mint_ask(service, position, format, &parts, &[]);
+        return mint_ask(service, position, &parts, &[]);
     }
+    let service = Arc::clone(service);
     Soon::later(async move {
         match read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await {
-            Ok(request_body) => mint_ask(service, position, format, &parts, &request_body).await,
-            Err(problem) => counted(&service, position, Err(problem), || example(&service, &format, None)),
+            Ok(request_body) => mint_ask(&service, position, &parts, &request_body).await,
+            Err(problem) => refused(&service, position, problem, None),
         }
     })
 }
 
-fn mint_ask(
-    service: Arc<Service>,
-    position: usize,
-    format: Arc<Format>,
-    parts: &Parts,
-    request_body: &[u8],
-) -> Soon<Answer> {
-    let Ask { order, media, encoding, label } = match Ask::read(&service, &format, parts, request_body) {
-        Ok(ask) => ask,
-        Err(problem) => {
-            return Soon::now(counted(&service, position, Err(problem), || example(&service, &format, None)));
-        }
-    };
+fn mint_ask(service: &Arc<Service>, position: usize, parts: &Parts, request_body: &[u8]) -> Soon<Answer> {
+    let Ask { order, media, encoding, label } =
+        match Ask::read(service, service.mint.format_at(position), parts, request_body) {
+            Ok(ask) => ask,
+            Err(problem) => return Soon::now(refused(service, position, problem, None)),
+        };
+    let of_service = Arc::clone(service);
     service.mint(position, &order).map(move |ids| match ids {
         Ok(ids) => {
-            let spelling = Spelling::new(media, &format, encoding, order.count(), label);
-            Ok(answer(media, &format, order.count(), body(spelling, ids)))
+            let format = of_service.mint.format_at(position);
+            let spelling = Spelling::new(media, format, encoding, order.count(), label);
+            Ok(answer(media, format, order.count(), body(spelling, ids)))
         }
         Err(refusal) => {
             let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
-            counted(&service, position, Err(Problem::from(refusal)), || example(&service, &format, most))
+            refused(&of_service, position, refusal.into(), most)
         }
     })
+}
+
+/// A refusal of ids by number, with a request for so many that works.
+fn refused(service: &Service, position: usize, problem: Problem, count: Option<u64>) -> Answer {
+    counted(service, position, Err(problem), || example(service, service.mint.format_at(position), count))
 }
 
 /// What a request for so many ids asks for.

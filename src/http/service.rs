@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::service_metrics::ServiceMetrics;
 use super::soon::Soon;
-use crate::id::{Decoder, DomainHash};
+use crate::id::{Decoder, DomainHash, Format};
 use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
 use crate::storage::{HorizonKeeper, RecordKeeper};
 use crate::time::UnixNanos;
@@ -154,6 +154,13 @@ pub struct Outgoing {
     pub batch: Batch,
     format: usize,
     service: Arc<Service>,
+}
+
+impl Outgoing {
+    /// What they are ids of.
+    pub(super) fn format(&self) -> &Format {
+        self.service.mint.format_at(self.format)
+    }
 }
 
 impl Drop for Outgoing {

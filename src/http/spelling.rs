@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -31,7 +30,6 @@ const FEW_IDS: usize = 32;
 /// How the ids of one answer are written.
 #[derive(Debug, Clone)]
 pub(super) struct Spelling {
-    format: Arc<Format>,
     script: Script,
     head: Head,
     tail: &'static str,
@@ -75,7 +73,7 @@ impl Spelling {
     /// `label`: what JSON says about the ids beside their format.
     pub(super) fn new(
         media: MediaType,
-        format: &Arc<Format>,
+        format: &Format,
         encoding: usize,
         count: u64,
         label: Option<&'static str>,
@@ -87,16 +85,16 @@ impl Spelling {
             MediaType::OctetStream => (Script::Bytes { width: format.byte_width() }, Head::Text(""), ""),
             _ => (text(Seam::Three(*b"\",\"")), Head::Json { count, label }, r#""]}"#),
         };
-        Spelling { format: Arc::clone(format), script, head, tail }
+        Spelling { script, head, tail }
     }
 
-    fn write_head(&self, out: &mut Vec<u8>) {
+    fn write_head(&self, format: &Format, out: &mut Vec<u8>) {
         let mut write = |text: &str| out.extend_from_slice(text.as_bytes());
         match self.head {
             Head::Text(text) => write(text),
             Head::Json { count, label } => {
                 write(r#"{"format":""#);
-                write(&self.format.name);
+                write(&format.name);
                 write(r#"","count":"#);
                 write(itoa::Buffer::new().format(count));
                 if let Some(label) = label {
@@ -117,17 +115,17 @@ impl Spelling {
             Script::Bytes { width } => short_len(width).checked_mul(count)?,
             Script::Text { encoding, seam } => {
                 let seams = count.checked_sub(1)?.checked_mul(short_len(seam.len()))?;
-                ids.batch.text_len(&self.format.encodings[encoding])?.checked_add(seams)?
+                ids.batch.text_len(&ids.format().encodings[encoding])?.checked_add(seams)?
             }
         };
         ids_len.checked_add(short_len(self.tail.len()))
     }
 
     /// The most bytes that `count` ids can take, with all that stands between and after them.
-    fn room_for(&self, count: usize) -> usize {
+    fn room_for(&self, count: usize, format: &Format) -> usize {
         let ids_len = match self.script {
             Script::Bytes { width } => Row::bytes_len_max(count, width),
-            Script::Text { encoding, seam } => self.format.encodings[encoding].row_len_max(count, seam.len()),
+            Script::Text { encoding, seam } => format.encodings[encoding].row_len_max(count, seam.len()),
         };
         ids_len.saturating_add(self.tail.len())
     }
@@ -148,10 +146,10 @@ impl Spelling {
             match self.script {
                 Script::Bytes { width } => row.write_bytes(width, out),
                 Script::Text { encoding, seam: Seam::One(seam) } => {
-                    self.format.encodings[encoding].write_row(row, seam, out);
+                    ids.format().encodings[encoding].write_row(row, seam, out);
                 }
                 Script::Text { encoding, seam: Seam::Three(seam) } => {
-                    self.format.encodings[encoding].write_row(row, seam, out);
+                    ids.format().encodings[encoding].write_row(row, seam, out);
                 }
             }
         }
@@ -168,9 +166,10 @@ impl Spelling {
 
 /// The body of a mint answer.
 pub(super) fn body(spelling: Spelling, mut ids: Outgoing) -> axum::body::Body {
-    let room = spelling.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX));
-    let mut first_piece = Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + spelling.room_for(IDS_AT_ONCE)));
-    spelling.write_head(&mut first_piece);
+    let room = spelling.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
+    let mut first_piece =
+        Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + spelling.room_for(IDS_AT_ONCE, ids.format())));
+    spelling.write_head(ids.format(), &mut first_piece);
     if room <= PIECE_LEN {
         spelling.write(&mut ids, &mut first_piece, usize::MAX);
         return axum::body::Body::from(first_piece);
@@ -205,7 +204,7 @@ impl Body for LongBody {
             return Poll::Ready(None);
         }
         let piece = this.ready.take().unwrap_or_else(|| {
-            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.room_for(IDS_AT_ONCE));
+            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.room_for(IDS_AT_ONCE, this.ids.format()));
             this.is_done = this.spelling.write(&mut this.ids, &mut piece, PIECE_LEN);
             piece
         });

@@ -1,6 +1,6 @@
 //! The mint: every format this program mints, under one roof.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub struct Mint {
     random: Vec<Option<Arc<RandomMinter>>>,
     grouped: Vec<Option<Arc<GroupedMinter>>>,
     stats: Vec<MintStats>,
-    positions: HashMap<String, usize>,
+    positions: BTreeMap<String, usize>,
     tenure: OnceLock<Arc<Tenure>>,
     /// Why the tenure has not begun.
     waiting_for: Mutex<Refusal>,
@@ -143,7 +143,12 @@ impl Mint {
     /// The format of that name, and its position here.
     pub fn format(&self, name: &str) -> Option<(usize, &Arc<Format>)> {
         let position = *self.positions.get(name)?;
-        Some((position, &self.formats[position].0))
+        Some((position, self.format_at(position)))
+    }
+
+    /// The format at that position.
+    pub fn format_at(&self, position: usize) -> &Arc<Format> {
+        &self.formats[position].0
     }
 
     /// The worker numbers that this node mints a format with.

@@ -88,6 +88,7 @@ fn write_progression(
         left.skip(1);
         if let Some((endings, step)) = endings
             && value >= endings.from
+            && left.count > 0
         {
             let later = endings.after(value, step).take(usize::try_from(left.count).unwrap_or(usize::MAX));
             let count = write_alike(sample, seam_len, later, room);

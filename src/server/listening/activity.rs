@@ -4,6 +4,7 @@
 //! 5 s that a head may take. So that timeout is off, and this is watched instead: bytes at the [stream](super::stream),
 //! requests and answers around the service.
 
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -95,10 +96,18 @@ impl Activity {
     }
 }
 
-/// One answer in the making.
+/// One answer in the making, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Answer {
     activity: Arc<Activity>,
+}
+
+impl Deref for Answer {
+    type Target = Activity;
+
+    fn deref(&self) -> &Activity {
+        &self.activity
+    }
 }
 
 impl Drop for Answer {
@@ -111,15 +120,17 @@ impl Drop for Answer {
     }
 }
 
-/// A body that tells when a piece of it moves.
-pub(super) struct Watched<B> {
+/// A body that tells when a piece of it moves: that of a request the activity, that of an answer its [`Answer`].
+pub(super) struct Watched<B, A> {
     pub(super) body: B,
-    pub(super) activity: Arc<Activity>,
-    /// For the body of an answer, which is complete when this is dropped.
-    pub(super) _answer: Option<Answer>,
+    pub(super) activity: A,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
+impl<B, A> Body for Watched<B, A>
+where
+    B: Body<Data = Bytes> + Unpin,
+    A: Deref<Target = Activity> + Unpin,
+{
     type Data = Bytes;
     type Error = B::Error;
 

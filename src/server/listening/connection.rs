@@ -253,20 +253,19 @@ struct WatchedService<H> {
 }
 
 impl<H: Handler> Service<Request<Incoming>> for WatchedService<H> {
-    type Response = Response<Watched<Body>>;
+    type Response = Response<Watched<Body, Answer>>;
     type Error = Infallible;
     type Future = Answering<H::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let activity = Arc::clone(&self.activity);
-        let answer = activity.answer();
+        let answer = self.activity.answer();
         let is_http1 = request.version() < Version::HTTP_2;
         let request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
-            false => Body::new(Watched { body, activity: Arc::clone(&activity), _answer: None }),
+            false => Body::new(Watched { body, activity: Arc::clone(&self.activity) }),
         });
         let answering = self.handler.clone().call(request);
-        Answering { answering, is_http1, watch: Some((activity, answer)) }
+        Answering { answering, is_http1, answer: Some(answer) }
     }
 }
 
@@ -276,22 +275,22 @@ pin_project! {
         #[pin]
         answering: F,
         is_http1: bool,
-        // None once it has its answer.
-        watch: Option<(Arc<Activity>, Answer)>,
+        // None once its head is made.
+        answer: Option<Answer>,
     }
 }
 
 impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answering<F> {
-    type Output = Result<Response<Watched<Body>>, Infallible>;
+    type Output = Result<Response<Watched<Body, Answer>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Ok(mut response) = ready!(this.answering.poll(context));
-        let (activity, answer) = this.watch.take().expect("a future that is ready is not polled again");
-        if *this.is_http1 && (activity.is_next_answer_the_last() || leaves_the_body_unread(response.status())) {
+        let answer = this.answer.take().expect("a future that is ready is not polled again");
+        if *this.is_http1 && (answer.is_next_answer_the_last() || leaves_the_body_unread(response.status())) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(response.map(|body| Watched { body, activity, _answer: Some(answer) })))
+        Poll::Ready(Ok(response.map(|body| Watched { body, activity: answer })))
     }
 }
 
