@@ -29,7 +29,7 @@ fn main() {
     let of_all = formats.iter().cycle().map(|format| text(format, now.into(), &mut random)).take(IDS as usize);
     let of_all: Vec<String> = of_all.collect();
     let mut comparison = Comparison::new();
-    comparison.add("all formats, best reading", Target::Under(1000.0), || {
+    comparison.add("all formats, best reading", Target::Under(500.0), || {
         timed(IDS, || of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some())))
     });
     comparison.add("all formats, every reading", Target::None, || {
