@@ -56,18 +56,35 @@ impl Row<'_> {
     }
 }
 
-/// Each id takes a whole number's place, whose end the next one covers: so every store has a length that the compiler knows.
 fn write_bytes(ids: impl ExactSizeIterator<Item = u128>, width: usize, out: &mut Vec<u8>) {
+    let bits = 8 * u32::try_from(width).expect("at most 16");
+    match width {
+        0..=8 => write_places(ids, width, out, |id| (lowest_64_bits(id) << (u64::BITS - bits)).to_be_bytes()),
+        _ => write_places(ids, width, out, |id| (id << (u128::BITS - bits)).to_be_bytes()),
+    }
+}
+
+/// Each id takes a whole number's place, whose end the next one covers: so every store has a length that the compiler knows.
+fn write_places<const PLACE: usize>(
+    ids: impl ExactSizeIterator<Item = u128>,
+    width: usize,
+    out: &mut Vec<u8>,
+    place: impl Fn(u128) -> [u8; PLACE],
+) {
     let start = out.len();
     let len = ids.len() * width;
-    let spare_bits = u128::BITS - 8 * u32::try_from(width).expect("at most 16");
     out.resize(start + Row::bytes_len_max(ids.len(), width), 0);
     let mut rest = &mut out[start..];
     for id in ids {
-        *rest.first_chunk_mut().expect("room for a whole number") = (id << spare_bits).to_be_bytes();
+        *rest.first_chunk_mut().expect("room for a whole number") = place(id);
         rest = &mut rest[width..];
     }
     out.truncate(start + len);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "ids of eight bytes have no others")]
+fn lowest_64_bits(id: u128) -> u64 {
+    id as u64
 }
 
 impl Progression {
@@ -78,15 +95,24 @@ impl Progression {
 
     /// Its ids.
     pub fn values(&self) -> impl ExactSizeIterator<Item = u128> {
-        let Progression { first, step, .. } = *self;
-        let count = Row::Progression(*self).len();
-        (0..count).map(move |at| first + step * at as u128)
+        let Progression { first, step, count } = *self;
+        // Checked once for all of them: the others are between these two.
+        assert!(count == 0 || first <= self.last(), "the last of {self:?} is a number of 128 bits");
+        let mut next = first;
+        (0..Row::Progression(*self).len()).map(move |_| {
+            let id = next;
+            next = id.wrapping_add(step);
+            id
+        })
     }
 
     /// Goes past the first ids, at most all of them.
     pub(crate) fn skip(&mut self, count: u64) {
-        self.first = self.first.wrapping_add(u128::from(count).wrapping_mul(self.step));
         self.count -= count;
+        // There need not be a number after the last one.
+        if self.count > 0 {
+            self.first += u128::from(count) * self.step;
+        }
     }
 
     /// The sum of `len` over all ids, where `len` never falls as the id grows: found by bisection, not by counting.
