@@ -14,12 +14,13 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "CHANGELOG.md",
     "docs/ARCHITECTURE.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
+    "docs/PERFORMANCE.md",
     "docs/UNIQUENESS.md",
     "docs/decisions/conjunction-epoch-and-salt.md",
     "docs/decisions/conjunction-first-anchor.md",

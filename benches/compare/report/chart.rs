@@ -67,8 +67,13 @@ pub(super) fn of(rows: &[Row]) -> String {
     while power <= high {
         let at = x(power);
         add(format_args!("<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>"));
-        let label = number(10_f64.powf(power));
-        let label = label.trim_end_matches(".00").trim_end_matches(".0");
+        let (scale, unit) = match power {
+            power if power >= 9.0 => (1e9, " G"),
+            power if power >= 6.0 => (1e6, " M"),
+            power if power >= 3.0 => (1e3, " k"),
+            _ => (1.0, ""),
+        };
+        let label = format!("{:.0}{unit}", 10_f64.powf(power) / scale);
         add(format_args!(
             "<text class=\"unit\" x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
             bottom + 20.0
