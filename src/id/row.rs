@@ -59,7 +59,10 @@ impl Row<'_> {
 fn write_bytes(ids: impl ExactSizeIterator<Item = u128>, width: usize, out: &mut Vec<u8>) {
     let bits = 8 * u32::try_from(width).expect("at most 16");
     match width {
-        0..=8 => write_places(ids, width, out, |id| (lowest_64_bits(id) << (u64::BITS - bits)).to_be_bytes()),
+        0..=8 => {
+            let short = |id| u64::try_from(id).expect("an id of at most eight bytes");
+            write_places(ids, width, out, |id| (short(id) << (u64::BITS - bits)).to_be_bytes());
+        }
         _ => write_places(ids, width, out, |id| (id << (u128::BITS - bits)).to_be_bytes()),
     }
 }
@@ -80,11 +83,6 @@ fn write_places<const PLACE: usize>(
         rest = &mut rest[width..];
     }
     out.truncate(start + len);
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "ids of eight bytes have no others")]
-fn lowest_64_bits(id: u128) -> u64 {
-    id as u64
 }
 
 impl Progression {

@@ -85,7 +85,7 @@ impl Batch {
             Source::Known(known) => {
                 Row::Ids(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
             }
-            Source::Runs(runs) => runs.next_segment(room.len()).map_or(Row::Ids(&[]), Row::Progression),
+            Source::Runs(runs) => runs.next_progression(room.len()).map_or(Row::Ids(&[]), Row::Progression),
         };
         self.count -= u64::try_from(row.len()).expect("a row is shorter than 2^64");
         row
@@ -106,8 +106,8 @@ impl Batch {
             }
             Source::Runs(runs) => {
                 for mut run in runs.left() {
-                    while let Some(segment) = run.take_segment(u64::MAX) {
-                        total = total.checked_add(segment.total_len(|id| encoding.len(id)))?;
+                    while let Some(progression) = run.take_progression(u64::MAX) {
+                        total = total.checked_add(progression.total_len(|id| encoding.len(id)))?;
                     }
                 }
             }
@@ -121,11 +121,11 @@ impl Runs {
         [self.current].into_iter().chain(self.later.as_slice().iter().copied())
     }
 
-    fn next_segment(&mut self, count_max: usize) -> Option<Progression> {
+    fn next_progression(&mut self, count_max: usize) -> Option<Progression> {
         let count_max = u64::try_from(count_max).expect("a slice is shorter than 2^64");
         loop {
-            if let Some(segment) = self.current.take_segment(count_max) {
-                return Some(segment);
+            if let Some(progression) = self.current.take_progression(count_max) {
+                return Some(progression);
             }
             self.current = self.later.next()?;
         }

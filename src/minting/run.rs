@@ -60,7 +60,7 @@ impl Run {
     }
 
     /// Takes the ids of the first tick off the run, `limit` (at least one) at most; `None` when it is empty.
-    pub fn take_segment(&mut self, limit: u64) -> Option<Progression> {
+    pub fn take_progression(&mut self, limit: u64) -> Option<Progression> {
         if self.count == 0 {
             return None;
         }
@@ -87,8 +87,8 @@ mod tests {
         let steps = Steps { time_stride: 100, sequence_stride: 2, per_tick: 3 };
         let mut run = Run { steps, base: 50, tick: 7, sequence: 2, count: 5 };
         let mut ids = Vec::new();
-        while let Some(segment) = run.take_segment(u64::MAX) {
-            ids.extend(segment.values());
+        while let Some(progression) = run.take_progression(u64::MAX) {
+            ids.extend(progression.values());
         }
         assert_eq!(ids, [754, 850, 852, 854, 950]);
     }
