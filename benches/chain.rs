@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use idmint::minting::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
+use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::de::IgnoredAny;

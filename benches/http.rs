@@ -7,11 +7,10 @@
 
 mod harness;
 
-use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
-use idmint::http::Service;
 use idmint::minting::Order;
+use idmint::service::Service;
 use tokio::runtime::Runtime;
 
 const RUNS: u32 = 20_000;

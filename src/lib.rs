@@ -1,6 +1,8 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 
+pub mod conjunction;
 pub mod id;
+pub mod ledger;
 pub mod minting;
 pub mod time;
 pub mod wire;
@@ -10,6 +12,10 @@ pub mod cli;
 #[cfg(feature = "server")]
 pub mod http;
 #[cfg(feature = "server")]
+pub mod net;
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
+pub mod service;
 #[cfg(feature = "server")]
 pub mod storage;

@@ -1,10 +1,9 @@
 //! How soon a new process mints, and how much memory it takes.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::process::Signal;
 

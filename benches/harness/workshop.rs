@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use idmint::http::Service;
 use idmint::id::PRESETS;
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
+use idmint::service::Service;
 use idmint::storage::{FoundHorizon, MemoryStore, Store};
 use idmint::time::{Clock, ManualClock, UnixNanos};
 use prometheus::Registry;

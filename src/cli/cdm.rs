@@ -10,10 +10,9 @@ use clap::Args;
 use super::exit::{Exit, Failure};
 use super::health::{ask, bytes_of_success, text_of_success};
 use super::settings::Settings;
+use crate::conjunction::{CdmError, CdmForm, Document, GroupedMinter, Message};
 use crate::id::{Format, Rule};
-use crate::minting::GroupedMinter;
 use crate::server::Catalog;
-use crate::wire::cdm::{CdmError, CdmForm, Document, Message};
 
 /// What standard input is called.
 const STDIN: &str = "-";

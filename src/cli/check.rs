@@ -7,10 +7,10 @@ use prometheus::Registry;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::http::Service;
 use crate::id::{Format, Pin};
 use crate::minting::Randomness;
 use crate::server::{assemble, formats_table};
+use crate::service::Service;
 use crate::time::Clock;
 
 /// Check a configuration and print what it means.

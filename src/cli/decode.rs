@@ -7,7 +7,8 @@ use clap::Args;
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
 use crate::id::{DecoderAt, Pin};
-use crate::server::{self, known_domains};
+use crate::server;
+use crate::server::known_domains;
 use crate::time::Clock;
 use crate::wire::{AnswerParts, DECODED_LEN_MAX, DecodeAnswer, Style, ruler};
 

@@ -14,11 +14,10 @@ use pin_project_lite::pin_project;
 
 use super::edge::{Edge, Passage};
 use super::metrics::{HttpMetrics, Route};
-use super::mint;
-use super::problem::Problem;
 use super::router::router;
-use super::service::Service;
-use super::soon::Soon;
+use crate::http::answer::Problem;
+use crate::http::routes::mint;
+use crate::service::{Service, Soon};
 
 /// The whole API: mints, and leaves what else it is asked to the table of routes.
 ///

@@ -20,11 +20,11 @@ use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
-use super::problem::{Problem, Slug, name_instance};
-use super::request_id::{X_REQUEST_ID, request_id};
+use crate::http::answer::{Problem, Slug, name_instance};
+use crate::http::request::{X_REQUEST_ID, request_id};
 
 /// No address may be longer, in bytes of path and query.
-pub const URI_LEN_MAX: usize = 8 * 1024;
+pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
 
 /// Completes a router whose routes are all in place.
 ///

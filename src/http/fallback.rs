@@ -2,16 +2,16 @@
 
 use axum::extract::Request;
 
-use super::problem::{Problem, Slug};
+use crate::http::answer::{Problem, Slug};
 
 /// No route has this path.
-pub async fn not_found(request: Request) -> Problem {
+pub(crate) async fn not_found(request: Request) -> Problem {
     let path = request.uri().path();
     Problem::new(Slug::NotFound, format!("no route has the path {path:?}")).example("GET /openapi.yaml")
 }
 
 /// The route exists, the method does not apply to it. The router adds `Allow`.
-pub async fn method_not_allowed(request: Request) -> Problem {
+pub(crate) async fn method_not_allowed(request: Request) -> Problem {
     let (method, path) = (request.method(), request.uri().path());
     Problem::new(
         Slug::MethodNotAllowed,

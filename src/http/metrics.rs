@@ -5,11 +5,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use axum::http::{Method, StatusCode};
-use prometheus::{Histogram, Result};
-use prometheus::{HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, Result};
 
 /// The route of every request that no route matches.
-pub const UNMATCHED: &str = "unmatched";
+pub(crate) const UNMATCHED: &str = "unmatched";
 
 const OTHER_METHOD: &str = "other";
 const METHODS: [Method; 7] =

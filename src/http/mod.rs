@@ -1,44 +1,17 @@
 //! The API over HTTP: one file for each resource, and what every request and every answer has in common.
 
+pub mod answer;
 mod api;
-mod appends;
-mod decode;
-mod decode_many;
-mod documents;
-mod formats;
-mod grouping;
-mod health;
-mod idempotency_key;
-mod ledger_names;
-mod ledgers;
-mod metrics_page;
-mod mint;
-pub mod problem_page;
-mod refusal;
-mod report_forms;
-mod reports;
+mod edge;
+mod fallback;
+mod metrics;
+pub mod request;
 mod router;
-mod service;
-mod service_metrics;
-mod soon;
-mod spelling;
-mod texts;
-mod verify;
+mod routes;
 
-pub mod body;
-pub mod edge;
-pub mod fallback;
-pub mod json;
-pub mod metrics;
-pub mod problem;
-mod problem_catalog;
-pub mod query;
-pub mod representation;
-pub mod request_id;
-
+pub use answer::{Problem, Slug};
 pub use api::Api;
-pub use problem::{Problem, Slug};
+pub use edge::complete;
+pub use metrics::HttpMetrics;
 pub use router::paths;
-pub use service::{Conjunctions, Outgoing, RequestLimits, Service, SiqDefaults};
-pub use service_metrics::ServiceMetrics;
-pub use soon::Soon;
+pub use routes::problem_page::problem_page;

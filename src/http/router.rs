@@ -6,9 +6,12 @@ use axum::Router;
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
 
+use super::edge;
 use super::metrics::HttpMetrics;
-use super::service::Service;
-use super::{decode, decode_many, documents, edge, formats, health, ledgers, metrics_page, mint, problem_page, verify};
+use crate::http::routes::{
+    decode, decode_many, documents, formats, health, ledgers, metrics as metrics_page, mint, problem_page, verify,
+};
+use crate::service::Service;
 
 /// Path, method and handler of every route.
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {

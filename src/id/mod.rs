@@ -1,49 +1,24 @@
 //! What an id is: its fields, its spellings, and how it is read back. Pure values, no clock and no I/O.
 
-pub mod codec;
-mod collision_odds;
-mod decoder;
+mod decoding;
 mod domain;
-mod encoding;
-mod encoding_definition;
-mod evidence;
-mod example;
-mod field;
+pub mod encoding;
 mod format;
-mod format_definition;
 mod layout;
-mod layout_drawing;
-mod letter_set;
-mod near_texts;
-mod order;
-mod presets;
+mod reference;
 mod rejection;
 mod row;
-mod spelling_groups;
-mod storage_advice;
-mod storage_sql;
-mod suffix_code;
-mod time_range;
 
-pub use codec::Codec;
-pub use collision_odds::CollisionOdds;
-pub use decoder::{Decoded, Decoder, DecoderAt, Match, Pin};
+pub use decoding::{Decoded, Decoder, DecoderAt, Match, OwnNumbers, Pin};
 pub use domain::DomainHash;
-pub use encoding::{Encoding, EncodingError};
-pub use encoding_definition::{EncodingDefinition, EncodingKind, LetterCase};
-pub use evidence::OwnNumbers;
-pub use example::EXAMPLE_TIME;
-pub use field::{Field, FieldKind, Width};
-pub use format::{Format, Parts, Rule, Variant};
-pub use format_definition::{FormatDefinition, FormatError};
-pub use layout::{FieldDraft, Layout, LayoutBuilder, LayoutError};
-pub use layout_drawing::LayoutDrawing;
-pub use presets::{PRESETS, Preset};
+pub use encoding::{Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase};
+pub use format::{Format, FormatDefinition, FormatError, PRESETS, Parts, Preset, Rule, Variant};
+pub use layout::{
+    CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode, SuffixCodeError, Width,
+};
+pub use reference::{CollisionOdds, Database, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, StorageAdvice, Stored};
 pub use rejection::Rejection;
 pub use row::{Progression, Row};
-pub use storage_advice::{Database, StorageAdvice, Stored};
-pub use suffix_code::{CodeWord, SuffixCode, SuffixCodeError};
-pub use time_range::{IdRange, RangeError};
 
 /// A built-in format, compiled.
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use std::vec;
 
-use super::random::RandomIds;
-use super::run::Run;
 use crate::id::{Encoding, Progression, Row};
+use crate::minting::random::RandomIds;
+use crate::minting::sequenced::Run;
 
 /// Ids that belong to one caller: reserved or promised, not computed yet.
 #[derive(Debug)]

@@ -5,15 +5,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::batch::Batch;
-use super::grouped::{GroupedMinter, PairOrder};
-use super::lanes::Lanes;
 use super::order::Order;
-use super::random::{RandomMinter, Randomness};
 use super::refusal::Refusal;
-use super::sequencer::Shortage;
 use super::stats::MintStats;
 use super::tenure::{Beginning, Tenure};
+use crate::conjunction::{GroupedMinter, PairOrder};
 use crate::id::{Format, Rejection, Rule};
+use crate::minting::random::{RandomMinter, Randomness};
+use crate::minting::sequenced::{Lanes, Shortage};
 use crate::time::{Clock, UnixNanos};
 
 /// What the configuration says about minting.

@@ -6,11 +6,8 @@ use std::time::Duration;
 
 use super::durable::Durable;
 use super::horizon::{HorizonPlan, Reservation};
-use super::lanes::Lanes;
-use super::pace::{Moment, Pace};
-use super::sequenced::SequencedMinter;
-use super::sequencer::Sequencer;
 use crate::id::Format;
+use crate::minting::sequenced::{Lanes, Moment, Pace, SequencedMinter, Sequencer};
 use crate::time::UnixNanos;
 
 /// The sequences of all formats, and the horizon below which they may be used.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use prometheus::Registry;
 
 use super::catalog::{Catalog, CatalogError};
-use super::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
-use crate::http::{Conjunctions, RequestLimits, Service, ServiceMetrics, SiqDefaults};
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
+use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
+use crate::service::{Conjunctions, RequestLimits, Service, ServiceMetrics, SiqDefaults};
 use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick};
 use crate::wire::{AnswerParts, KnownDomains};

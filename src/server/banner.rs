@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::config::{Config, Engine};
-use crate::http::{Conjunctions, Service};
 use crate::id::{Format, Rule};
 use crate::minting::Lanes;
+use crate::server::config::{Config, Engine};
+use crate::service::{Conjunctions, Service};
 
 /// The lines that a start prints.
 pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::config::{Config, FormatsConfig};
 use crate::id::{Format, FormatDefinition, FormatError, PRESETS};
+use crate::server::config::{Config, FormatsConfig};
 
 /// Longer chains of `like` are a circle.
 const LIKE_MAX: usize = 16;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use crate::http::Service;
+use crate::service::Service;
 use crate::time::WallStep;
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);

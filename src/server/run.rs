@@ -14,12 +14,14 @@ use tracing::{info, warn};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
-use super::config::{Config, Engine};
-use super::listening::{Limits, OpenConnections, serve};
 use super::start::{StartError, StartRule, begin};
 use super::warnings::warn_of;
-use crate::http::{self, Service, metrics::HttpMetrics};
+use crate::http;
+use crate::http::HttpMetrics;
 use crate::minting::Randomness;
+use crate::net::{Limits, OpenConnections, serve};
+use crate::server::config::{Config, Engine};
+use crate::service::Service;
 use crate::storage::{DatabaseError, EmbeddedStore, FoundHorizon, MemoryStore, OpenError, Store, Trouble};
 use crate::time::{Clock, UnixNanos};
 

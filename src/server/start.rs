@@ -6,8 +6,8 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
-use crate::http::{Conjunctions, Service};
 use crate::minting::Refusal;
+use crate::service::{Conjunctions, Service};
 use crate::storage::{
     DatabaseError, FormatsError, FoundHorizon, HorizonError, HorizonKeeper, RecordKeeper, Store, make_durable,
 };
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::minting::{Denied, Order, Randomness};
-    use crate::server::assemble;
+    use crate::server::assembly::assemble;
     use crate::server::config::Config;
     use crate::storage::EmbeddedStore;
     use crate::time::ManualClock;

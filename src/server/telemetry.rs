@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use tracing_subscriber::EnvFilter;
 
-use super::config::{LogConfig, LogFormat};
+use crate::server::config::{LogConfig, LogFormat};
 
 /// Writes log lines to standard error, as the configuration says.
 pub fn start_logging(config: &LogConfig) {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tracing::warn;
 
-use crate::http::Service;
 use crate::id::FieldKind;
+use crate::service::Service;
 use crate::time::UnixTime;
 
 /// A format that ends sooner than this is warned of at every start.

@@ -1,19 +1,21 @@
 //! What every engine does with records. Another engine joins [`on_every_engine`], and nothing else here changes.
 
-use std::fs;
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use redb::{ReadableTable, TableDefinition};
 
-use super::anchor_row;
-use super::append_row::DoneRequest;
-use super::append_row::{self, AppendRow};
-use super::records::{LedgerSummary, Records, WriteError};
+use super::memory::MemoryStore;
+use super::record_plan::RecordPlan;
 use super::sample_orders::{NOW, absent, append, at, create, plan, reports};
 use super::store::Store;
-use super::{Database, DatabaseError, EmbeddedStore, MemoryStore, Trouble};
-use crate::minting::{Anchor, AnchorPlan, AppendPlan, EventId, LedgerId, Link, NewAnchors, Pair, RecordPlan, Tca};
+use super::trouble::Trouble;
+use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, Tca};
+use crate::ledger::{AppendPlan, EventId, LedgerId, Link};
+use crate::storage::embedded::{
+    AppendRow, Database, DatabaseError, DoneRequest, EmbeddedStore, LedgerSummary, Records, WriteError, anchor_row,
+    append_row,
+};
 
 fn on_every_engine(check: impl Fn(&Records)) {
     check(&records_of(&mut Store::Memory(MemoryStore::open().expect("memory suffices"))));

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::storage::database::{Database, DatabaseError};
-use crate::storage::formats_table::{FormatsError, FormatsTable, KeptFormat};
-use crate::storage::store::FoundHorizon;
+use super::store::FoundHorizon;
+use crate::storage::embedded::{Database, DatabaseError, FormatsError, FormatsTable, KeptFormat};
 
 /// A store that is gone with the process. Ids minted on it are unique within one run only, up to what the clock adds.
 pub struct MemoryStore {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::conjunction::{GroupOrder, GroupedMinter, PairOrder, Report, Sighting, Tca};
 use crate::id::{FormatDefinition, PRESETS};
-use crate::minting::{
-    AppendPlan, Event, EventId, EventTime, GroupOrder, GroupedMinter, Head, KeyHash, LedgerId, LedgerOrder, PairOrder,
-    Report, RequestMark, Sighting, Tca, digest_of,
+use crate::ledger::{
+    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of,
 };
 use crate::time::UnixTime;
 

@@ -1,11 +1,7 @@
 //! The store that the rest of the program holds, whichever engine it is.
 
-use crate::storage::database::DatabaseError;
-use crate::storage::embedded::EmbeddedStore;
-use crate::storage::formats_table::{FormatsError, KeptFormat};
-use crate::storage::horizon_file::HorizonError;
-use crate::storage::memory::MemoryStore;
-use crate::storage::records::Records;
+use super::memory::MemoryStore;
+use crate::storage::embedded::{DatabaseError, EmbeddedStore, FormatsError, HorizonError, KeptFormat, Records};
 
 /// What a start finds of its slot's horizon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use super::UnixNanos;
 use super::source::Source;
+use super::unix_time::UnixNanos;
 
 /// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
 const STEP_MIN: Duration = Duration::from_millis(20);
@@ -238,7 +238,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::time::ManualClock;
+    use crate::time::manual_clock::ManualClock;
 
     const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
     const AHEAD_MAX: Duration = Duration::from_secs(5);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::clock::Clock;
 use super::source::Source;
-use super::{Clock, UnixNanos};
+use super::unix_time::UnixNanos;
 
 /// The hand that moves a [`Clock`] in a test: time passes, and the wall clock can be set, as on a real machine.
 ///

@@ -5,7 +5,7 @@
 
 use std::ops::Deref;
 
-use super::UnixTime;
+use super::unix_time::UnixTime;
 
 /// The longest text, with nine digits of the second.
 const LEN_MAX: usize = "0000-00-00T00:00:00.000000000Z".len();

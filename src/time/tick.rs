@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::UnixTime;
+use super::unix_time::UnixTime;
 
 /// How long one tick of a layout lasts, exactly: `nanos / parts` nanoseconds.
 ///

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::UnixTime;
+use super::unix_time::UnixTime;
 
 /// The longest fraction of a second that is read, in digits; what is finer than a nanosecond is cut.
 const FRACTION_DIGITS_MAX: usize = 16;

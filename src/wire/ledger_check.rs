@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::minting::{ChainError, ChainVerdict};
+use crate::ledger::{ChainError, ChainVerdict};
 
 /// Whether a chain holds, and where it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

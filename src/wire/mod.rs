@@ -2,7 +2,6 @@
 
 mod answer_parts;
 mod brief;
-pub mod cdm;
 mod decode;
 mod formats;
 mod health;

@@ -353,7 +353,8 @@ mod tests {
     use super::*;
     use crate::id::{Decoder, Format, FormatDefinition, Pin, preset};
     use crate::time::UnixNanos;
-    use crate::wire::{AnswerParts, KnownDomains};
+    use crate::wire::answer_parts::AnswerParts;
+    use crate::wire::decode::KnownDomains;
 
     fn drawn(format: Format, text: &str, style: Style) -> String {
         let decoder = Decoder::new(vec![Arc::new(format)]);

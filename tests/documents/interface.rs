@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use idmint::http::Api;
-use idmint::http::{Slug, paths};
+use idmint::http::{Api, Slug, paths};
 use serde_json::Value;
 use tower::ServiceExt;
 

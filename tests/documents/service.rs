@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::http::Api;
-use idmint::http::{self, Service, metrics::HttpMetrics};
+use idmint::http;
+use idmint::http::{Api, HttpMetrics};
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
+use idmint::service::Service;
 use idmint::storage::{FoundHorizon, MemoryStore, Store};
 use idmint::time::Clock;
 use prometheus::Registry;

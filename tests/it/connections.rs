@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use idmint::server::Limits;
+use idmint::net::Limits;
 use tokio::io::AsyncWriteExt;
 
 use crate::support::{LONG, Running, WIDE, get_request, post_request, until, within};

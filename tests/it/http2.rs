@@ -7,7 +7,7 @@ use axum::http::Request;
 use http_body_util::BodyExt;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use idmint::server::Limits;
+use idmint::net::Limits;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idmint::minting::{Event, EventId, EventTime, LedgerId};
+use idmint::ledger::{Event, EventId, EventTime, LedgerId};
 use serde_json::{Value, json};
 
 use crate::chains::{Chain, chains};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use idmint::minting::{ChainChecker, Event, canonical_json};
+use idmint::ledger::{ChainChecker, Event, canonical_json};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::{Map, Number, Value};

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use idmint::conjunction::cdm::EVENT_ID_KEY;
+use idmint::conjunction::{CdmError, CdmForm, Document};
 use idmint::time::UnixTime;
-use idmint::wire::cdm::{CdmError, CdmForm, Document, EVENT_ID_KEY};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

@@ -1,7 +1,8 @@
 //! Conjunction Data Messages out of a seed, in every form and spacing that the forms allow.
 
+use idmint::conjunction::CdmForm;
+use idmint::conjunction::cdm::EVENT_ID_KEY;
 use idmint::time::UnixTime;
-use idmint::wire::cdm::{CdmForm, EVENT_ID_KEY};
 use rand::RngExt;
 use rand::rngs::StdRng;
 

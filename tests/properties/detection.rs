@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use idmint::http::Service;
 use idmint::id::{Encoding, FieldKind, Format, Pin, Rejection, Rule};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
+use idmint::service::Service;
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

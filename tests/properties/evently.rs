@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use idmint::minting::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
+use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId, canonical_json};
 use serde_json::{Value, json};
 
 use crate::cases::{file, rows};

@@ -8,12 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{
-    Anchor, AnchorPlan, GroupOrder, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, RecordPlan, Report, Sighting,
-    Tca,
+use idmint::conjunction::{
+    Anchor, AnchorPlan, GroupOrder, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, Report, Sighting, Tca,
 };
-use idmint::storage::{Database, RecordKeeper, Records};
+use idmint::id::{Format, FormatDefinition, PRESETS};
+use idmint::storage::{Database, RecordKeeper, RecordPlan, Records};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use proptest::prelude::*;
 

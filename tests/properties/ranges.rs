@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use idmint::conjunction::PairOrder;
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use idmint::conjunction::{GroupedMinter, PairOrder, Report, ReportError, Role};
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{GroupedMinter, PairOrder, Report, ReportError, Role};
 use idmint::time::UnixTime;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -8,9 +8,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use idmint::conjunction::PairOrder;
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::minting::{
-    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness, Tenure,
+    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure,
 };
 use idmint::time::{ManualClock, UnixNanos};
 use rand::rngs::StdRng;

@@ -5,10 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use idmint::conjunction::PairOrder;
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{
-    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, PairOrder, Randomness, Tenure,
-};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure};
 use idmint::time::{ManualClock, UnixNanos};
 
 const THREADS: u32 = 4;

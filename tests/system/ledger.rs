@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use idmint::minting::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId};
+use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, LedgerId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

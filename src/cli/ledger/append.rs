@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 
 use super::event_file::{EventFile, EventGroup};
 use super::patient_client::{Answer, PatientClient, Server, Unanswered};
-use super::progress;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::health::with_client;
+use crate::cli::ledger::progress;
 use crate::cli::print::print;
-use crate::minting::{Event, EventId, LedgerId};
+use crate::ledger::{Event, EventId, LedgerId};
 use crate::wire::{EventDetail, MintAnswer, MintDetails};
 
 /// A shorter file is appended before anyone could look at a progress bar.

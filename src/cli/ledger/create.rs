@@ -11,7 +11,7 @@ use super::patient_client::{PatientClient, Server, Unanswered};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::health::with_client;
 use crate::cli::print::print;
-use crate::minting::{Event, EventId, LedgerId};
+use crate::ledger::{Event, EventId, LedgerId};
 use crate::wire::LedgerInfo;
 
 /// Create the ledger that begins with an event, at a running service.

@@ -7,11 +7,11 @@ use clap::Args;
 use super::append::{SHOWN_FROM_LEN, send};
 use super::event_file::{EventFile, EventLines};
 use super::patient_client::{PatientClient, Server, Unanswered};
-use super::progress;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::health::with_client;
+use crate::cli::ledger::progress;
 use crate::cli::print::print;
-use crate::minting::{ChainChecker, EventId, LedgerId};
+use crate::ledger::{ChainChecker, EventId, LedgerId};
 use crate::wire::{EventDetail, LedgerInfo};
 
 /// Bring a chain of events, ids and all, to a running service.

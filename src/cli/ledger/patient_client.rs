@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::health::service_url;
-use crate::minting::LedgerId;
+use crate::ledger::LedgerId;
 use crate::server::config::{duration_of, spell_duration};
 use crate::wire::LedgerInfo;
 

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::progress;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::ledger::progress;
 use crate::cli::print::print;
-use crate::minting::{ChainChecker, ChainError, ChainLines, ChainVerdict, EventId, LedgerId};
+use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, EventId, LedgerId};
 use crate::wire::LedgerCheck;
 
 /// Bytes that are read at once.

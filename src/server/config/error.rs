@@ -1,8 +1,7 @@
 //! Why a configuration is refused.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
 /// A configuration that is not used. Nothing has been started; every variant is exit code 78 (`EX_CONFIG`).
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,9 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::duration::some_between;
-use super::value::{self, distinct, some_whole};
-use crate::minting::PairOrder;
+use super::value;
+use super::value::{distinct, some_whole};
+use crate::conjunction::PairOrder;
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///

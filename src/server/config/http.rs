@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::duration::between;
-use super::value::{self, distinct, whole};
+use super::value;
+use super::value::{distinct, whole};
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -10,8 +10,8 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::Config;
 use super::error::{ConfigError, Origin};
+use crate::server::config::Config;
 
 const PREFIX: &str = "IDMINT_";
 

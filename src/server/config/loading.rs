@@ -7,7 +7,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toml::Table;
 
-use super::{Assignment, AssignmentKind, Config, ConfigError, Engine, Origin};
+use super::error::{ConfigError, Origin};
+use super::storage::Engine;
+use super::worker::{Assignment, AssignmentKind};
+use crate::server::config::Config;
 
 /// A configuration file that lives as long as the value.
 struct File {

@@ -1,0 +1,40 @@
+//! The ways in which a message is written.
+
+use super::lines::without_bom;
+use super::space_track;
+
+/// How a Conjunction Data Message is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CdmForm {
+    /// A line for each keyword: CCSDS 508.0-B-1, section 3.
+    Kvn,
+    /// The same as XML: CCSDS 508.0-B-1, section 4.
+    Xml,
+    /// The JSON of space-track.org, with the names of its class `cdm` or of its class `cdm_public`.
+    SpaceTrack,
+}
+
+impl CdmForm {
+    /// The form that a document seems to have: JSON begins with a bracket, XML with `<`, and the rest is KVN.
+    ///
+    /// ```
+    /// use idmint::conjunction::cdm::CdmForm;
+    ///
+    /// assert_eq!(CdmForm::of(b"CCSDS_CDM_VERS = 1.0\n"), CdmForm::Kvn);
+    /// assert_eq!(CdmForm::of(b"\n<cdm version=\"1.0\">"), CdmForm::Xml);
+    /// assert_eq!(CdmForm::of(b"[{\"TCA\":\"2024-02-01T00:00:00\"}]"), CdmForm::SpaceTrack);
+    /// ```
+    pub fn of(document: &[u8]) -> CdmForm {
+        match without_bom(document).trim_ascii_start().first() {
+            Some(b'<') => CdmForm::Xml,
+            Some(b'{' | b'[') => CdmForm::SpaceTrack,
+            _ => CdmForm::Kvn,
+        }
+    }
+
+    /// Whether JSON is meant as messages of space-track.org: whether its object, or the first of its list, has a member
+    /// of theirs. False for what is no such JSON.
+    pub fn is_space_track(json: &[u8]) -> bool {
+        space_track::has_their_names(json)
+    }
+}

@@ -1,0 +1,301 @@
+//! In which media type an answer goes out, and in which a body may come in.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+
+use super::problem::{Problem, Slug};
+
+/// A media type this service reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MediaType {
+    /// `application/json`
+    Json,
+    /// `text/plain`, always UTF-8
+    Text,
+    /// `application/x-ndjson`: one JSON value a line
+    Ndjson,
+    /// `application/octet-stream`
+    OctetStream,
+    /// `text/html`
+    Html,
+    /// `application/yaml` (RFC 9512)
+    Yaml,
+    /// `application/xml`
+    Xml,
+    /// `text/xml`, which says the same (RFC 7303)
+    TextXml,
+}
+
+impl MediaType {
+    /// Type and subtype, as `Accept` names them.
+    pub const fn essence(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Text => "text/plain",
+            Self::Ndjson => "application/x-ndjson",
+            Self::OctetStream => "application/octet-stream",
+            Self::Html => "text/html",
+            Self::Yaml => "application/yaml",
+            Self::Xml => "application/xml",
+            Self::TextXml => "text/xml",
+        }
+    }
+
+    /// The value of `Content-Type`.
+    pub const fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Html => "text/html; charset=utf-8",
+            other => other.essence(),
+        }
+    }
+}
+
+/// The representation the caller prefers among those offered; the first of equals, and the first if nothing is asked.
+///
+/// Follows RFC 9110 section 12.5.1: the most specific range that covers a type gives its q-value, 0 rules it out.
+/// Parameters other than `q` are not compared: offered types have none, and `application/json;indent=2` is better
+/// answered with JSON than refused. What cannot be read is skipped; a header of which nothing can be read counts as
+/// absent. `*` for `*/*` and `q=.2` are understood, because Java's `HttpURLConnection` has sent both for decades.
+///
+/// # Errors
+/// 406 `not-acceptable`, listing what is offered, when the header rules all of it out.
+pub fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
+    let first = *offered.first().expect("a route offers at least one representation");
+    let Some(accept) = headers.get(header::ACCEPT) else { return Ok(first) };
+    if accept == "*/*" {
+        return Ok(first);
+    }
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let ranges: Vec<Range<'_>> = values.flat_map(|value| split_unquoted(value, ',')).filter_map(Range::parse).collect();
+    if ranges.is_empty() {
+        return Ok(first);
+    }
+    let mut best = None;
+    for &media_type in offered {
+        let quality = quality_of(media_type, &ranges);
+        if quality > best.map_or(0, |(_, quality)| quality) {
+            best = Some((media_type, quality));
+        }
+    }
+    best.map(|(media_type, _)| media_type).ok_or_else(|| not_acceptable(offered))
+}
+
+/// The media type of a body, which must be one of those accepted; the first of them if the caller does not say.
+///
+/// # Errors
+/// 415 `unsupported-media-type` for any other, and for a body in a content coding such as gzip.
+pub fn media_type_of_body(headers: &HeaderMap, accepted: &[MediaType]) -> Result<MediaType, Problem> {
+    let first = *accepted.first().expect("a route accepts at least one media type");
+    if let Some(coding) = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        let detail = format!("a body with content-encoding {coding:?} is not unpacked; send it as it is");
+        return Err(Problem::new(Slug::UnsupportedMediaType, detail).reason("content_encoding"));
+    }
+    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(first) };
+    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    accepted.iter().copied().find(|accepted| accepted.essence().eq_ignore_ascii_case(essence)).ok_or_else(|| {
+        let accepts: Vec<_> = accepted.iter().map(|accepted| accepted.essence()).collect();
+        let detail = format!("content-type is {given:?}; this route reads {}", accepts.join(", "));
+        Problem::new(Slug::UnsupportedMediaType, detail).reason("content_type").accepts(accepts)
+    })
+}
+
+/// An answer that nobody is to keep: an id out of a cache is a duplicate.
+pub(crate) fn unkept(media: MediaType, body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn not_acceptable(offered: &[MediaType]) -> Problem {
+    let types: Vec<_> = offered.iter().map(|offered| offered.essence()).collect();
+    let detail = format!("this route answers {}; the Accept header rules that out", types.join(", "));
+    Problem::new(Slug::NotAcceptable, detail).accepts(types)
+}
+
+/// In thousandths; 0 is not acceptable.
+fn quality_of(media_type: MediaType, ranges: &[Range<'_>]) -> u16 {
+    let covering = ranges.iter().filter_map(|range| Some((range.specificity(media_type)?, range.quality)));
+    // Of equally specific ranges the kinder counts: they differ in parameters, which are not compared.
+    covering.max().map_or(0, |(_, quality)| quality)
+}
+
+/// One media range of an `Accept` header.
+struct Range<'a> {
+    main: &'a str,
+    sub: &'a str,
+    quality: u16,
+}
+
+impl<'a> Range<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = split_unquoted(text, ';');
+        let essence = parts.next()?.trim();
+        let (main, sub) = if essence == "*" { ("*", "*") } else { essence.split_once('/')? };
+        if !is_token(main) || !is_token(sub) || (main == "*" && sub != "*") {
+            return None;
+        }
+        let mut quality = 1_000;
+        for parameter in parts {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            if name.trim().eq_ignore_ascii_case("q") {
+                quality = thousandths(value.trim())?;
+                break;
+            }
+        }
+        Some(Self { main, sub, quality })
+    }
+
+    fn specificity(&self, media_type: MediaType) -> Option<u8> {
+        let (main, sub) = media_type.essence().split_once('/')?;
+        match (self.main, self.sub) {
+            ("*", _) => Some(0),
+            (m, "*") if m.eq_ignore_ascii_case(main) => Some(1),
+            (m, s) if m.eq_ignore_ascii_case(main) && s.eq_ignore_ascii_case(sub) => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// `0.25` is 250. Digits after the third are cut off.
+fn thousandths(text: &str) -> Option<u16> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole: u16 = match whole {
+        "0" => 0,
+        "" if !fraction.is_empty() => 0,
+        "1" => 1_000,
+        _ => return None,
+    };
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let digits = fraction.bytes().chain(*b"000").take(3);
+    let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
+    Some(whole + thousandths).filter(|&quality| quality <= 1_000)
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// The parts between separators, except those inside quotes.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    let mut escaped = false;
+    text.split(move |c| {
+        if escaped {
+            escaped = false;
+        } else if quoted && c == '\\' {
+            escaped = true;
+        } else if c == '"' {
+            quoted = !quoted;
+        }
+        c == separator && !quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+
+    use super::*;
+
+    const MINT: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+
+    fn accepting(values: &[&str]) -> HeaderMap {
+        let values = values.iter().map(|value| HeaderValue::from_str(value).expect("a header value"));
+        values.map(|value| (header::ACCEPT, value)).collect()
+    }
+
+    #[test]
+    fn the_most_preferred_representation_is_chosen() {
+        use MediaType::{Json, Ndjson, OctetStream, Text};
+        for (accept, chosen) in [
+            ("*/*", Some(Json)),
+            ("", Some(Json)),
+            ("application/json", Some(Json)),
+            ("text/plain", Some(Text)),
+            ("TEXT/Plain", Some(Text)),
+            ("text/*", Some(Text)),
+            ("application/*", Some(Json)),
+            ("application/x-ndjson, application/json", Some(Json)), // a tie
+            ("application/x-ndjson, application/json;q=0.9", Some(Ndjson)),
+            ("application/json;q=0.5, text/plain;q=0.501", Some(Text)),
+            ("application/*;q=0.5, application/octet-stream", Some(OctetStream)),
+            ("*/*;q=0.1, text/plain;q=0.2", Some(Text)),
+            ("*/*, application/json;q=0", Some(Text)),
+            ("application/*;q=0, */*", Some(Text)),
+            ("application/*;q=0, application/x-ndjson;q=0.001", Some(Ndjson)),
+            ("application/json;indent=2", Some(Json)),
+            ("text/plain;format=flowed;q=0.1, text/plain", Some(Text)),
+            ("text/plain; charset=utf-8 ; Q=1.000", Some(Text)),
+            ("image/png;title=\"a,b;c\\\"d\";q=1, text/plain", Some(Text)),
+            ("text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", Some(Json)), // Java
+            ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", Some(Json)), // a browser
+            ("nonsense", Some(Json)),
+            ("nonsense, text/plain", Some(Text)),
+            ("application/json;q=7, text/plain;q=0.1", Some(Text)),
+            ("*/json", Some(Json)),
+            ("image/png", None),
+            ("*/*;q=0", None),
+            ("application/json;q=0.0", None),
+            ("application/json;q=0", None),
+        ] {
+            let answer = choose(&accepting(&[accept]), &MINT);
+            assert_eq!(answer.as_ref().ok(), chosen.as_ref(), "{accept}");
+        }
+    }
+
+    #[test]
+    fn several_headers_count_as_one() {
+        assert_eq!(choose(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(), Some(MediaType::Text));
+        assert_eq!(choose(&HeaderMap::new(), &MINT).ok(), Some(MediaType::Json));
+    }
+
+    #[test]
+    fn a_refusal_lists_what_there_is() {
+        let problem = choose(&accepting(&["image/png"]), &MINT).expect_err("no image is offered");
+        assert_eq!(problem.status(), StatusCode::NOT_ACCEPTABLE);
+        assert!(problem.detail().contains("application/x-ndjson"));
+    }
+
+    #[test]
+    fn quality_has_three_digits() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("1", Some(1_000)),
+            ("1.000", Some(1_000)),
+            ("0.5", Some(500)),
+            (".5", Some(500)),
+            ("0.1239", Some(123)),
+            ("0.", Some(0)),
+            ("1.001", None),
+            ("", None),
+            (".", None),
+            ("-1", None),
+            ("0.a", None),
+        ] {
+            assert_eq!(thousandths(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_of_another_type_or_packed_is_refused() {
+        let accepted = [MediaType::Json, MediaType::Text];
+        let with = |name, value: &str| HeaderMap::from_iter([(name, HeaderValue::from_str(value).expect("a value"))]);
+        for (value, expected) in [
+            ("application/json", Some(MediaType::Json)),
+            ("Application/JSON; charset=utf-8", Some(MediaType::Json)),
+            ("text/plain;charset=utf-8", Some(MediaType::Text)),
+            ("application/x-www-form-urlencoded", None),
+            ("", None),
+        ] {
+            assert_eq!(media_type_of_body(&with(header::CONTENT_TYPE, value), &accepted).ok(), expected, "{value}");
+        }
+        assert_eq!(media_type_of_body(&HeaderMap::new(), &accepted).ok(), Some(MediaType::Json));
+        let packed = media_type_of_body(&with(header::CONTENT_ENCODING, "gzip"), &accepted).expect_err("gzip");
+        assert_eq!(packed.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+}

@@ -1,0 +1,288 @@
+//! What a caller is told when a request cannot be answered: a problem document (RFC 9457).
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+pub(crate) use super::problem_catalog::Page;
+pub use super::problem_catalog::Slug;
+
+/// The media type of every problem, whatever the caller accepts.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// No detail is longer, so that a caller cannot have a whole body echoed back.
+const DETAIL_CHARS_MAX: usize = 400;
+
+/// One refusal: which kind, and what was wrong this time.
+///
+/// Answered as `application/problem+json` with `type`, `title`, `status`, `detail`, and `instance`, `reason`, `limit`,
+/// `retry_after_ms`, `accepts`, `example` where they are known. The instance is the request id; it is put in on the way
+/// out by [`edge`](super::edge), because no handler needs to know it.
+///
+/// Source: RFC 9457, <https://www.rfc-editor.org/rfc/rfc9457>.
+///
+/// ```
+/// use idmint::http::{Problem, Slug};
+///
+/// let problem = Problem::new(Slug::InvalidParameter, "count is 0").limit("1 to 100000").example("POST /ids/snowflake?count=1");
+/// assert_eq!(problem.status().as_u16(), 422);
+/// ```
+// Boxed: a Result carries it through every handler, and the good case should not pay for its size.
+#[derive(Debug, Clone)]
+pub struct Problem(Box<Members>);
+
+#[derive(Debug, Clone)]
+struct Members {
+    slug: Slug,
+    detail: String,
+    reason: Option<String>,
+    limit: Option<String>,
+    retry_after: Option<Duration>,
+    example: Option<String>,
+    allow: Option<HeaderValue>,
+    accepts: Vec<&'static str>,
+    more: Vec<(&'static str, Value)>,
+}
+
+impl Problem {
+    /// A problem of this kind; `detail` names the offending value and the bound it broke.
+    ///
+    /// A detail longer than 400 characters is cut, because parts of it come from the caller.
+    pub fn new(slug: Slug, detail: impl Into<String>) -> Self {
+        Self(Box::new(Members {
+            slug,
+            detail: clip(detail.into()),
+            reason: None,
+            limit: None,
+            retry_after: None,
+            example: None,
+            allow: None,
+            accepts: Vec::new(),
+            more: Vec::new(),
+        }))
+    }
+
+    /// Why, as one word a program can match on.
+    #[must_use]
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.0.reason = Some(reason.into());
+        self
+    }
+
+    /// The bound that was broken, with its unit.
+    #[must_use]
+    pub fn limit(mut self, limit: impl Into<String>) -> Self {
+        self.0.limit = Some(limit.into());
+        self
+    }
+
+    /// When the same request may succeed: `Retry-After` in seconds rounded up, `retry_after_ms` exactly.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// A request that works.
+    #[must_use]
+    pub fn example(mut self, example: impl Into<String>) -> Self {
+        self.0.example = Some(example.into());
+        self
+    }
+
+    /// A request that works, for a 422 that names none yet.
+    #[must_use]
+    pub fn or_example(self, example: impl FnOnce() -> String) -> Self {
+        let lacks_one = self.status() == StatusCode::UNPROCESSABLE_ENTITY && self.0.example.is_none();
+        if lacks_one { self.example(example()) } else { self }
+    }
+
+    /// The methods this resource does answer, for the header `Allow`.
+    #[must_use]
+    pub fn allow(mut self, methods: &'static str) -> Self {
+        self.0.allow = Some(HeaderValue::from_static(methods));
+        self
+    }
+
+    /// The media types that would have been right.
+    #[must_use]
+    pub fn accepts(mut self, media_types: impl IntoIterator<Item = &'static str>) -> Self {
+        self.0.accepts = media_types.into_iter().collect();
+        self
+    }
+
+    /// One more member, such as the head a caller should have named.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.more.push((name, value.into()));
+        self
+    }
+
+    /// Which kind of problem this is.
+    pub fn slug(&self) -> Slug {
+        self.0.slug
+    }
+
+    /// What was wrong this time.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.0.slug.page().status).expect("the catalog holds valid status codes, tested there")
+    }
+
+    fn body(&self, instance: Option<&str>) -> Vec<u8> {
+        serde_json::to_vec(&Document { problem: &self.0, instance }).expect("strings and numbers always serialize")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body(None)));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(wait) = self.0.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds_rounded_up(wait)));
+        }
+        if let Some(allow) = &self.0.allow {
+            headers.insert(header::ALLOW, allow.clone());
+        }
+        if let Some((name, value)) = header_named_by(self.0.slug, &self.0.accepts) {
+            headers.insert(name, value);
+        }
+        // Kept for `name_instance`: the request id is known only further out.
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Writes the request id into a problem on its way out; any other answer stays as it is.
+///
+/// Returns the problem, for the log.
+pub(crate) fn name_instance(response: &mut Response<Body>, request_id: &HeaderValue) -> Option<Problem> {
+    let problem = response.extensions_mut().remove::<Problem>()?;
+    *response.body_mut() = Body::from(problem.body(request_id.to_str().ok()));
+    // Whoever set a length did so for the shorter body.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    Some(problem)
+}
+
+/// The header that RFC 9110 asks for with some statuses (sections 11.6.1 and 15.5.16).
+fn header_named_by(slug: Slug, accepts: &[&'static str]) -> Option<(HeaderName, HeaderValue)> {
+    match slug {
+        Slug::Unauthorized => Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+        Slug::UnsupportedMediaType if !accepts.is_empty() => {
+            HeaderValue::from_str(&accepts.join(", ")).ok().map(|value| (header::ACCEPT, value))
+        }
+        _ => None,
+    }
+}
+
+/// At least 1: `Retry-After: 0` invites a tight loop.
+fn seconds_rounded_up(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
+}
+
+fn millis_rounded_up(wait: Duration) -> u64 {
+    u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn clip(mut detail: String) -> String {
+    if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS_MAX) {
+        detail.truncate(end);
+        detail.push('…');
+    }
+    detail
+}
+
+struct Document<'a> {
+    problem: &'a Members,
+    instance: Option<&'a str>,
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { problem, instance } = self;
+        let page = problem.slug.page();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("/problems/{}", page.name))?;
+        map.serialize_entry("title", page.title)?;
+        map.serialize_entry("status", &page.status)?;
+        map.serialize_entry("detail", &problem.detail)?;
+        if let Some(instance) = instance {
+            map.serialize_entry("instance", instance)?;
+        }
+        if let Some(reason) = &problem.reason {
+            map.serialize_entry("reason", reason)?;
+        }
+        if let Some(limit) = &problem.limit {
+            map.serialize_entry("limit", limit)?;
+        }
+        if let Some(wait) = problem.retry_after {
+            map.serialize_entry("retry_after_ms", &millis_rounded_up(wait))?;
+        }
+        if !problem.accepts.is_empty() {
+            map.serialize_entry("accepts", &problem.accepts)?;
+        }
+        if let Some(example) = &problem.example {
+            map.serialize_entry("example", example)?;
+        }
+        for (name, value) in &problem.more {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_holds_only_what_is_known() {
+        let problem = Problem::new(Slug::HeadMoved, "the head is another").with("head", "00ab");
+        let document = String::from_utf8(problem.body(Some("req-1"))).expect("JSON is UTF-8");
+        assert_eq!(
+            document,
+            r#"{"type":"/problems/head-moved","title":"The head of the ledger moved","status":409,"detail":"the head is another","instance":"req-1","head":"00ab"}"#
+        );
+    }
+
+    #[test]
+    fn waits_are_rounded_up_and_never_zero_seconds() {
+        for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (59_999, 60)] {
+            assert_eq!(seconds_rounded_up(Duration::from_millis(millis)), seconds, "{millis} ms");
+        }
+        assert_eq!(millis_rounded_up(Duration::from_micros(1_001)), 2);
+    }
+
+    #[test]
+    fn headers_say_when_to_retry_and_not_to_store() {
+        let response =
+            Problem::new(Slug::Overloaded, "too many").retry_after(Duration::from_millis(1_200)).into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "2");
+        assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+    }
+
+    #[test]
+    fn a_missing_token_is_asked_for() {
+        let response = Problem::new(Slug::Unauthorized, "no token").into_response();
+        assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");
+    }
+
+    #[test]
+    fn a_long_detail_is_cut_between_characters() {
+        let problem = Problem::new(Slug::MalformedRequest, "é".repeat(10_000));
+        assert_eq!(problem.detail().chars().count(), DETAIL_CHARS_MAX + 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading a request body: all of it, within a length and a time.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+use crate::http::answer::{Problem, Slug};
+
+/// The whole body, at most `len_max` bytes long and complete within `timeout`.
+///
+/// A `Content-Length` over the limit is refused before anything is read (and before `100 Continue` is sent); a body
+/// of unknown length as soon as it passes the limit. The connection is closed after a body that was not read to its
+/// end; the listener sees to it that the caller can read the answer first.
+///
+/// # Errors
+/// 413 `payload-too-large`, 408 `request-timeout`, and 400 `malformed-request` if it breaks off or is badly framed.
+pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    let declared_len = body.size_hint().lower();
+    if declared_len > len_max as u64 {
+        let detail = format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
+        return Err(too_large(detail, len_max));
+    }
+    tokio::time::timeout(timeout, collect(body, len_max)).await.unwrap_or_else(|_| {
+        let detail = format!("the body was not complete within {timeout:?}");
+        Err(Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}")))
+    })
+}
+
+async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
+    // Nearly every body comes in one piece and needs no copy.
+    let first = next_piece(&mut body).await?.unwrap_or_default();
+    if first.len() > len_max {
+        return Err(passed(len_max));
+    }
+    let Some(second) = next_piece(&mut body).await? else { return Ok(first) };
+    let mut whole = BytesMut::from(first);
+    let mut next = Some(second);
+    while let Some(piece) = next {
+        if piece.len() > len_max - whole.len() {
+            return Err(passed(len_max));
+        }
+        whole.extend_from_slice(&piece);
+        next = next_piece(&mut body).await?;
+    }
+    Ok(whole.freeze())
+}
+
+/// The next piece that is not empty. Trailers are not looked at.
+pub(in crate::http) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Problem::new(Slug::MalformedRequest, "the body broke off or is badly framed"))?;
+        if let Some(piece) = frame.into_data().ok().filter(|piece| !piece.is_empty()) {
+            return Ok(Some(piece));
+        }
+    }
+    Ok(None)
+}
+
+fn passed(len_max: usize) -> Problem {
+    too_large(format!("the body is longer than the {len_max} bytes this route reads"), len_max)
+}
+
+fn too_large(detail: String, len_max: usize) -> Problem {
+    Problem::new(Slug::PayloadTooLarge, detail).limit(format!("{len_max} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use http_body::Frame;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A body of unknown length that sends these pieces and then, perhaps, never ends.
+    struct Pieces {
+        pieces: std::slice::Iter<'static, &'static str>,
+        stalls: bool,
+    }
+
+    impl http_body::Body for Pieces {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            match self.pieces.next() {
+                Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes()))))),
+                None if self.stalls => Poll::Pending,
+                None => Poll::Ready(None),
+            }
+        }
+    }
+
+    fn body_of(pieces: &'static [&'static str], stalls: bool) -> Body {
+        Body::new(Pieces { pieces: pieces.iter(), stalls })
+    }
+
+    #[tokio::test]
+    async fn the_pieces_are_put_together_up_to_the_limit() {
+        for (pieces, whole) in [
+            (&[][..], Some("")),
+            (&["abcde"], Some("abcde")),
+            (&["ab", "", "cd", "e"], Some("abcde")),
+            (&["abcdef"], None),
+            (&["ab", "cd", "ef"], None),
+        ] {
+            let read = read_body(body_of(pieces, false), 5, LONG).await;
+            assert_eq!(read.ok().as_deref(), whole.map(str::as_bytes), "{pieces:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_without_end_stops_at_the_limit() {
+        let problem = read_body(body_of(&["abc", "def"], true), 5, LONG).await.expect_err("longer than 5 bytes");
+        assert_eq!(problem.slug(), Slug::PayloadTooLarge);
+    }
+
+    #[tokio::test]
+    async fn a_declared_length_over_the_limit_is_refused_unread() {
+        let problem = read_body(Body::from("abcdef"), 5, LONG).await.expect_err("longer than 5 bytes");
+        assert_eq!(problem.slug(), Slug::PayloadTooLarge);
+        assert!(problem.detail().contains("6 bytes"));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stalls_is_given_up() {
+        let read = read_body(body_of(&["ab"], true), 5, Duration::from_millis(20)).await;
+        assert_eq!(read.expect_err("it never ends").slug(), Slug::RequestTimeout);
+    }
+}

@@ -1,0 +1,69 @@
+//! Ledgers and events as requests name them: in the path, in parameters, in bodies.
+
+use axum::http::Uri;
+
+use super::query::percent_decoded;
+use crate::http::answer::{Problem, Slug};
+use crate::id::Rejection;
+use crate::ledger::{EventId, LedgerId};
+
+/// The ledger in the path of `/ledgers/{ledger}` and all below it.
+///
+/// # Errors
+/// 400 `malformed-request`, 422 `invalid-parameter`.
+pub(in crate::http) fn ledger_in(uri: &Uri) -> Result<LedgerId, Problem> {
+    ledger_id(&segment(uri, 2)?)
+}
+
+/// The event in the path of `/ledgers/{ledger}/ids/{id}`.
+///
+/// # Errors
+/// 400 `malformed-request`, 422 `invalid-parameter`.
+pub(in crate::http) fn event_in(uri: &Uri) -> Result<EventId, Problem> {
+    event_id("id", &segment(uri, 4)?)
+}
+
+/// Reads the id of a ledger.
+///
+/// # Errors
+/// 422 `invalid-parameter`.
+pub(in crate::http) fn ledger_id(text: &str) -> Result<LedgerId, Problem> {
+    LedgerId::from_text(text).map_err(|rejection| {
+        let detail =
+            format!("ledger is {text:?}, it must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c");
+        invalid(detail, rejection)
+    })
+}
+
+/// Reads the id of an event, given under that name.
+///
+/// # Errors
+/// 422 `invalid-parameter`.
+pub(in crate::http) fn event_id(name: &str, text: &str) -> Result<EventId, Problem> {
+    EventId::from_text(text).map_err(|rejection| {
+        let detail = format!("{name} is {text:?}, it must be the id of an event, 32 lower-case hexadecimal digits");
+        invalid(detail, rejection)
+    })
+}
+
+/// Reads the id of an event after which something begins, in that ledger.
+///
+/// # Errors
+/// 422 `invalid-parameter`.
+pub(in crate::http) fn event_before(text: &str, ledger: LedgerId) -> Result<EventId, Problem> {
+    let after = event_id("after", text)?;
+    if after.ledger() != ledger {
+        let detail = format!("after is {after}, an event of ledger {}, and not of {ledger}", after.ledger());
+        return Err(invalid(detail, Rejection::LedgerMismatch));
+    }
+    Ok(after)
+}
+
+/// A parameter that names nothing there can be.
+pub(in crate::http) fn invalid(detail: String, rejection: Rejection) -> Problem {
+    Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
+}
+
+fn segment(uri: &Uri, place: usize) -> Result<std::borrow::Cow<'_, str>, Problem> {
+    percent_decoded(uri.path().split('/').nth(place).unwrap_or_default())
+}

@@ -1,0 +1,222 @@
+//! `POST /decode`: what can each of these texts be?
+
+use std::convert::Infallible;
+use std::io::Write;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Response;
+use bytes::Bytes;
+use http_body::Frame;
+
+use super::decode::check;
+use crate::http::answer::{MediaType, Problem, Slug, choose, media_type_of_body, unkept};
+use crate::http::request::{Query, Texts, read_body, strict_query};
+use crate::id;
+use crate::id::DecoderAt;
+use crate::service::Service;
+use crate::time::UnixNanos;
+use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, Style, ruler};
+
+/// The longest body, in bytes.
+const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
+
+/// A longer body is checked on a thread of its own: JSON of the greatest length takes a good part of a second, for which
+/// the other requests of this thread would wait.
+const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
+const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Text, MediaType::Ndjson];
+
+/// A request that works.
+const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
+
+/// Bytes of one piece of an answer; a few more, since what is said of one text is not cut.
+const PIECE_LEN: usize = 64 * 1024;
+
+/// No piece tells of more texts, however little there is to say of each: a piece takes milliseconds at most.
+const PIECE_TEXTS_MAX: usize = 1024;
+
+/// What each text can be, in the order in which they came. Never touches what is minted, and works while nothing can be.
+///
+/// # Errors
+/// 400, 413, 415, 422: nothing was decoded. A text of no format is no error.
+pub(in crate::http) async fn decode_many(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let answer = read(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
+    service.metrics.decoded(answer.as_ref().err().map(Problem::slug));
+    answer
+}
+
+async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let media = choose(&parts.headers, &MEDIA_TYPES)?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
+    let detail = detail(&query)?;
+    check(service, id::Pin { format: query.get("format"), encoding: query.get("encoding") })?;
+    let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
+    let body = read_body(body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let texts = if body.len() <= BODY_LEN_AT_ONCE_MAX {
+        Texts::read(body, media_of_body)?
+    } else {
+        let checked = tokio::task::spawn_blocking(move || Texts::read(body, media_of_body));
+        checked.await.expect("it does not panic, and nobody aborts it")?
+    };
+    let answers = Answers {
+        service: Arc::clone(service),
+        texts,
+        format: query.get("format").map(str::to_owned),
+        encoding: query.get("encoding").map(str::to_owned),
+        form: Form { media, detail },
+        now: service.mint.clock().now(),
+        told: 0,
+    };
+    Ok(unkept(media, body_of(answers)))
+}
+
+/// How much is said of each text.
+#[derive(Debug, Clone, Copy)]
+enum Detail {
+    /// The best reading.
+    Brief,
+    /// All that `GET /decode/{id}` says.
+    Full,
+}
+
+fn detail(query: &Query<'_>) -> Result<Detail, Problem> {
+    match query.get("detail") {
+        None | Some("brief") => Ok(Detail::Brief),
+        Some("full") => Ok(Detail::Full),
+        Some(other) => {
+            let detail = format!("detail is {other:?}, it must be brief or full");
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("detail").limit("brief, full"))
+        }
+    }
+}
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    media: MediaType,
+    detail: Detail,
+}
+
+impl Form {
+    /// What stands before the first answer, or between two.
+    fn seam(self, is_first: bool) -> &'static str {
+        match (self.media, self.detail, is_first) {
+            (MediaType::Json, _, true) => "[",
+            (MediaType::Json, _, false) => ",",
+            (MediaType::Text, Detail::Full, false) => "\n",
+            _ => "",
+        }
+    }
+
+    /// What stands after the last of so many.
+    fn tail(self, told: u64) -> &'static str {
+        match (self.media, told) {
+            (MediaType::Json, 0) => "[]",
+            (MediaType::Json, _) => "]",
+            _ => "",
+        }
+    }
+
+    /// Writes what one text can be.
+    fn tell(self, out: &mut Vec<u8>, text: &str, pin: id::Pin<'_>, decoder: &DecoderAt<'_>, parts: &AnswerParts) {
+        match self.detail {
+            Detail::Brief => {
+                let reading = BriefReading::new(text, decoder.best(text, pin), parts);
+                match self.media {
+                    MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
+                    _ => reading.write_json(out),
+                }
+            }
+            Detail::Full => {
+                let answer = DecodeAnswer::new(text, decoder, pin, parts);
+                match self.media {
+                    MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
+                    _ => answer.write_json(out),
+                }
+            }
+        }
+        if self.media == MediaType::Ndjson {
+            out.push(b'\n');
+        }
+    }
+}
+
+/// Answers that are still to be written.
+struct Answers {
+    service: Arc<Service>,
+    texts: Texts,
+    format: Option<String>,
+    encoding: Option<String>,
+    form: Form,
+    /// When the request came: one moment decides for all texts what times are plausible.
+    now: UnixNanos,
+    told: u64,
+}
+
+impl Answers {
+    /// The next piece, and whether it is the last.
+    fn piece(&mut self) -> (Vec<u8>, bool) {
+        let decoder = self.service.decoder.at(self.now);
+        let pin = id::Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
+        let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
+        for _ in 0..PIECE_TEXTS_MAX {
+            let Some(text) = self.texts.next() else {
+                out.extend_from_slice(self.form.tail(self.told).as_bytes());
+                return (out, true);
+            };
+            out.extend_from_slice(self.form.seam(self.told == 0).as_bytes());
+            self.form.tell(&mut out, &text, pin, &decoder, &self.service.answer_parts);
+            self.told += 1;
+            if out.len() >= PIECE_LEN {
+                break;
+            }
+        }
+        (out, false)
+    }
+}
+
+fn body_of(mut answers: Answers) -> Body {
+    match answers.piece() {
+        (whole, true) => Body::from(whole),
+        (first, false) => Body::new(LongBody { answers, ready: Some(first), is_done: false }),
+    }
+}
+
+/// A long answer: each piece is written when the connection has sent the one before.
+struct LongBody {
+    answers: Answers,
+    /// The piece that is written already.
+    ready: Option<Vec<u8>>,
+    is_done: bool,
+}
+
+impl http_body::Body for LongBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(piece) = self.ready.take() {
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece)))));
+        }
+        if self.is_done {
+            return Poll::Ready(None);
+        }
+        // Between two pieces the thread is left to others: a caller who reads fast would keep it for seconds.
+        let (piece, is_last) = self.answers.piece();
+        self.ready = Some(piece);
+        self.is_done = is_last;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

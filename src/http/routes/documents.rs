@@ -1,0 +1,67 @@
+//! `GET /openapi.yaml` and `GET /`: what this service is and how to ask it.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Response, header};
+
+use crate::http::answer::{MediaType, Problem, choose, unkept};
+use crate::http::request::no_query;
+use crate::id::Format;
+use crate::service::Service;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const OPENAPI: &str = include_str!("../../../openapi.yaml");
+
+/// The description of the interface.
+///
+/// # Errors
+/// 406, 422.
+pub(in crate::http) async fn openapi(request: Request) -> Result<Response<Body>, Problem> {
+    let media = choose(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
+    no_query(request.uri())?;
+    Ok(unkept(media, OPENAPI))
+}
+
+/// The few requests that one needs to know, each to be pasted into a terminal.
+///
+/// # Errors
+/// 406, 422.
+pub(in crate::http) async fn cheat_sheet(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let media = choose(request.headers(), &[MediaType::Text])?;
+    no_query(request.uri())?;
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost:8080");
+    Ok(unkept(media, sheet(service.decoder.formats(), host)))
+}
+
+/// Ten lines, of which each names a format and a spelling that this service has.
+fn sheet(formats: &[Arc<Format>], host: &str) -> String {
+    let minted = formats.iter().filter(|format| format.rule.is_minted());
+    let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
+    let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
+    let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
+    let ids = format!("http://{host}/ids");
+    let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
+    let plain = counted.iter().filter(|format| !format.has_types());
+    if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
+        let name = &format.name;
+        line("one id", format!("-X POST {ids}/{name}"));
+        line("many", format!("-X POST '{ids}/{name}?count=5'"));
+        line("one a line", format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"));
+        let spelling = format.encodings.last().expect("a format has a spelling").name();
+        line("another spelling", format!("-X POST '{ids}/{name}?encoding={spelling}'"));
+        let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
+        line("what is this id", format!("http://{host}/decode/{id}"));
+    }
+    let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
+    if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
+        line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
+    }
+    line("all formats", format!("http://{host}/formats"));
+    line("the interface", format!("http://{host}/openapi.yaml"));
+    text
+}

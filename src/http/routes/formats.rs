@@ -1,0 +1,122 @@
+//! `GET /formats`, `GET /formats/{format}` and its range: what is minted and read here, and which ids a time span has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::Response;
+
+use super::decode::json;
+use super::mint::unknown_format;
+use crate::http::answer::{MediaType, Problem, Slug, choose};
+use crate::http::request::{Query, no_query, percent_decoded, strict_query};
+use crate::id::{Format, IdRange, RangeError, Rule};
+use crate::service::Service;
+use crate::time::{UnixTime, UnixTimeError};
+use crate::wire::{FormatInfo, FormatList, RangeAnswer};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// All formats, in the order in which decoding tries them.
+///
+/// # Errors
+/// 406, 422.
+pub(in crate::http) async fn list(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    choose(request.headers(), &[MediaType::Json])?;
+    no_query(request.uri())?;
+    let formats = service.decoder.formats().iter().map(|format| info(&service, format)).collect();
+    Ok(json(&FormatList { formats }))
+}
+
+/// One format.
+///
+/// # Errors
+/// 404 `unknown-format`, 406, 422.
+pub(in crate::http) async fn one(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    choose(request.headers(), &[MediaType::Json])?;
+    no_query(request.uri())?;
+    let format = named(&service, request.uri().path().strip_prefix("/formats/"))?;
+    Ok(json(&info(&service, format)))
+}
+
+/// The smallest and the greatest id of a time span, in everything that sorts.
+///
+/// # Errors
+/// 404 `unknown-format`, 406, 422 for a span that has no range of ids.
+pub(in crate::http) async fn range(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    choose(request.headers(), &[MediaType::Json])?;
+    let path = request.uri().path();
+    let format = named(&service, path.strip_prefix("/formats/").and_then(|rest| rest.strip_suffix("/range")))?;
+    let found = range_of(format, request.uri().query().unwrap_or_default());
+    let found = found.map_err(|problem| problem.or_example(|| range_that_works(&service, format)))?;
+    Ok(json(&RangeAnswer::new(format, &found)))
+}
+
+fn range_of(format: &Format, query: &str) -> Result<IdRange, Problem> {
+    let query = strict_query(query, &["from", "to"])?;
+    let [from, to] = [instant(&query, "from")?, instant(&query, "to")?];
+    format.range(from, to).map_err(|error| no_range(format, &error))
+}
+
+fn instant(query: &Query<'_>, name: &'static str) -> Result<UnixTime, Problem> {
+    let refuse = |detail: String| Problem::new(Slug::InvalidParameter, detail).reason(name);
+    let text = query.get(name).ok_or_else(|| refuse(format!("{name} is missing: a range has a from and a to")))?;
+    text.parse().map_err(|error: UnixTimeError| refuse(format!("{name}: {error}")))
+}
+
+fn no_range(format: &Format, error: &RangeError) -> Problem {
+    let problem = Problem::new(Slug::InvalidParameter, format!("{}: {error}", format.name));
+    match error {
+        RangeError::NoTime => problem.reason("no_time"),
+        RangeError::TimeNotLeading => problem.reason("time_not_leading"),
+        RangeError::NotBefore { .. } => problem.reason("not_before"),
+        RangeError::Outside { first, end, .. } => {
+            let end = end.map_or_else(String::new, |end| format!(" to {end}"));
+            problem.reason("outside").limit(format!("from {first}{end}"))
+        }
+        RangeError::WithinOneTick { tick } => problem.reason("within_one_tick").limit(tick.to_string()),
+    }
+}
+
+/// A request for a range that can be answered: of this format, or of the first that has ranges.
+fn range_that_works(service: &Service, format: &Format) -> String {
+    let formats = service.decoder.formats().iter().map(AsRef::as_ref);
+    let example = std::iter::once(format).chain(formats).find_map(|format: &Format| {
+        let from = format.split(format.example()).ok()?.time?;
+        let to = from.after(DAY);
+        format.range(from, to).ok()?;
+        Some(format!("GET /formats/{}/range?from={}&to={}", format.name, from.to_exact_text()?, to.to_exact_text()?))
+    });
+    example.unwrap_or_else(|| "GET /formats".to_owned())
+}
+
+fn named<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Format, Problem> {
+    let name = percent_decoded(name.unwrap_or_default())?;
+    let format = service.decoder.formats().iter().find(|format| format.name == name);
+    format.map(AsRef::as_ref).ok_or_else(|| unknown_format(service, &name))
+}
+
+/// Whether a number limits one order; events are limited by the length of the body.
+const fn has_count(rule: Rule) -> bool {
+    matches!(rule, Rule::Sequenced | Rule::Random | Rule::Grouped)
+}
+
+fn info(service: &Service, format: &Format) -> FormatInfo {
+    let configured = u64::from(service.limits.batch_max);
+    let workers = service.mint.workers(&format.name);
+    let batch_max = service.mint.format(&format.name).filter(|_| has_count(format.rule)).map(|(position, _)| {
+        let most = service.mint.count_max(position, 0).unwrap_or(configured);
+        most.min(configured)
+    });
+    FormatInfo::new(format, workers, batch_max)
+}

@@ -1,0 +1,14 @@
+//! One file for each resource.
+
+pub(in crate::http) mod appends;
+pub(in crate::http) mod decode;
+pub(in crate::http) mod decode_many;
+pub(in crate::http) mod documents;
+pub(in crate::http) mod formats;
+pub(in crate::http) mod health;
+pub(in crate::http) mod ledgers;
+pub(in crate::http) mod metrics;
+pub(in crate::http) mod mint;
+pub(in crate::http) mod problem_page;
+pub(in crate::http) mod reports;
+pub(in crate::http) mod verify;

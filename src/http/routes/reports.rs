@@ -1,0 +1,157 @@
+//! `POST /ids/{format}` of a grouped format: reports in, one id for each out, or the same messages with the ids in them.
+//!
+//! A report joins a conjunction that is stored, or is the first of one; in mode `pure` nothing is stored, and a node that
+//! cannot mint others answers too.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::Response;
+
+use super::mint::{MEDIA_TYPES, answer, encoding, refuse_parameters};
+use crate::conjunction::{Grouped, Report};
+use crate::http::answer::{MediaType, Problem, Slug, Spelling, body, choose, media_type_of_body};
+use crate::http::request::{Query, Reports, read_body, strict_query};
+use crate::id::Format;
+use crate::minting::Batch;
+use crate::service::{Service, Ungrouped};
+use crate::time::UnixTime;
+use crate::wire::{MintAnswer, MintDetails, ReportDetail, ReportRequest};
+
+/// The longest body of reports, in bytes.
+const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
+
+/// A longer body is answered on a thread of its own: a list of the greatest length takes a good part of a second, for
+/// which the other requests of this thread would wait.
+const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
+/// What a body of reports can be.
+const BODY_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Xml, MediaType::TextXml];
+
+/// Digits of a second that are told of a time of closest approach.
+const TCA_DIGITS: u8 = 6;
+
+/// What comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// The ids.
+    Ids,
+    /// The messages, with their ids in them.
+    Messages,
+}
+
+/// Mints the ids of all reports in the body, or of none.
+///
+/// # Errors
+/// A [`Problem`]: nothing was minted. `invalid-report` names the report and its member, such as `[3].primary`, or the line
+/// and the keyword.
+pub(in crate::http) async fn mint_reports(
+    service: &Arc<Service>,
+    position: usize,
+    format: &Arc<Format>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, request_body) = request.into_parts();
+    let query = parts.uri.query().unwrap_or_default();
+    let query = strict_query(query, &["count", "encoding", "type", "domain", "return"])?;
+    refuse_parameters(&query, "report", format)?;
+    let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
+    let media = match wanted {
+        Wanted::Ids => choose(&parts.headers, &MEDIA_TYPES)?,
+        Wanted::Messages => choose(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
+    };
+    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let body_media =
+        if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, &BODY_TYPES)? };
+    let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
+
+    let (most, of_format) = (service.limits.batch_max, Arc::clone(format));
+    let read = move || {
+        let reports = Reports::read(request_body, body_media, most)?;
+        if wanted == Wanted::Messages {
+            reports.check_for_messages()?;
+        }
+        let sightings = reports.sightings(&of_format, encoding)?;
+        Ok::<_, Problem>((reports, sightings))
+    };
+    let (reports, sightings) = at_once_or_aside(is_short, read).await?;
+    let grouped = service.group(position, &sightings).await.map_err(|error| match error {
+        Ungrouped::Report(refusal) => reports.refused(&refusal, &format.encodings[encoding]),
+        Ungrouped::Problem(problem) => problem,
+    })?;
+    let (service, format) = (Arc::clone(service), Arc::clone(format));
+    let write = move || match (wanted, media) {
+        (Wanted::Messages, _) => {
+            let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
+            answer(media, &format, count_of(&grouped), Body::from(reports.annotated(&ids)))
+        }
+        (Wanted::Ids, MediaType::Json) => {
+            answer(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))
+        }
+        (Wanted::Ids, _) => {
+            let count = count_of(&grouped);
+            let ids = service.outgoing(position, Batch::of_ids(grouped.iter().map(|one| one.id).collect()));
+            answer(media, &format, count, body(Spelling::new(media, &format, encoding, count, None), ids))
+        }
+    };
+    Ok(at_once_or_aside(is_short, write).await)
+}
+
+/// Does short work here, and long work on a thread where nobody waits for it.
+async fn at_once_or_aside<T: Send + 'static>(is_short: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if is_short {
+        return work();
+    }
+    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
+}
+
+fn count_of(grouped: &[Grouped]) -> u64 {
+    u64::try_from(grouped.len()).expect("a list is shorter than 2^64")
+}
+
+fn wanted(query: &Query<'_>) -> Result<Wanted, Problem> {
+    match query.get("return") {
+        None => Ok(Wanted::Ids),
+        Some("cdm") => Ok(Wanted::Messages),
+        Some(other) => {
+            let detail = format!("return is {other:?}, it can only be cdm");
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("return").limit("cdm"))
+        }
+    }
+}
+
+/// A request that works, for a format that may have any epoch and objects of any width.
+pub(in crate::http) fn example(service: &Service, position: usize, format: &Format) -> String {
+    let of = |seconds: i128, primary, secondary| {
+        let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
+        Report::new(tca, primary, secondary).expect("two objects, neither of them 0")
+    };
+    let known = Some(of(1_706_745_600, 25_544, 48_274));
+    let known = known.filter(|report| service.mint.grouped(position).id_of(report).is_ok());
+    let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
+    let tca = report.tca().to_text(0).unwrap_or_default().into();
+    let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary() };
+    let json = serde_json::to_string(&report).expect("a text and two numbers");
+    format!("POST /ids/{} {json}", format.name)
+}
+
+/// The answer in JSON, which alone says what became of each report. Built whole: it is a few times as long as the
+/// body, and that was read whole too.
+fn detailed(format: &Format, encoding: usize, grouped: &[Grouped]) -> Vec<u8> {
+    let detail = |one: &Grouped| ReportDetail {
+        id: format.encodings[encoding].to_text(one.id),
+        created: one.created,
+        anchor_tca: UnixTime::from(one.anchor).to_text(TCA_DIGITS).expect("a time that was read can be written"),
+        tca_delta_us: one.delta_us,
+    };
+    let details: Vec<ReportDetail> = grouped.iter().map(detail).collect();
+    let answer = MintAnswer {
+        format: format.name.clone(),
+        count: count_of(grouped),
+        label: None,
+        ids: details.iter().map(|detail| detail.id.clone()).collect(),
+        details: Some(MintDetails::Reports(details)),
+    };
+    serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+}

@@ -1,0 +1,307 @@
+//! How well a reading explains a text: what ranks the readings of one text.
+//!
+//! A text of some length and letters could be any of so many texts; an id of a format is one of so many ids. The less ids
+//! there are for so many texts, the more it says that the text reads as one of them. Counted in bits:
+//!
+//! ```text
+//! evidence = log2(texts of this length over these letters) - log2(ids that the format would have here and now)
+//! ```
+//!
+//! That is the logarithm of how much likelier the text is as an id of this format than as a random text. The first term is
+//! the same for all readings of one text, so their difference is how much likelier one is than the other. It is below zero
+//! where a random text explains more, such as three digits read as a number of 64 bits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::id::encoding::LetterSet;
+use crate::id::format::{Format, Rule};
+use crate::id::layout::{Field, FieldKind, Layout, Values};
+use crate::time::{Tick, UnixNanos, UnixTime};
+
+/// An id of a time that cannot be yet is one in 2^10 at most: clocks run ahead, and so do made-up ids.
+const IMPLAUSIBLE_BITS: f64 = 10.0;
+
+/// Ids are mostly looked at soon after they were minted: those of the last thirty days are as likely as all others of
+/// their format together.
+const RECENT: Duration = Duration::from_secs(30 * 86_400);
+
+/// What is minted with here: ids with these numbers are as likely as all others of their format together.
+///
+/// ```
+/// use std::collections::{BTreeMap, BTreeSet};
+/// use idmint::id::OwnNumbers;
+///
+/// let own = OwnNumbers {
+///     workers: BTreeMap::from([("snowflake".to_owned(), 0..=7)]),
+///     shard: Some(7),
+///     domains: BTreeSet::from([0]),
+/// };
+/// assert_ne!(own, OwnNumbers::default());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnNumbers {
+    /// The worker numbers, by format.
+    pub workers: BTreeMap<String, RangeInclusive<u32>>,
+    /// The number in fields of kind shard.
+    pub shard: Option<u64>,
+    /// The hashes of the domains.
+    pub domains: BTreeSet<u32>,
+}
+
+/// How many bits the fields of a format carry, the time left out. One for each layout of the format.
+#[derive(Debug)]
+pub(in crate::id) struct Weights {
+    layouts: Vec<LayoutWeight>,
+}
+
+#[derive(Debug)]
+struct LayoutWeight {
+    /// Of the fields about whose values nothing is known.
+    unknown: f64,
+    numbered: Vec<NumberWeight>,
+}
+
+/// A field of which some values are minted with here.
+#[derive(Debug)]
+struct NumberWeight {
+    /// Its position in the layout.
+    field: usize,
+    own: Vec<RangeInclusive<u128>>,
+    bits_of_own: f64,
+    bits_of_other: f64,
+}
+
+/// How the ids of a format carry time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::id) struct TimeRule {
+    tick: Tick,
+    epoch: UnixTime,
+    plausible_ahead: Duration,
+    /// The last tick that fits.
+    most: u128,
+    bits_of_implausible: f64,
+}
+
+/// How many bits a time carries at some moment.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::id) struct TimeWeight {
+    /// The last plausible tick; `None` before the epoch.
+    last: Option<u128>,
+    /// The first recent tick.
+    recent_from: u128,
+    bits_of_recent: f64,
+    bits_of_past: f64,
+    bits_of_implausible: f64,
+}
+
+impl Weights {
+    pub(in crate::id) fn new(format: &Format, own: &OwnNumbers) -> Weights {
+        let layout_weight = |layout: &Layout| {
+            let mut weight = LayoutWeight { unknown: 0.0, numbered: Vec::new() };
+            for (at, field) in layout.fields().iter().enumerate() {
+                match own_values(format, field, own) {
+                    own if !own.is_empty() => weight.numbered.push(NumberWeight::new(at, field, own)),
+                    _ => weight.unknown += unknown_bits(field),
+                }
+            }
+            weight
+        };
+        Weights { layouts: format.variants.iter().map(|variant| layout_weight(&variant.layout)).collect() }
+    }
+
+    /// The bits of an id of the layout at that position among the format's.
+    pub(in crate::id) fn bits(&self, variant: usize, values: &Values) -> f64 {
+        let weight = &self.layouts[variant];
+        let numbered = weight.numbered.iter().map(|number| number.bits(values[number.field]));
+        weight.unknown + numbered.sum::<f64>()
+    }
+
+    /// The fewest bits that an id has.
+    pub(in crate::id) fn least(&self) -> f64 {
+        let least = |weight: &LayoutWeight| {
+            let numbered = weight.numbered.iter().map(|number| number.bits_of_own.min(number.bits_of_other));
+            weight.unknown + numbered.sum::<f64>()
+        };
+        self.layouts.iter().map(least).fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// A constant is what it has to be. A word of a suffix code is one of several, so it counts, and so does a checksum: here
+/// nobody has what it was computed from. (The one of a spelling is checked when it is read.)
+fn unknown_bits(field: &Field) -> f64 {
+    match field.kind {
+        FieldKind::Time | FieldKind::Constant => 0.0,
+        _ => log2_of_values(field.max),
+    }
+}
+
+fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeInclusive<u128>> {
+    let one = |number: u128| number..=number;
+    let workers = |range: &RangeInclusive<u32>| u128::from(*range.start())..=u128::from(*range.end());
+    let mut ranges: Vec<_> = match field.kind {
+        FieldKind::Worker => own.workers.get(&format.name).map(workers).into_iter().collect(),
+        FieldKind::Shard if format.rule == Rule::Sequenced => {
+            own.shard.map(|shard| one(shard.into())).into_iter().collect()
+        }
+        FieldKind::Object if format.rule == Rule::Sequenced => {
+            own.domains.iter().map(|domain| one((*domain).into())).collect()
+        }
+        _ => Vec::new(),
+    };
+    ranges.retain(|range| *range.end() <= field.max);
+    ranges
+}
+
+impl NumberWeight {
+    fn new(at: usize, field: &Field, own: Vec<RangeInclusive<u128>>) -> NumberWeight {
+        let all = log2_of_values(field.max);
+        let count = own.iter().map(|range| range.end() - range.start() + 1).sum();
+        let share_of_own = 1.0 / to_f64(count) + (-all).exp2();
+        NumberWeight { field: at, own, bits_of_own: 1.0 - share_of_own.log2(), bits_of_other: 1.0 + all }
+    }
+
+    fn bits(&self, value: u128) -> f64 {
+        if self.own.iter().any(|range| range.contains(&value)) { self.bits_of_own } else { self.bits_of_other }
+    }
+}
+
+impl TimeRule {
+    /// `None` for a format without time.
+    pub(in crate::id) fn of(format: &Format) -> Option<TimeRule> {
+        let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
+        Some(TimeRule {
+            tick: format.tick?,
+            epoch: format.epoch,
+            plausible_ahead: format.plausible_ahead,
+            most,
+            bits_of_implausible: log2_of_values(most) + IMPLAUSIBLE_BITS,
+        })
+    }
+
+    /// The most bits that a time has at any moment.
+    pub(in crate::id) fn most(self) -> f64 {
+        self.bits_of_implausible
+    }
+
+    pub(in crate::id) fn at(self, now: UnixNanos) -> TimeWeight {
+        let at = |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
+        let last = at(now.after(self.plausible_ahead)).map(|ticks| ticks.min(self.most));
+        let recent_from = at(now.before(RECENT)).unwrap_or(0);
+        let past = last.map_or(0.0, log2_of_values);
+        let recent = last.map_or(0.0, |last| log2_of_values(last.saturating_sub(recent_from)));
+        TimeWeight {
+            last,
+            recent_from,
+            bits_of_recent: 1.0 - ((-recent).exp2() + (-past).exp2()).log2(),
+            bits_of_past: 1.0 + past,
+            bits_of_implausible: self.bits_of_implausible,
+        }
+    }
+}
+
+impl TimeWeight {
+    pub(in crate::id) fn is_plausible(self, ticks: u128) -> bool {
+        self.last.is_some_and(|last| ticks <= last)
+    }
+
+    pub(in crate::id) fn bits(self, ticks: u128) -> f64 {
+        match ticks {
+            _ if !self.is_plausible(ticks) => self.bits_of_implausible,
+            _ if ticks >= self.recent_from => self.bits_of_recent,
+            _ => self.bits_of_past,
+        }
+    }
+
+    /// The fewest bits that a time has.
+    pub(in crate::id) fn least(self) -> f64 {
+        let plausible = self.last.map(|_| self.bits_of_recent.min(self.bits_of_past));
+        plausible.unwrap_or(self.bits_of_implausible)
+    }
+}
+
+/// The bits of a random text of so many bytes over the smallest usual set of letters that has all of these.
+pub(in crate::id) fn bits_of_text(len: usize, letters: LetterSet) -> f64 {
+    to_f64(len as u128) * f64::from(letters.usual_count()).log2()
+}
+
+fn log2_of_values(max: u128) -> f64 {
+    (to_f64(max) + 1.0).log2()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "bits of evidence are told to a tenth")]
+fn to_f64(number: u128) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::preset;
+
+    fn bits(format: &str, id: u128, own: &OwnNumbers) -> f64 {
+        let format = preset(format);
+        let variant = format.variant_at(id);
+        let mut values = [0; Layout::FIELDS_MAX];
+        format.variants[variant].layout.unpack_into(id, &mut values).expect("an id");
+        Weights::new(&format, own).bits(variant, &values)
+    }
+
+    #[test]
+    fn the_bits_of_a_text_are_those_of_its_letters() {
+        for (text, expected) in [
+            ("", 0.0),
+            ("0123456789", 33.2),
+            ("01234567ab", 40.0),
+            ("abcdefabcd", 47.0),
+            ("01234567AZ", 51.7),
+            ("01234567aZ", 59.5),
+            ("0123-5-7aZ", 59.8),
+        ] {
+            let bits = bits_of_text(text.len(), LetterSet::of(text.as_bytes()));
+            assert!((bits - expected).abs() < 0.05, "{text}: {bits}");
+        }
+    }
+
+    #[test]
+    fn the_numbers_that_are_minted_with_here_weigh_half_of_all() {
+        let own = OwnNumbers { workers: BTreeMap::from([("twitter".to_owned(), 0..=3)]), ..OwnNumbers::default() };
+        let unknown = OwnNumbers::default();
+        let of_worker = |worker: u128, own| bits("twitter", worker << 12, own);
+        assert!((of_worker(3, &unknown) - 22.0).abs() < 1e-9);
+        assert!((of_worker(4, &own) - 23.0).abs() < 1e-9, "one bit more for the others");
+        assert!((of_worker(3, &own) - 15.0).abs() < 0.01, "half of all ids have one of four numbers");
+    }
+
+    #[test]
+    fn a_constant_carries_nothing_and_a_word_of_a_suffix_code_does() {
+        assert!((bits("uuid4", 4 << 76 | 2 << 62, &OwnNumbers::default()) - 122.0).abs() < 1e-9);
+        assert!((bits("siq", 7, &OwnNumbers::default()) - 56.0).abs() < 1e-9);
+        assert!((bits("siq", 0, &OwnNumbers::default()) - 56.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_time_weighs_less_if_it_is_recent_and_more_if_it_cannot_be_yet() {
+        const DAY: u128 = 86_400_000;
+        let epoch = UnixNanos::from_seconds(1_420_070_400);
+        let days_after = |days: u64| {
+            let now = epoch.after(Duration::from_secs(days * 86_400));
+            TimeRule::of(&preset("snowflake")).expect("has time").at(now)
+        };
+        // 365 days of the past, of them thirty recent, and one of the future.
+        let year = days_after(365);
+        let [past, recent] = [366 * DAY, 31 * DAY].map(|ticks| to_f64(ticks).log2());
+        assert!((year.bits(0) - (past + 1.0)).abs() < 1e-6);
+        assert!((year.bits(335 * DAY - 1) - (past + 1.0)).abs() < 1e-6);
+        assert!((year.bits(335 * DAY) - (recent + 1.0)).abs() < 0.2, "{} {recent}", year.bits(335 * DAY));
+        assert!((year.bits(366 * DAY) - year.bits(335 * DAY)).abs() < 1e-9);
+        assert!((year.bits(366 * DAY + 1) - 52.0).abs() < 0.01);
+        // All of it is recent.
+        let [all, day] = [2 * DAY, 0].map(|ticks| days_after(1).bits(ticks));
+        assert!((all - 27.36).abs() < 0.01 && (all - day).abs() < 1e-9);
+        assert!(TimeRule::of(&preset("uuid4")).is_none());
+        let before = TimeRule::of(&preset("snowflake")).expect("has time").at(UnixNanos::from_seconds(0));
+        assert!((before.bits(0) - 52.0).abs() < 0.01);
+    }
+}

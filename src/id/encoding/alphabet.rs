@@ -1,0 +1,111 @@
+//! The letters a codec spells with, in the order of the digits they stand for.
+
+use super::parameter::ParameterError;
+use crate::id::rejection::Rejection;
+
+/// Room for any alphabet of printable ASCII, so that seven bits index it without a check.
+pub(super) type Letters = [u8; 128];
+
+const NO_DIGIT: u8 = u8::MAX;
+
+/// 2 to 94 different printable ASCII letters.
+#[derive(Debug, Clone)]
+pub(super) struct Alphabet {
+    letters: Letters,
+    len: usize,
+    digits: [u8; 128],
+}
+
+impl Alphabet {
+    /// At least `least` letters, each once, no space and no control character.
+    pub(super) fn new(letters: &str, least: usize) -> Result<Self, ParameterError> {
+        let refuse = |value: String, bound: &str| Err(ParameterError::new("alphabet", value, bound));
+        let mut alphabet = Self { letters: [0; 128], len: 0, digits: [NO_DIGIT; 128] };
+        for letter in letters.chars() {
+            let Some(byte) = u8::try_from(letter).ok().filter(u8::is_ascii_graphic) else {
+                return refuse(format!("{letter:?}"), "must be printable ASCII letters");
+            };
+            if alphabet.digit(byte).is_some() {
+                return refuse(format!("{letter:?}"), "must have each letter once");
+            }
+            alphabet.digits[usize::from(byte)] = u8::try_from(alphabet.len).expect("at most 94 printable letters");
+            alphabet.letters[alphabet.len] = byte;
+            alphabet.len += 1;
+        }
+        if alphabet.len < least {
+            return refuse(format!("{letters:?}"), &format!("must have {least} letters or more"));
+        }
+        Ok(alphabet)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn letters(&self) -> &[u8] {
+        &self.letters[..self.len]
+    }
+
+    pub(super) fn table(&self) -> &Letters {
+        &self.letters
+    }
+
+    /// The digit a byte stands for.
+    pub(super) fn digit(&self, byte: u8) -> Option<u8> {
+        self.digits.get(usize::from(byte)).copied().filter(|digit| *digit != NO_DIGIT)
+    }
+
+    /// The digits of a text, all of whose letters are in the alphabet.
+    pub(super) fn digits_of<'a>(&'a self, text: &'a [u8]) -> impl ExactSizeIterator<Item = u8> + 'a {
+        text.iter().map(|byte| self.digits[usize::from(byte & 0x7f)])
+    }
+
+    /// Whether the letters ascend, so that texts of one length sort like their numbers.
+    pub(super) fn is_ascending(&self) -> bool {
+        self.letters().is_sorted()
+    }
+
+    /// Whether every character is one of the letters.
+    pub(super) fn spells(&self, text: &str) -> Result<(), Rejection> {
+        // Without a way out of the middle: nearly every text that comes so far is spelled.
+        let digits = text.bytes().fold(0, |digits, byte| digits | self.digits[usize::from(byte & 0x7f)] | byte & 0x80);
+        if digits < 0x80 { Ok(()) } else { Err(Rejection::BadAlphabet) }
+    }
+
+    /// The same, but a text that only confuses upper and lower case is named as another spelling of an id.
+    pub(super) fn spells_in_its_case(&self, text: &str) -> Result<(), Rejection> {
+        if self.spells(text).is_ok() {
+            return Ok(());
+        }
+        let mut in_other_case = false;
+        for byte in text.bytes().filter(|byte| self.digit(*byte).is_none()) {
+            let swapped = if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };
+            if self.digit(swapped).is_none() {
+                return Err(Rejection::BadAlphabet);
+            }
+            in_other_case = true;
+        }
+        if in_other_case { Err(Rejection::NonCanonical) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_twice_or_outside_printable_ascii_is_refused() {
+        for letters in ["abca", "ab c", "abé", "a"] {
+            assert!(Alphabet::new(letters, 2).is_err(), "{letters:?}");
+        }
+    }
+
+    #[test]
+    fn the_other_case_is_told_from_a_foreign_letter() {
+        let hex = Alphabet::new("0123456789abcdef", 2).expect("sixteen letters");
+        assert_eq!(hex.spells_in_its_case("0a"), Ok(()));
+        assert_eq!(hex.spells_in_its_case("0A"), Err(Rejection::NonCanonical));
+        assert_eq!(hex.spells_in_its_case("0Ax"), Err(Rejection::BadAlphabet));
+        assert_eq!(hex.spells("0A"), Err(Rejection::BadAlphabet));
+    }
+}

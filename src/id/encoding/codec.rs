@@ -1,0 +1,162 @@
+//! Every way to write a number as text, under one roof.
+
+use super::did::Did;
+use super::hashids::Hashids;
+use super::letter_set::LetterSet;
+use super::positional::{Endings, Positional, write_row};
+use super::sqids::Sqids;
+use super::uuid::Uuid;
+use super::uuid8::Uuid8;
+use crate::id::{Rejection, Row};
+
+/// The most characters any codec writes or reads, so that a long text costs nothing.
+pub const TEXT_LEN_MAX: usize = 255;
+
+/// A spelling of numbers up to the greatest value it was built for.
+///
+/// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same text.
+///
+/// ```
+/// use idmint::id::encoding::{Codec, Positional, Width};
+///
+/// let codec = Codec::Positional(Positional::new("0123456789", Width::Minimal, u128::from(u64::MAX))?);
+/// let mut text = vec![0; codec.len(4711)];
+/// codec.write(4711, &mut text);
+/// assert_eq!(text, b"4711");
+/// assert_eq!(codec.read("4711"), Ok(4711));
+/// # Ok::<(), idmint::id::encoding::ParameterError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub enum Codec {
+    /// Digits of one radix: decimal, hex, base32, base36, base62, base64 and their relatives.
+    Positional(Positional),
+    /// A decentralised identifier with a checksum.
+    Did(Did),
+    /// 128 bits in the form of RFC 9562.
+    Uuid(Uuid),
+    /// Up to 122 bits around version 8 and the variant of RFC 9562.
+    Uuid8(Uuid8),
+    /// The Hashids project's short texts.
+    Hashids(Hashids),
+    /// The Sqids project's short texts.
+    Sqids(Sqids),
+}
+
+impl Codec {
+    /// The length of the value's text in bytes; it never falls as the value grows.
+    #[inline]
+    pub fn len(&self, value: u128) -> usize {
+        match self {
+            Self::Positional(codec) => codec.len(value),
+            Self::Did(codec) => codec.len(),
+            Self::Uuid(_) | Self::Uuid8(_) => Uuid::LEN,
+            Self::Hashids(codec) => codec.len(value),
+            Self::Sqids(codec) => codec.len(value),
+        }
+    }
+
+    /// Writes the value's text over all of `out`, which has `len(value)` bytes.
+    ///
+    /// The value is at most the one the codec was built for; a greater one would not be spelled whole.
+    #[inline]
+    pub fn write(&self, value: u128, out: &mut [u8]) {
+        debug_assert_eq!(out.len(), self.len(value), "out has room for exactly the text");
+        match self {
+            Self::Positional(codec) => codec.write(value, out),
+            Self::Did(codec) => codec.write(value, out),
+            Self::Uuid(codec) => codec.write(value, out),
+            Self::Uuid8(codec) => codec.write(value, out),
+            Self::Hashids(codec) => codec.write(value, out),
+            Self::Sqids(codec) => codec.write(value, out),
+        }
+    }
+
+    /// Writes each id's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
+    /// that took. `out` has room for all of them.
+    #[inline]
+    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
+        match self {
+            Self::Positional(codec) => codec.write_row(row, seam, out),
+            other => write_row(row, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+        }
+    }
+
+    /// The last letters of its texts, where these are digits of the number.
+    pub(crate) fn endings(&self) -> Option<Endings<'_>> {
+        match self {
+            Self::Positional(codec) => codec.endings(),
+            Self::Uuid(codec) => codec.endings(),
+            // Other letters than the last ones change from one number to the next.
+            Self::Did(_) | Self::Uuid8(_) | Self::Hashids(_) | Self::Sqids(_) => None,
+        }
+    }
+
+    /// The number a text spells, which may lie above the greatest value the codec was built for.
+    ///
+    /// # Errors
+    /// The [`Rejection`] says what the text fails at first.
+    pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        match self {
+            Self::Positional(codec) => codec.read(text),
+            Self::Did(codec) => codec.read(text),
+            Self::Uuid(codec) => codec.read(text),
+            Self::Uuid8(codec) => codec.read(text),
+            Self::Hashids(codec) => codec.read(text),
+            Self::Sqids(codec) => codec.read(text),
+        }
+    }
+
+    /// Whether texts in byte order are numbers in numeric order.
+    pub fn is_sortable(&self) -> bool {
+        match self {
+            Self::Positional(codec) => codec.is_sortable(),
+            Self::Uuid(_) | Self::Uuid8(_) => true,
+            // A checksum leads, or the letters are shuffled.
+            Self::Did(_) | Self::Hashids(_) | Self::Sqids(_) => false,
+        }
+    }
+
+    /// The length of every text, where all have the same.
+    pub fn fixed_len(&self) -> Option<usize> {
+        match self {
+            Self::Positional(codec) => codec.fixed_len(),
+            Self::Did(codec) => Some(codec.len()),
+            Self::Uuid(_) | Self::Uuid8(_) => Some(Uuid::LEN),
+            Self::Hashids(codec) => codec.fixed_len(),
+            Self::Sqids(codec) => codec.fixed_len(),
+        }
+    }
+
+    /// How many letters stand between two hyphens; none where there are no hyphens.
+    pub fn groups(&self) -> &[usize] {
+        match self {
+            Self::Uuid(_) | Self::Uuid8(_) => &Uuid::GROUPS,
+            Self::Hashids(codec) => codec.groups(),
+            Self::Positional(_) | Self::Did(_) | Self::Sqids(_) => &[],
+        }
+    }
+
+    /// Every letter that its texts can have.
+    pub(in crate::id) fn letters(&self) -> LetterSet {
+        match self {
+            Self::Positional(codec) => codec.letters(),
+            Self::Did(codec) => codec.letters(),
+            Self::Uuid(codec) => codec.letters(),
+            Self::Uuid8(codec) => codec.letters(),
+            Self::Hashids(codec) => codec.letters(),
+            Self::Sqids(codec) => codec.letters(),
+        }
+    }
+
+    /// An anchored regular expression that accepts every text and refuses other lengths and letters.
+    pub fn pattern(&self) -> String {
+        match self {
+            Self::Positional(codec) => codec.pattern(),
+            Self::Did(codec) => codec.pattern(),
+            Self::Uuid(codec) => codec.pattern(),
+            Self::Uuid8(codec) => codec.pattern(),
+            Self::Hashids(codec) => codec.pattern(),
+            Self::Sqids(codec) => codec.pattern(),
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! One named spelling of a layout's numbers.
+
+use std::fmt;
+
+use super::codec::Codec;
+use super::definition::{EncodingDefinition, EncodingKind, LetterCase};
+use super::did::Did;
+use super::hashids::Hashids;
+use super::letter_set::LetterSet;
+use super::parameter::ParameterError;
+use super::pattern::escaped;
+use super::sqids::Sqids;
+use super::uuid::Uuid;
+use super::uuid8::Uuid8;
+use crate::id::encoding::positional::{BLOCK_MAX, Positional, Width, bytes_of, write_row};
+use crate::id::rejection::Rejection;
+use crate::id::row::Row;
+
+const DECIMAL: &str = "0123456789";
+const BASE36_UPPER: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const BASE36_LOWER: &str = "0123456789abcdefghijklmnopqrstuvwxyz";
+const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE64_URL: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const BASE64_LEX: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const BASE32_LOWER: &str = "abcdefghijklmnopqrstuvwxyz234567";
+
+/// One spelling of the numbers of a layout: a name, a prefix, a codec, and the greatest value.
+///
+/// ```
+/// use idmint::id::{Encoding, EncodingDefinition, EncodingKind, Rejection};
+///
+/// let mut definition = EncodingDefinition::from(EncodingKind::Base36);
+/// definition.prefix = Some("inv_".to_owned());
+/// let encoding = Encoding::new(&definition, 36_u128.pow(9) - 1)?;
+/// assert_eq!(encoding.to_text(35), "inv_00000000Z");
+/// assert_eq!(encoding.read("inv_00000000Z"), Ok(35));
+/// assert_eq!(encoding.read("inv_Z"), Err(Rejection::WrongLength));
+/// assert_eq!(encoding.pattern(), "^inv_[0-9A-Z]{9}$");
+/// # Ok::<(), idmint::id::EncodingError>(())
+/// ```
+#[derive(Clone)]
+pub struct Encoding {
+    name: String,
+    prefix: String,
+    codec: Codec,
+    max: u128,
+    len_max: usize,
+    definition: EncodingDefinition,
+}
+
+/// Why a definition gives no encoding of a layout.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EncodingError {
+    /// The setting belongs to another kind; remove it or change the kind.
+    #[error("encoding {name}: {key} is no setting of {kind}, which takes name, prefix{}", listed(.keys))]
+    KeyOfAnotherKind {
+        /// The encoding.
+        name: String,
+        /// Its kind.
+        kind: &'static str,
+        /// The setting it does not take.
+        key: &'static str,
+        /// Those it takes.
+        keys: &'static [&'static str],
+    },
+    /// A setting lies outside its bounds, or the layout's greatest value does not fit.
+    #[error("encoding {name}: {parameter}")]
+    Parameter {
+        /// The encoding.
+        name: String,
+        /// The setting, what was found, and the bound.
+        parameter: ParameterError,
+    },
+}
+
+impl Encoding {
+    /// The encoding of numbers up to `max`, the greatest value of the layout.
+    ///
+    /// # Errors
+    /// [`EncodingError`] names the setting, its value and the bound.
+    pub fn new(definition: &EncodingDefinition, max: u128) -> Result<Self, EncodingError> {
+        let name = definition.name();
+        let kind = definition.kind;
+        let is_taken = |key: &&str| matches!(*key, "name" | "prefix") || kind.keys().contains(key);
+        if let Some(key) = definition.keys().find(|key| !is_taken(key)) {
+            return Err(EncodingError::KeyOfAnotherKind { name, kind: kind.name(), key, keys: kind.keys() });
+        }
+        let prefix = definition.prefix.clone().unwrap_or_default();
+        let codec = check_name(&name).and_then(|()| check_prefix(&prefix)).and_then(|()| codec_of(definition, max));
+        match codec {
+            Ok(codec) => {
+                let len_max = prefix.len() + codec.len(max);
+                Ok(Self { name, prefix, codec, max, len_max, definition: definition.clone() })
+            }
+            Err(parameter) => Err(EncodingError::Parameter { name, parameter }),
+        }
+    }
+
+    /// What callers ask for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it was made of.
+    pub fn definition(&self) -> &EncodingDefinition {
+        &self.definition
+    }
+
+    /// The length of the value's text in bytes; it never falls as the value grows.
+    #[inline]
+    pub fn len(&self, value: u128) -> usize {
+        self.prefix.len() + self.codec.len(value)
+    }
+
+    /// The length of the longest text, which is that of the greatest value.
+    pub fn len_max(&self) -> usize {
+        self.len_max
+    }
+
+    /// The length of every text, where all have the same.
+    pub fn fixed_len(&self) -> Option<usize> {
+        self.codec.fixed_len().map(|len| self.prefix.len() + len)
+    }
+
+    /// Writes the value's text over all of `out`, which has `len(value)` bytes.
+    ///
+    /// The value is at most the layout's greatest one; a greater one would not be spelled whole.
+    #[inline]
+    pub fn write(&self, value: u128, out: &mut [u8]) {
+        if self.prefix.is_empty() {
+            return self.codec.write(value, out);
+        }
+        let (prefix, text) = out.split_at_mut(self.prefix.len());
+        prefix.copy_from_slice(self.prefix.as_bytes());
+        self.codec.write(value, text);
+    }
+
+    /// Writes each id's text and `seam` after it to the end of `out`, which grows once for all of them.
+    ///
+    /// In a progression a text is a copy of the one before but for its end, where the step is small.
+    #[inline]
+    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
+        let start = out.len();
+        out.resize(start + self.row_len_max(row.len(), SEAM), 0);
+        let room = &mut out[start..];
+        let written = if self.prefix.is_empty() {
+            self.codec.write_row(row, seam, room)
+        } else {
+            let endings = self.codec.endings();
+            write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
+        };
+        out.truncate(start + written);
+    }
+
+    /// How much longer [`Encoding::write_row`] makes `out` while it writes: a little more than the longest texts need.
+    pub fn row_len_max(&self, count: usize, seam_len: usize) -> usize {
+        count.saturating_mul(self.len_max + seam_len).saturating_add(BLOCK_MAX)
+    }
+
+    /// The value's text.
+    pub fn to_text(&self, value: u128) -> String {
+        let mut text = vec![0; self.len(value)];
+        self.write(value, &mut text);
+        String::from_utf8(text).expect("alphabets and prefixes are ASCII")
+    }
+
+    /// The value a text spells, if writing it gives this text.
+    ///
+    /// # Errors
+    /// [`Rejection::BadPrefix`], then whatever the codec finds, then [`Rejection::OutOfRange`] above the greatest
+    /// value.
+    pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        let value = self.read_unbounded(text)?;
+        self.check(value)?;
+        Ok(value)
+    }
+
+    /// The same, but the number may lie above the layout's greatest.
+    pub(in crate::id) fn read_unbounded(&self, text: &str) -> Result<u128, Rejection> {
+        if self.prefix.is_empty() {
+            return self.codec.read(text);
+        }
+        self.codec.read(text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?)
+    }
+
+    /// # Errors
+    /// [`Rejection::OutOfRange`] above the layout's greatest value.
+    pub(in crate::id) fn check(&self, value: u128) -> Result<(), Rejection> {
+        if value <= self.max { Ok(()) } else { Err(Rejection::OutOfRange) }
+    }
+
+    /// Whether the two make the same of every text, but for the greatest value.
+    pub(in crate::id) fn reads_like(&self, other: &Encoding) -> bool {
+        let depends_on_max = self.definition.kind == EncodingKind::Uuid8;
+        self.definition == other.definition
+            && self.fixed_len() == other.fixed_len()
+            && (self.max == other.max || !depends_on_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(in crate::id) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.prefix.as_bytes()).with(self.codec.letters())
+    }
+
+    /// How many letters stand between the hyphens, where the codec puts any.
+    pub(in crate::id) fn groups(&self) -> &[usize] {
+        self.codec.groups()
+    }
+
+    /// Whether texts in byte order are numbers in numeric order.
+    pub fn is_sortable(&self) -> bool {
+        self.codec.is_sortable()
+    }
+
+    /// An anchored regular expression that accepts every text and refuses other lengths and letters.
+    pub fn pattern(&self) -> String {
+        let pattern = self.codec.pattern();
+        let body = pattern.strip_prefix('^').expect("codecs anchor their patterns");
+        format!("^{}{body}", escaped(&self.prefix))
+    }
+}
+
+impl fmt::Debug for Encoding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // These two determine the rest, which is pages of tables.
+        out.debug_struct("Encoding").field("definition", &self.definition).field("max", &self.max).finish()
+    }
+}
+
+fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, ParameterError> {
+    let length = definition.length.map(Width::Fixed);
+    let minimal = |letters: &str| Positional::new(letters, length.unwrap_or(Width::Minimal), max);
+    let padded = |letters: &str| match length {
+        Some(width) => Positional::new(letters, width, max),
+        None => Positional::padded(letters, max),
+    };
+    let of_bytes = |letters: &str| {
+        let bytes = definition.bytes.unwrap_or_else(|| bytes_of(max));
+        match definition.strip {
+            Some(true) => Positional::of_stripped_bytes(letters, bytes, max),
+            _ => Positional::of_bytes(letters, bytes, max),
+        }
+    };
+    let lower_or =
+        |case| if definition.case.unwrap_or(case) == LetterCase::Upper { BASE36_UPPER } else { BASE36_LOWER };
+    let min_length = definition.min_length.unwrap_or(0);
+    let codec = match definition.kind {
+        EncodingKind::Decimal => Codec::Positional(minimal(DECIMAL)?),
+        EncodingKind::Hex => Codec::Positional(minimal(&lower_or(LetterCase::Lower)[..16])?),
+        EncodingKind::HexPadded => Codec::Positional(padded(&lower_or(LetterCase::Lower)[..16])?),
+        EncodingKind::Bytes16Hex => Codec::Positional(Positional::of_bytes(&BASE36_LOWER[..16], 16, max)?),
+        EncodingKind::Radix => Codec::Positional(padded(&radix_letters(definition)?)?),
+        EncodingKind::Base36 => Codec::Positional(padded(lower_or(LetterCase::Upper))?),
+        EncodingKind::Base62 => Codec::Positional(padded(BASE62)?),
+        EncodingKind::Base64 => Codec::Positional(of_bytes(BASE64_URL)?),
+        EncodingKind::Base64Lex => Codec::Positional(padded(BASE64_LEX)?),
+        EncodingKind::Crockford => Codec::Positional(minimal(CROCKFORD)?),
+        EncodingKind::B32l => Codec::Positional(of_bytes(BASE32_LOWER)?),
+        EncodingKind::Cb32 => Codec::Positional(of_bytes(CROCKFORD)?),
+        EncodingKind::Base32hex => Codec::Positional(of_bytes(&lower_or(LetterCase::Lower)[..32])?),
+        EncodingKind::Hashids => {
+            let alphabet = definition.alphabet.as_deref().unwrap_or(Hashids::ALPHABET);
+            let (salt, groups) = (definition.salt.as_deref(), definition.groups.as_deref());
+            Codec::Hashids(Hashids::new(
+                alphabet,
+                salt.unwrap_or_default(),
+                min_length,
+                groups.unwrap_or_default(),
+                max,
+            )?)
+        }
+        EncodingKind::Sqids => {
+            let alphabet = definition.alphabet.as_deref().unwrap_or(Sqids::ALPHABET);
+            Codec::Sqids(Sqids::new(alphabet, min_length, definition.blocklist.as_deref(), max)?)
+        }
+        EncodingKind::Uuid => Codec::Uuid(Uuid::new()),
+        EncodingKind::Uuid8 => Codec::Uuid8(Uuid8::new(max)?),
+        EncodingKind::Did => Codec::Did(Did::new(definition.method.as_deref().unwrap_or("siq"), max)?),
+    };
+    Ok(codec)
+}
+
+/// The letters of a `radix` encoding: its alphabet, or the first digits and letters in ASCII order.
+fn radix_letters(definition: &EncodingDefinition) -> Result<String, ParameterError> {
+    let refuse = |key, value: String, bound: &str| Err(ParameterError::new(key, value, bound));
+    match (&definition.alphabet, definition.radix, definition.case) {
+        (Some(_), _, Some(case)) => refuse("case", format!("{case:?}"), "must be absent beside an alphabet"),
+        (Some(letters), Some(radix), None) if radix != letters.chars().count() => {
+            refuse("radix", radix.to_string(), "must be how many letters the alphabet has")
+        }
+        (Some(letters), _, None) => Ok(letters.clone()),
+        (None, None, _) => refuse("radix", "nothing".to_owned(), "must be 2 to 62, or an alphabet must be there"),
+        (None, Some(37..=62), Some(case)) => refuse("case", format!("{case:?}"), "must be absent above radix 36"),
+        (None, Some(radix @ 2..=36), Some(LetterCase::Upper)) => Ok(BASE36_UPPER[..radix].to_owned()),
+        (None, Some(radix @ 2..=36), _) => Ok(BASE36_LOWER[..radix].to_owned()),
+        (None, Some(radix @ 37..=62), None) => Ok(BASE62[..radix].to_owned()),
+        (None, Some(radix), _) => refuse("radix", radix.to_string(), "must be 2 to 62"),
+    }
+}
+
+/// A name is part of addresses and of metrics.
+fn check_name(name: &str) -> Result<(), ParameterError> {
+    let is_name_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+    if (1..=64).contains(&name.len()) && name.bytes().all(is_name_letter) {
+        return Ok(());
+    }
+    Err(ParameterError::new("name", format!("{name:?}"), "must be 1 to 64 of a-z, 0-9, _ and -"))
+}
+
+fn check_prefix(prefix: &str) -> Result<(), ParameterError> {
+    if prefix.len() <= 64 && prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    Err(ParameterError::new("prefix", format!("{prefix:?}"), "must be at most 64 printable ASCII characters"))
+}
+
+fn listed(keys: &[&str]) -> String {
+    keys.iter().map(|key| format!(", {key}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct One {
+        encoding: EncodingDefinition,
+    }
+
+    fn encoding(definition: &str, max: u128) -> Result<Encoding, EncodingError> {
+        let one: One = toml::from_str(&format!("encoding = {definition}")).expect("a definition");
+        Encoding::new(&one.encoding, max)
+    }
+
+    fn error_of(definition: &str, max: u128) -> String {
+        encoding(definition, max).expect_err(definition).to_string()
+    }
+
+    #[test]
+    fn errors_name_the_setting_its_value_and_the_bound() {
+        let radix = r#"{ kind = "radix", name = "base36", radix = 36, case = "upper", length = 5 }"#;
+        assert_eq!(error_of(radix, 36_u128.pow(9) - 1), "encoding base36: length = 5, must be 9 to 255");
+        assert_eq!(error_of(r#""uuid8""#, u128::MAX), "encoding uuid8: bits = 128, must be 122 at most");
+        assert_eq!(
+            error_of(r#"{ kind = "decimal", salt = "s" }"#, 1),
+            "encoding decimal: salt is no setting of decimal, which takes name, prefix, length"
+        );
+        assert_eq!(
+            error_of(r#"{ kind = "radix", alphabet = "aab" }"#, 1),
+            "encoding radix: alphabet = 'a', must have each letter once"
+        );
+        assert_eq!(
+            error_of(r#"{ kind = "base64", bytes = 7 }"#, u128::from(u64::MAX)),
+            "encoding base64: bytes = 7, must be 8 to 64"
+        );
+        assert_eq!(
+            error_of(r#"{ kind = "hashids", min_length = 12, groups = [4, 4] }"#, 1),
+            "encoding hashids: groups = [4, 4], must add up to 12 letters"
+        );
+        assert!(error_of(r#"{ kind = "radix", radix = 63 }"#, 1).contains("radix = 63, must be 2 to 62"));
+        assert!(error_of(r#""radix""#, 1).contains("radix = nothing"));
+        assert!(error_of(r#"{ kind = "radix", radix = 62, case = "upper" }"#, 1).contains("above radix 36"));
+        assert!(error_of(r#"{ kind = "decimal", prefix = "a b" }"#, 1).contains("prefix"));
+        assert!(error_of(r#"{ kind = "decimal", name = "A" }"#, 1).contains("name"));
+    }
+
+    #[test]
+    fn a_value_above_the_layouts_greatest_is_out_of_range() {
+        let decimal = encoding(r#""decimal""#, 1000).expect("decimal");
+        assert_eq!(decimal.read("1000"), Ok(1000));
+        assert_eq!(decimal.read("1001"), Err(Rejection::OutOfRange));
+    }
+
+    #[test]
+    fn the_pattern_escapes_the_prefix() {
+        let encoding = encoding(r#"{ kind = "hex", prefix = "a.b(" }"#, 255).expect("hex");
+        let pattern = regex_lite::Regex::new(&encoding.pattern()).expect("a regular expression");
+        assert!(pattern.is_match("a.b(ff"));
+        assert!(!pattern.is_match("axb(ff") && !pattern.is_match("a.b(fff") && !pattern.is_match("a.b(0f"));
+    }
+
+    #[test]
+    fn default_widths_come_from_the_greatest_value() {
+        let len = |definition: &str, bits: u32| {
+            let encoding = encoding(definition, (1_u128 << bits) - 1).expect("an encoding");
+            encoding.fixed_len()
+        };
+        assert_eq!(len(r#""hex_padded""#, 77), Some(20));
+        assert_eq!(len(r#""hex_padded""#, 127), Some(32));
+        assert_eq!(len(r#""base64_lex""#, 96), Some(16));
+        assert_eq!(len(r#""base64_lex""#, 120), Some(20));
+        assert_eq!(len(r#""base64""#, 64), Some(11));
+        assert_eq!(len(r#""cb32""#, 64), Some(13));
+        assert_eq!(len(r#""base32hex""#, 96), Some(20));
+        assert_eq!(len(r#""hex""#, 64), None);
+        assert_eq!(len(r#"{ kind = "crockford", length = 26 }"#, 127), Some(26));
+        assert_eq!(len(r#"{ kind = "hashids", min_length = 20 }"#, 64), Some(20));
+        assert_eq!(len(r#""sqids""#, 64), None);
+    }
+
+    #[test]
+    fn only_spellings_that_keep_order_are_sortable() {
+        let is_sortable = |definition: &str| encoding(definition, (1 << 64) - 1).expect("an encoding").is_sortable();
+        for sortable in
+            ["hex_padded", "base36", "base62", "base64_lex", "cb32", "base32hex", "uuid", "uuid8", "bytes16_hex"]
+        {
+            assert!(is_sortable(&format!("{sortable:?}")), "{sortable}");
+        }
+        for other in ["decimal", "hex", "base64", "b32l", "crockford", "hashids", "sqids", "did"] {
+            assert!(!is_sortable(&format!("{other:?}")), "{other}");
+        }
+    }
+}

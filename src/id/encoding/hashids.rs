@@ -1,0 +1,437 @@
+//! Short texts of the Hashids project, for one number of up to 128 bits.
+
+use super::alphabet::{Alphabet, Letters};
+use super::codec::TEXT_LEN_MAX;
+use super::letter_set::LetterSet;
+use super::parameter::ParameterError;
+use super::{letter_groups as grouping, pattern};
+use crate::id::encoding::positional::{Radix, split};
+use crate::id::rejection::Rejection;
+
+/// The letters set aside, as far as an alphabet has them, to stand between two numbers.
+const SEPARATORS: &str = "cfhistuCFHISTU";
+
+/// One number in letters that a salt has shuffled, padded to a least length, in groups if wanted.
+///
+/// Shape: a first letter that picks one of as many shuffled alphabets, then the number's digits in that alphabet;
+/// where that is too short, a guard letter on each side and padding around it.
+/// Source: <https://hashids.org>, the reference implementation in JavaScript; that one stops at 2^53.
+///
+/// ```
+/// use idmint::id::encoding::Hashids;
+///
+/// let codec = Hashids::new("abcdefghijklmnopqrstuvwxyz", "", 20, &[7, 7, 6], (1 << 77) - 1)?;
+/// assert_eq!(codec.read("zwwqlzz-pjjmxmd-lkpvwq"), Ok(30025386125795551919250));
+/// # Ok::<(), idmint::id::encoding::ParameterError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Hashids {
+    alphabet: Alphabet,
+    salt: Vec<u8>,
+    digits: Vec<u8>,
+    separators: Vec<u8>,
+    guards: Vec<u8>,
+    /// At the place of a first letter among `digits`: these as shuffled for the first number.
+    shuffled: Vec<Letters>,
+    radix: Radix,
+    len_min: usize,
+    len_max: usize,
+    groups: Vec<usize>,
+}
+
+impl Hashids {
+    /// The project's alphabet.
+    pub const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890";
+
+    /// A codec for numbers up to `max`; no groups means no hyphens.
+    ///
+    /// # Errors
+    /// [`ParameterError`] for fewer than 16 letters, a letter that repeats or is not printable ASCII, a salt that is
+    /// not ASCII, a least length above [`TEXT_LEN_MAX`], and groups that do not hold the letters of every text.
+    pub fn new(
+        alphabet: &str,
+        salt: &str,
+        min_length: usize,
+        groups: &[usize],
+        max: u128,
+    ) -> Result<Self, ParameterError> {
+        let alphabet = Alphabet::new(alphabet, 16)?;
+        if !salt.is_ascii() {
+            return Err(ParameterError::new(
+                "salt",
+                "the given one",
+                "must be ASCII: implementations differ beyond it",
+            ));
+        }
+        if min_length > TEXT_LEN_MAX {
+            return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
+        }
+        let salt = salt.as_bytes().to_vec();
+        let (digits, separators, guards) = parted(alphabet.letters(), &salt);
+        let shuffled = digits.iter().map(|first| {
+            let mut letters = [0; 128];
+            letters[..digits.len()].copy_from_slice(&digits);
+            shuffle_for_number(&mut letters[..digits.len()], *first, &salt);
+            letters
+        });
+        let radix = Radix::of_letters(&digits);
+        let len_min = min_length.max(2);
+        let codec = Self {
+            shuffled: shuffled.collect(),
+            len_max: len_min.max(1 + radix.len(max)),
+            groups: groups.to_vec(),
+            alphabet,
+            salt,
+            digits,
+            separators,
+            guards,
+            radix,
+            len_min,
+        };
+        codec.check_groups()?;
+        Ok(codec)
+    }
+
+    fn check_groups(&self) -> Result<(), ParameterError> {
+        if self.groups.is_empty() {
+            return Ok(());
+        }
+        let refuse = |bound: String| Err(ParameterError::new("groups", format!("{:?}", self.groups), bound));
+        if self.alphabet.digit(b'-').is_some() {
+            return refuse("must be absent where the alphabet has a hyphen".to_owned());
+        }
+        if self.len_min != self.len_max {
+            return refuse(format!("must be absent unless min_length is {} or more", self.len_max));
+        }
+        if self.groups.contains(&0)
+            || self.groups.iter().try_fold(0, |sum: usize, group| sum.checked_add(*group)) != Some(self.len_max)
+        {
+            return refuse(format!("must add up to {} letters", self.len_max));
+        }
+        Ok(())
+    }
+
+    /// The length of the value's text; it never falls as the value grows.
+    pub fn len(&self, value: u128) -> usize {
+        if self.groups.is_empty() { self.spelled_len(&[value]) } else { grouping::grouped_len(&self.groups) }
+    }
+
+    /// Writes the value's text over all of `out`, which has `len(value)` bytes.
+    pub fn write(&self, value: u128, out: &mut [u8]) {
+        if self.groups.is_empty() {
+            return self.spell(&[value], out);
+        }
+        self.spell(&[value], &mut out[..self.len_max]);
+        grouping::spread(&self.groups, out);
+    }
+
+    /// The number a text spells.
+    ///
+    /// # Errors
+    /// In this order: [`Rejection::WrongLength`] (hyphens of groups not counted), [`Rejection::BadAlphabet`],
+    /// [`Rejection::BadGrouping`], [`Rejection::OutOfRange`] above 128 bits, [`Rejection::NonCanonical`],
+    /// [`Rejection::NotSingleNumber`].
+    pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        let ungrouped;
+        let letters = if self.groups.is_empty() {
+            let len_max = self.fixed_len().unwrap_or(TEXT_LEN_MAX);
+            if !(self.len_min..=len_max).contains(&text.chars().count()) {
+                return Err(Rejection::WrongLength);
+            }
+            self.alphabet.spells(text)?;
+            text
+        } else {
+            ungrouped = grouping::ungroup(&self.groups, text, |letters| self.alphabet.spells(letters))?;
+            &ungrouped
+        };
+        let numbers = self.numbers(letters.as_bytes())?;
+        // Many other texts read as the same numbers: wrong padding, wrong guards, a wrong first letter.
+        let mut canonical = vec![0; self.spelled_len(&numbers)];
+        self.spell(&numbers, &mut canonical);
+        if canonical != letters.as_bytes() {
+            return Err(Rejection::NonCanonical);
+        }
+        if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
+    }
+
+    /// How many letters stand between two hyphens; none where there are no hyphens.
+    pub fn groups(&self) -> &[usize] {
+        &self.groups
+    }
+
+    /// The length of every text, where all have the same.
+    pub fn fixed_len(&self) -> Option<usize> {
+        if !self.groups.is_empty() {
+            return Some(grouping::grouped_len(&self.groups));
+        }
+        (self.spelled_len(&[0]) == self.len_max).then_some(self.len_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        let hyphen: &[u8] = if self.groups.is_empty() { b"" } else { b"-" };
+        LetterSet::of(self.alphabet.letters()).with(LetterSet::of(hyphen))
+    }
+
+    /// An anchored regular expression that accepts every text and refuses other lengths and letters.
+    pub fn pattern(&self) -> String {
+        // A text of one number has no separator.
+        let class = pattern::class(&[self.digits.as_slice(), &self.guards].concat());
+        if self.groups.is_empty() {
+            format!("^{class}{}$", pattern::times(self.len_min, self.len_max))
+        } else {
+            format!("^{}$", pattern::grouped(&class, &self.groups))
+        }
+    }
+
+    fn spelled_len(&self, numbers: &[u128]) -> usize {
+        self.core_len(numbers).max(self.len_min)
+    }
+
+    /// The letters that carry the numbers: the first one, the digits, a separator between two numbers.
+    fn core_len(&self, numbers: &[u128]) -> usize {
+        numbers.iter().map(|number| self.radix.len(*number) + 1).sum()
+    }
+
+    fn spell(&self, numbers: &[u128], out: &mut [u8]) {
+        let core_len = self.core_len(numbers);
+        let missing = out.len() - core_len;
+        let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
+        let core_start = self.padding_before(padding) + usize::from(guards > 0);
+        let core_end = core_start + core_len;
+
+        let fingerprint: u64 = numbers.iter().zip(100..).map(|(number, modulus)| split(*number, modulus).1).sum();
+        let fingerprint = usize::try_from(fingerprint).expect("a small sum");
+        let first = fingerprint % self.digits.len();
+        out[core_start] = self.digits[first];
+        let mut letters = self.shuffled[first];
+        let mut at = core_start + 1;
+        for (place, number) in numbers.iter().enumerate() {
+            if place > 0 {
+                let previous = numbers[place - 1];
+                let previous_start = at - self.radix.len(previous);
+                let modulus = u64::from(out[previous_start]) + u64::try_from(place - 1).expect("at most 255 letters");
+                let separator = usize::try_from(split(previous, modulus).1).expect("below the modulus");
+                out[at] = self.separators[separator % self.separators.len()];
+                at += 1;
+                shuffle_for_number(&mut letters[..self.digits.len()], self.digits[first], &self.salt);
+            }
+            let end = at + self.radix.len(*number);
+            self.radix.write_shuffled(*number, &letters, &mut out[at..end]);
+            at = end;
+        }
+
+        if guards > 0 {
+            out[core_start - 1] = self.guards[(fingerprint + usize::from(out[core_start])) % self.guards.len()];
+        }
+        if guards > 1 {
+            out[core_end] = self.guards[(fingerprint + usize::from(out[core_start + 1])) % self.guards.len()];
+            self.pad(&mut letters, core_start - 1, core_end + 1, out);
+        }
+    }
+
+    /// How much of the padding stands before the first guard: whole rounds, the last one trimmed on both sides.
+    fn padding_before(&self, padding: usize) -> usize {
+        let round = self.digits.len();
+        let rounds = padding.div_ceil(round);
+        rounds * (round - round / 2) - (rounds * round - padding) / 2
+    }
+
+    /// Fills `out` outside `start..end`: each round shuffles the letters, then puts their right half in front and the
+    /// left half behind.
+    fn pad(&self, letters: &mut Letters, mut start: usize, mut end: usize, out: &mut [u8]) {
+        let round = self.digits.len();
+        while start > 0 || end < out.len() {
+            let salt = *letters;
+            shuffle(&mut letters[..round], &salt[..round]);
+            let (behind, before) = letters[..round].split_at(round / 2);
+            let before = &before[before.len() - before.len().min(start)..];
+            let behind = &behind[..behind.len().min(out.len() - end)];
+            out[start - before.len()..start].copy_from_slice(before);
+            out[end..end + behind.len()].copy_from_slice(behind);
+            start -= before.len();
+            end += behind.len();
+        }
+    }
+
+    /// The numbers a text carries, whether or not it is their canonical one.
+    fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
+        let parts: Vec<&[u8]> = text.split(|letter| self.guards.contains(letter)).collect();
+        let core = if let [_, core] | [_, core, _] = parts[..] { core } else { parts[0] };
+        let (first, core) = core.split_first().ok_or(Rejection::NonCanonical)?;
+        let place = self.digits.iter().position(|letter| letter == first).ok_or(Rejection::NonCanonical)?;
+        let mut letters = self.shuffled[place];
+        let letters = &mut letters[..self.digits.len()];
+        let mut numbers = Vec::new();
+        for digits in core.split(|letter| self.separators.contains(letter)) {
+            if digits.is_empty() {
+                return Err(Rejection::NonCanonical);
+            }
+            if !numbers.is_empty() {
+                shuffle_for_number(letters, *first, &self.salt);
+            }
+            let mut number = 0;
+            for digit in digits {
+                let digit = letters.iter().position(|letter| letter == digit).ok_or(Rejection::NonCanonical)?;
+                let digit = u8::try_from(digit).expect("at most 94 letters");
+                number = self.radix.push(number, digit).ok_or(Rejection::OutOfRange)?;
+            }
+            numbers.push(number);
+        }
+        Ok(numbers)
+    }
+}
+
+/// An alphabet's digits, separators and guards.
+fn parted(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+    let mut separators: Vec<u8> = SEPARATORS.bytes().filter(|letter| alphabet.contains(letter)).collect();
+    let mut digits: Vec<u8> = alphabet.iter().copied().filter(|letter| !separators.contains(letter)).collect();
+    shuffle(&mut separators, salt);
+    // At most 3.5 digits to a separator.
+    let wanted = (2 * digits.len()).div_ceil(7);
+    if wanted > separators.len() {
+        separators.extend(digits.drain(..wanted - separators.len()));
+    }
+    shuffle(&mut digits, salt);
+    let guards = digits.len().div_ceil(12);
+    let guards = if digits.len() < 3 { separators.drain(..guards) } else { digits.drain(..guards) }.collect();
+    (digits, separators, guards)
+}
+
+/// Shuffles the letters for the next number, as the text's first letter, the salt and they themselves decide.
+fn shuffle_for_number(letters: &mut [u8], first: u8, salt: &[u8]) {
+    let all: Vec<u8> = [first].iter().chain(salt).chain(letters.iter()).copied().take(letters.len()).collect();
+    shuffle(letters, &all);
+}
+
+/// The project's shuffle: the same salt always gives the same order.
+fn shuffle(letters: &mut [u8], salt: &[u8]) {
+    if salt.is_empty() {
+        return;
+    }
+    let mut sum = 0;
+    for (step, last) in (1..letters.len()).rev().enumerate() {
+        let place = step % salt.len();
+        let code = usize::from(salt[place]);
+        sum += code;
+        letters.swap(last, (code + place + sum) % last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::id::encoding::codec::Codec;
+    use crate::id::encoding::vectors;
+
+    const A_TO_Z: &str = "abcdefghijklmnopqrstuvwxyz";
+
+    fn conjunction() -> Codec {
+        Codec::Hashids(Hashids::new(A_TO_Z, "", 20, &[7, 7, 6], (1 << 77) - 1).expect("the conjunction's short form"))
+    }
+
+    fn of_row(row: &Value) -> Codec {
+        let alphabet = row["alphabet"].as_str().filter(|name| *name != "default").unwrap_or(Hashids::ALPHABET);
+        let salt = row["salt"].as_str().expect("a salt");
+        let min_length = row["min_length"].as_u64().and_then(|len| usize::try_from(len).ok()).expect("a length");
+        Codec::Hashids(Hashids::new(alphabet, salt, min_length, &[], u128::MAX).expect("published parameters"))
+    }
+
+    #[test]
+    fn published_conjunctions_hold_both_ways() {
+        assert_eq!(vectors::check_valid(&conjunction(), "conjunction", "short", |row| row["layout"] == "v2"), 28);
+    }
+
+    #[test]
+    fn published_short_forms_of_the_first_layout_hold_both_ways() {
+        let mut checked = 0;
+        for row in vectors::rows("conjunction", "valid") {
+            for short in row["encodings"]["short"].as_array().into_iter().flatten() {
+                if short["scheme"] == "hashids" {
+                    let text = short["value"].as_str().expect("a text");
+                    vectors::check(&of_row(short), vectors::number(&row), text);
+                    checked += 1;
+                }
+            }
+        }
+        assert_eq!(checked, 28);
+    }
+
+    #[test]
+    fn published_texts_of_several_numbers_are_not_one_id() {
+        for row in vectors::rows("conjunction", "hashids") {
+            let text = row["value"].as_str().expect("a text");
+            let numbers = row["numbers"].as_array().expect("numbers");
+            if let [number] = &numbers[..] {
+                vectors::check(&of_row(&row), number.as_str().and_then(|n| n.parse().ok()).expect("a number"), text);
+            } else {
+                assert_eq!(of_row(&row).read(text), Err(Rejection::NotSingleNumber), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn published_rejections_hold() {
+        // Above 77 bits the number is the layout's to refuse, not the text's.
+        let short = |row: &Value| row["operation"] == "decode_short";
+        assert_eq!(
+            vectors::check_invalid(&conjunction(), "conjunction", |row| short(row) && row["reason"] != "out_of_range"),
+            22
+        );
+        for row in vectors::rows("conjunction", "invalid") {
+            if short(&row) && row["reason"] == "out_of_range" {
+                let value = conjunction().read(row["input"].as_str().expect("a text")).expect("canonical");
+                assert!(value >> 77 > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn groups_that_do_not_hold_every_text_are_refused() {
+        let with_groups = |groups: &[usize], min_length| Hashids::new(A_TO_Z, "", min_length, groups, (1 << 77) - 1);
+        assert!(with_groups(&[7, 7, 6], 20).is_ok());
+        assert!(with_groups(&[7, 7, 7], 20).is_err());
+        assert!(with_groups(&[7, 7, 6, 0], 20).is_err());
+        assert!(with_groups(&[7, 7], 14).is_err());
+        assert!(with_groups(&[usize::MAX, 21], 20).is_err());
+        assert!(Hashids::new("abcdefghijklmnop-", "", 60, &[30, 30], 1).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(vectors::same_cases_every_time())]
+
+        #[test]
+        fn below_64_bits_texts_are_those_of_the_harsh_crate(
+            value: u64, cut in 0_u32..64, salt in "[ -~]{0,80}", min_length in 0_usize..120,
+            alphabet in vectors::some_letters(Hashids::ALPHABET, 16),
+        ) {
+            let value = value >> cut;
+            let ours = Codec::Hashids(Hashids::new(&alphabet, &salt, min_length, &[], u128::MAX).expect("valid"));
+            let theirs = harsh::Harsh::builder().alphabet(alphabet.as_str()).salt(salt.as_str()).length(min_length);
+            let theirs = theirs.build().expect("valid");
+            let text = vectors::text_of(&ours, value.into());
+            prop_assert_eq!(&text, &theirs.encode(&[value]));
+            prop_assert_eq!(ours.read(&text), Ok(value.into()));
+            let several = theirs.encode(&[value, value / 3, 7]);
+            let is_of_length = ours.fixed_len().is_none_or(|len| len == several.len());
+            let rejection = if is_of_length { Rejection::NotSingleNumber } else { Rejection::WrongLength };
+            prop_assert_eq!(ours.read(&several), Err(rejection));
+        }
+
+        #[test]
+        fn a_changed_letter_is_rejected_or_another_id(
+            value: u128, cut in 51_u32..128, at in 0_usize..20, letter in 0_usize..26,
+        ) {
+            let codec = conjunction();
+            let mut text = vectors::text_of(&codec, value >> cut).into_bytes();
+            text[at] = A_TO_Z.as_bytes()[letter];
+            let text = String::from_utf8(text).expect("ASCII");
+            if let Ok(value) = codec.read(&text) {
+                prop_assert_eq!(vectors::text_of(&codec, value), text);
+            }
+        }
+    }
+}

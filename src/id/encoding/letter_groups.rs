@@ -1,0 +1,72 @@
+//! Letters in groups, with a hyphen between two groups.
+
+use crate::id::rejection::Rejection;
+
+/// How many characters a grouped text has.
+pub(super) fn grouped_len(groups: &[usize]) -> usize {
+    groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
+}
+
+/// Spreads the letters at the beginning of `out` over all of it, with a hyphen between groups.
+pub(super) fn spread(groups: &[usize], out: &mut [u8]) {
+    let mut letters_end: usize = groups.iter().sum();
+    let mut group_end = out.len();
+    // From the right: each group moves to where nothing unread stands any more.
+    for group in groups.iter().rev() {
+        out.copy_within(letters_end - group..letters_end, group_end - group);
+        letters_end -= group;
+        group_end -= group;
+        if let Some(hyphen) = group_end.checked_sub(1) {
+            out[hyphen] = b'-';
+            group_end = hyphen;
+        }
+    }
+}
+
+/// The letters of a grouped text, once `spells` has accepted them.
+///
+/// A wrong number of letters is reported before a foreign letter, that before a misplaced hyphen, and that before
+/// whatever else `spells` finds.
+pub(super) fn ungroup(
+    groups: &[usize],
+    text: &str,
+    spells: impl Fn(&str) -> Result<(), Rejection>,
+) -> Result<String, Rejection> {
+    let letters = || text.chars().filter(|letter| *letter != '-');
+    if letters().count() != groups.iter().sum::<usize>() {
+        return Err(Rejection::WrongLength);
+    }
+    let letters: String = letters().collect();
+    let spelling = spells(&letters);
+    if spelling == Err(Rejection::BadAlphabet) {
+        return Err(Rejection::BadAlphabet);
+    }
+    let found = text.split('-').map(|group| group.chars().count());
+    if !found.eq(groups.iter().copied()) {
+        return Err(Rejection::BadGrouping);
+    }
+    spelling.map(|()| letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_puts_hyphens_between_groups_only() {
+        let mut text = *b"abcdef--";
+        spread(&[1, 3, 2], &mut text);
+        assert_eq!(&text, b"a-bcd-ef");
+    }
+
+    #[test]
+    fn ungroup_reports_the_farthest_reason() {
+        let any = |_: &str| Ok(());
+        assert_eq!(ungroup(&[1, 2], "a-bc", any), Ok("abc".to_owned()));
+        assert_eq!(ungroup(&[1, 2], "a-b", any), Err(Rejection::WrongLength));
+        assert_eq!(ungroup(&[1, 2], "ab-c", any), Err(Rejection::BadGrouping));
+        assert_eq!(ungroup(&[1, 2], "-abc", any), Err(Rejection::BadGrouping));
+        assert_eq!(ungroup(&[1, 2], "ab-c", |_| Err(Rejection::BadAlphabet)), Err(Rejection::BadAlphabet));
+        assert_eq!(ungroup(&[1, 2], "a-bc", |_| Err(Rejection::NonCanonical)), Err(Rejection::NonCanonical));
+    }
+}

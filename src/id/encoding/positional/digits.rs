@@ -1,0 +1,311 @@
+//! The arithmetic of numbers as digits of a radix.
+
+use super::block_copy::{Endings, write_row};
+use super::pairs::Pairs;
+use crate::id::encoding::alphabet::Letters;
+use crate::id::row::Row;
+
+/// Says `$then` with `$write` as the quickest way to write digits: looked up once, however many values there are, and
+/// known to the compiler as a whole. A shift is quicker than a division, and one by a constant than any other.
+macro_rules! with_quickest {
+    ($self:ident, $pairs:ident, $write:ident => $then:expr) => {
+        with_quickest!(@ $self, $write => $then,
+            2 => shifting::<1, 64>($pairs.two_of::<4>()),
+            4 => shifting::<2, 32>($pairs.two_of::<16>()),
+            8 => shifting::<3, 20>($pairs.two_of::<64>()),
+            16 => shifting::<4, 16>($pairs.two_of::<256>()),
+            32 => shifting::<5, 12>($pairs.two_of::<1024>()),
+            64 => shifting::<6, 8>($pairs.two_of::<4096>()),
+            10 => $self.dividing::<10>($pairs.two_of::<100>()),
+            36 => $self.dividing::<36>($pairs.two_of::<1296>()),
+            62 => $self.dividing::<62>($pairs.two_of::<3844>()),
+            _ => $self.dividing::<0>($pairs.two())
+        )
+    };
+    (@ $self:ident, $write:ident => $then:expr, $($radix:pat => $quickest:expr),*) => {
+        match $self.radix {
+            $($radix => {
+                let $write = $quickest;
+                $then
+            })*
+        }
+    };
+}
+
+/// A radix of 2 to 94 with what its texts need: how many digits, which digits, and back.
+#[derive(Debug, Clone)]
+pub(in crate::id::encoding) struct Radix {
+    radix: u64,
+    /// The most digits whose numbers all fit in 64 bits, and how many such numbers there are.
+    part_len: usize,
+    part: u64,
+    /// At `n`: the greatest number of `n` digits.
+    greatest: Vec<u128>,
+    /// At `n`: how many digits the smallest number of `n` bits has.
+    least_len: [u8; 129],
+}
+
+impl Radix {
+    /// The radix with one digit for each of these letters.
+    pub(in crate::id::encoding) fn of_letters(letters: &[u8]) -> Self {
+        let radix = u64::try_from(letters.len()).expect("at most 94 letters");
+        let mut greatest = vec![0];
+        while let Some(value) = greatest.last().and_then(|last: &u128| last.checked_add(1)) {
+            greatest.push(value.checked_mul(u128::from(radix)).map_or(u128::MAX, |next| next - 1));
+        }
+        let mut least_len = [1; 129];
+        for (bits, len) in least_len.iter_mut().enumerate().skip(1) {
+            let smallest = 1_u128 << (bits - 1);
+            let digits = greatest.partition_point(|most| *most < smallest);
+            *len = u8::try_from(digits).expect("128 bits have at most 128 digits");
+        }
+        let part_len = (1..).take_while(|len| radix.checked_pow(*len).is_some()).last().expect("one digit fits");
+        let part = radix.pow(part_len);
+        let part_len = usize::try_from(part_len).expect("at most 63 digits");
+        Self { radix, part_len, part, greatest, least_len }
+    }
+
+    /// The bits of one digit, where the radix is a power of two.
+    pub(in crate::id::encoding) fn bits(&self) -> Option<u32> {
+        self.radix.is_power_of_two().then(|| self.radix.trailing_zeros())
+    }
+
+    /// How many digits the number has; zero has one.
+    #[inline]
+    pub(in crate::id::encoding) fn len(&self, value: u128) -> usize {
+        // Numbers of as many bits differ by at most one digit, so one comparison decides.
+        let bits = usize::try_from(u128::BITS - value.leading_zeros()).expect("at most 128");
+        let least = usize::from(self.least_len[bits]);
+        least + usize::from(value > self.greatest[least])
+    }
+
+    /// Writes the digits over all of `out`, with zeros in front.
+    #[inline]
+    pub(in crate::id::encoding) fn write(&self, value: u128, pairs: &Pairs, out: &mut [u8]) {
+        with_quickest!(self, pairs, write => write(value, out))
+    }
+
+    /// The same in letters that are in another order for each number, so that no pairs of them are ready.
+    #[inline]
+    pub(in crate::id::encoding) fn write_shuffled(&self, value: u128, letters: &Letters, out: &mut [u8]) {
+        let radix = self.radix;
+        let two = |number: u64| [letters[lowest_7_bits(number / radix)], letters[lowest_7_bits(number % radix)]];
+        self.dividing::<0>(two)(value, out);
+    }
+
+    /// Writes the `len(value)` digits of each id and a seam after them, as [`write_row`] does.
+    #[inline]
+    pub(in crate::id::encoding) fn write_row<const SEAM: usize>(
+        &self,
+        row: Row<'_>,
+        pairs: &Pairs,
+        len: impl Fn(u128) -> usize,
+        endings: Option<Endings<'_>>,
+        seam: [u8; SEAM],
+        out: &mut [u8],
+    ) -> usize {
+        with_quickest!(self, pairs, write => write_row(row, len, write, endings, seam, out))
+    }
+
+    /// The number these digits make, if it fits. Each is less than the radix.
+    pub(in crate::id::encoding) fn number(&self, mut digits: impl ExactSizeIterator<Item = u8>) -> Option<u128> {
+        let mut number = 0_u128;
+        // As many digits as 64 bits hold are put together before they are put to the others; none of these can overflow.
+        while digits.len() > self.part_len {
+            let low = self.part_of(digits.by_ref().take(self.part_len));
+            number = number.checked_mul(self.part.into())?.checked_add(low.into())?;
+        }
+        let scale = self.radix.wrapping_pow(u32::try_from(digits.len()).expect("at most 63 digits"));
+        let low = self.part_of(digits);
+        if number == 0 {
+            return Some(low.into());
+        }
+        number.checked_mul(scale.into())?.checked_add(low.into())
+    }
+
+    fn part_of(&self, digits: impl Iterator<Item = u8>) -> u64 {
+        digits.fold(0, |low: u64, digit| low.wrapping_mul(self.radix).wrapping_add(digit.into()))
+    }
+
+    /// The number with one more digit at its end, if it still fits.
+    pub(in crate::id::encoding) fn push(&self, value: u128, digit: u8) -> Option<u128> {
+        value.checked_mul(u128::from(self.radix))?.checked_add(u128::from(digit))
+    }
+
+    /// Writes digits by divisions. `RADIX` is this radix if the compiler knows it, else zero.
+    #[inline(always)]
+    fn dividing<const RADIX: u64>(&self, two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+        move |value, out| match u64::try_from(value) {
+            Ok(short) => write_divided(short, self.known::<RADIX>(), two, out),
+            Err(_) => self.write_long::<RADIX>(value, two, out),
+        }
+    }
+
+    /// Apart, so that what is left is short enough to be inlined.
+    #[inline(never)]
+    fn write_long<const RADIX: u64>(&self, value: u128, two: impl Fn(u64) -> [u8; 2] + Copy, out: &mut [u8]) {
+        let mut rest = value;
+        for part in out.rchunks_mut(self.part_len) {
+            let low;
+            (rest, low) = split(rest, self.part);
+            write_divided(low, self.known::<RADIX>(), two, part);
+        }
+    }
+
+    #[inline(always)]
+    fn known<const RADIX: u64>(&self) -> u64 {
+        if RADIX == 0 { self.radix } else { RADIX }
+    }
+}
+
+/// Four digits are split off at a time, and two looked up, each pair at once where it belongs.
+#[inline(always)]
+fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
+    let pairs = radix * radix;
+    let fours = pairs * pairs;
+    let mut rest = value;
+    let (head, parts) = out.as_rchunks_mut::<4>();
+    for part in parts.iter_mut().rev() {
+        let low = rest % fours;
+        rest /= fours;
+        let ([a, b], [c, d]) = (two(low / pairs), two(low % pairs));
+        *part = [a, b, c, d];
+    }
+    for letter in head.iter_mut().rev() {
+        *letter = two(rest % radix)[1];
+        rest /= radix;
+    }
+}
+
+/// Quotient and remainder, without a division where the number is short enough, and without one of 128 bits if it can be.
+pub(in crate::id::encoding) fn split(value: u128, divisor: u64) -> (u128, u64) {
+    if let Ok(short) = u64::try_from(value) {
+        if short < divisor {
+            return (0, short);
+        }
+        return (u128::from(short / divisor), short % divisor);
+    }
+    // The remainder by a multiplication: it would cost a second division of 128 bits.
+    let quotient = value / u128::from(divisor);
+    (quotient, lowest_64_bits(value - quotient * u128::from(divisor)))
+}
+
+/// Writes digits of `BITS` bits each; `PART` of them, a multiple of four, fit in 64 bits, and within a part only short
+/// shifts are needed.
+#[inline(always)]
+fn shifting<const BITS: u32, const PART: usize>(two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
+    move |value, out| {
+        let mut rest = value;
+        let (head, parts) = out.as_rchunks_mut::<PART>();
+        for part in parts.iter_mut().rev() {
+            write_shifted::<BITS>(lowest_64_bits(rest), two, part);
+            for _ in 0..PART {
+                rest >>= BITS;
+            }
+        }
+        write_shifted::<BITS>(lowest_64_bits(rest), two, head);
+    }
+}
+
+#[inline(always)]
+fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
+    let pair_mask = (1 << (2 * BITS)) - 1;
+    let mut rest = value;
+    let (head, parts) = out.as_rchunks_mut::<4>();
+    for part in parts.iter_mut().rev() {
+        let ([a, b], [c, d]) = (two((rest >> (2 * BITS)) & pair_mask), two(rest & pair_mask));
+        rest >>= 4 * BITS;
+        *part = [a, b, c, d];
+    }
+    for letter in head.iter_mut().rev() {
+        *letter = two(rest & ((1 << BITS) - 1))[1];
+        rest >>= BITS;
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the higher bits are left for the next part")]
+fn lowest_64_bits(value: u128) -> u64 {
+    value as u64
+}
+
+/// An index into an alphabet's table; digits are below 128.
+fn lowest_7_bits(digit: u64) -> usize {
+    (digit & 0x7f) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::encoding::alphabet::Alphabet;
+
+    /// Letters that are not in their usual places, whatever the radix.
+    fn printable(count: usize) -> Alphabet {
+        let letters: String = ('!'..='~').rev().take(count).collect();
+        Alphabet::new(&letters, 2).expect("different printable letters")
+    }
+
+    fn by_long_division(mut value: u128, alphabet: &Alphabet) -> Vec<u8> {
+        let radix = u128::try_from(alphabet.len()).expect("small");
+        let mut text = Vec::new();
+        while text.is_empty() || value > 0 {
+            text.insert(0, alphabet.letters()[usize::try_from(value % radix).expect("a digit")]);
+            value /= radix;
+        }
+        text
+    }
+
+    fn assert_digits(value: u128, radix_len: usize, zeros: usize) {
+        let alphabet = printable(radix_len);
+        let radix = Radix::of_letters(alphabet.letters());
+        let expected = by_long_division(value, &alphabet);
+        assert_eq!(radix.len(value), expected.len(), "digits of {value} in radix {radix_len}");
+        let mut text = vec![0; expected.len() + zeros];
+        radix.write_shuffled(value, alphabet.table(), &mut text);
+        let shuffled = text.clone();
+        radix.write(value, &Pairs::of_letters(alphabet.letters()), &mut text);
+        assert_eq!(text, shuffled);
+        assert_eq!(text[zeros..], expected);
+        assert!(text[..zeros].iter().all(|letter| *letter == alphabet.letters()[0]));
+        let digits = text.iter().map(|letter| alphabet.digit(*letter).expect("a letter"));
+        assert_eq!(radix.number(digits), Some(value));
+    }
+
+    #[test]
+    fn the_edges_of_every_radix() {
+        for radix_len in 2..=94 {
+            let radix = u128::try_from(radix_len).expect("small");
+            for power in (0..).map_while(|exponent| radix.checked_pow(exponent)) {
+                assert_digits(power, radix_len, 1);
+                assert_digits(power - 1, radix_len, 0);
+            }
+            assert_digits(u128::MAX, radix_len, 0);
+            assert_digits(u128::from(u64::MAX), radix_len, 20);
+        }
+    }
+
+    #[test]
+    fn one_digit_too_many_for_128_bits_is_none() {
+        let ten = Radix::of_letters(b"0123456789");
+        assert_eq!(ten.push(u128::MAX / 10, 5), Some(u128::MAX));
+        assert_eq!(ten.push(u128::MAX / 10, 6), None);
+    }
+
+    proptest! {
+        #[test]
+        fn digits_are_those_of_long_division(
+            value: u128, cut in 0_u32..128, radix_len in 2_usize..=94, zeros in 0_usize..40,
+        ) {
+            assert_digits(value >> cut, radix_len, zeros);
+        }
+
+        #[test]
+        fn decimal_is_what_the_standard_library_prints(value: u128, cut in 0_u32..128) {
+            let (radix, pairs) = (Radix::of_letters(b"0123456789"), Pairs::of_letters(b"0123456789"));
+            let mut text = vec![0; radix.len(value >> cut)];
+            radix.write(value >> cut, &pairs, &mut text);
+            prop_assert_eq!(String::from_utf8(text).expect("ASCII"), (value >> cut).to_string());
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Numbers as digits of a radix, and many of them in a row.
+
+mod block_copy;
+mod digits;
+mod pairs;
+mod positional;
+
+pub(in crate::id::encoding) use block_copy::{BLOCK_MAX, Endings, write_row};
+pub(in crate::id::encoding) use digits::{Radix, split};
+pub(in crate::id::encoding) use pairs::Pairs;
+pub(in crate::id::encoding) use positional::bytes_of;
+pub use positional::{Positional, Width};

@@ -1,0 +1,377 @@
+//! Short texts of the Sqids project, for one number of up to 128 bits.
+
+use super::alphabet::{Alphabet, Letters};
+use super::codec::TEXT_LEN_MAX;
+use super::letter_set::LetterSet;
+use super::parameter::ParameterError;
+use super::pattern;
+use crate::id::encoding::positional::{Radix, split};
+use crate::id::rejection::Rejection;
+
+const DEFAULT_BLOCKLIST: &str = include_str!("../../../config/sqids-blocklist.txt");
+
+/// One number in letters that its own value has shuffled, padded to a least length, without words of a blocklist.
+///
+/// Shape: a first letter that says where the alphabet begins, then the number's digits; where that is too short, a
+/// separator and padding. A text with a blocked word begins elsewhere in the alphabet instead; should every beginning
+/// give a blocked word, the first is kept, because an id that cannot be written would be worse.
+/// Source: <https://sqids.org/faq>, the specification by the project; its implementations stop at 64 bits or 2^53.
+///
+/// ```
+/// use idmint::id::encoding::Sqids;
+///
+/// let codec = Sqids::new(Sqids::ALPHABET, 0, None, u128::MAX)?;
+/// assert_eq!(codec.read("oc4T4z50"), Ok(297903953551));
+/// # Ok::<(), idmint::id::encoding::ParameterError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sqids {
+    alphabet: Alphabet,
+    shuffled: Letters,
+    radix: Radix,
+    blocklist: Blocklist,
+    len_min: usize,
+    len_max: usize,
+}
+
+impl Sqids {
+    /// The project's alphabet.
+    pub const ALPHABET: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+
+    /// A codec for numbers up to `max`; no blocklist means the published one.
+    ///
+    /// # Errors
+    /// [`ParameterError`] for fewer than 3 letters, a letter that repeats or is not printable ASCII, and a least length
+    /// above [`TEXT_LEN_MAX`].
+    pub fn new(
+        alphabet: &str,
+        min_length: usize,
+        blocklist: Option<&[String]>,
+        max: u128,
+    ) -> Result<Self, ParameterError> {
+        let alphabet = Alphabet::new(alphabet, 3)?;
+        if min_length > TEXT_LEN_MAX {
+            return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
+        }
+        let mut shuffled = *alphabet.table();
+        shuffle(&mut shuffled[..alphabet.len()]);
+        // One letter is always set aside as the separator.
+        let radix = Radix::of_letters(&alphabet.letters()[1..]);
+        let published = || DEFAULT_BLOCKLIST.lines().filter(|line| !line.starts_with('#'));
+        let blocklist = match blocklist {
+            Some(words) => Blocklist::of_words(words.iter().map(String::as_str), &alphabet),
+            None => Blocklist::of_words(published(), &alphabet),
+        };
+        let len_min = min_length.max(2);
+        let len_max = len_min.max(1 + radix.len(max));
+        Ok(Self { alphabet, shuffled, radix, blocklist, len_min, len_max })
+    }
+
+    /// The length of the value's text; it never falls as the value grows.
+    pub fn len(&self, value: u128) -> usize {
+        self.spelled_len(&[value])
+    }
+
+    /// Writes the value's text over all of `out`, which has `len(value)` bytes.
+    pub fn write(&self, value: u128, out: &mut [u8]) {
+        self.spell(&[value], out);
+    }
+
+    /// The number a text spells.
+    ///
+    /// # Errors
+    /// In this order: [`Rejection::WrongLength`], [`Rejection::BadAlphabet`], [`Rejection::OutOfRange`] above 128 bits,
+    /// [`Rejection::NonCanonical`], [`Rejection::NotSingleNumber`].
+    pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        let len_max = self.fixed_len().unwrap_or(TEXT_LEN_MAX);
+        if !(self.len_min..=len_max).contains(&text.chars().count()) {
+            return Err(Rejection::WrongLength);
+        }
+        self.alphabet.spells(text)?;
+        let numbers = self.numbers(text.as_bytes())?;
+        // Many other texts read as the same numbers: another padding, another beginning, a blocked word.
+        let mut canonical = vec![0; self.spelled_len(&numbers)];
+        self.spell(&numbers, &mut canonical);
+        if canonical != text.as_bytes() {
+            return Err(Rejection::NonCanonical);
+        }
+        if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
+    }
+
+    /// The length of every text, where all have the same.
+    pub fn fixed_len(&self) -> Option<usize> {
+        (self.len(0) == self.len_max).then_some(self.len_max)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(self.alphabet.letters())
+    }
+
+    /// An anchored regular expression that accepts every text and refuses other lengths and letters.
+    pub fn pattern(&self) -> String {
+        format!("^{}{}$", pattern::class(self.alphabet.letters()), pattern::times(self.len_min, self.len_max))
+    }
+
+    fn spelled_len(&self, numbers: &[u128]) -> usize {
+        let core: usize = numbers.iter().map(|number| self.radix.len(*number) + 1).sum();
+        core.max(self.len_min)
+    }
+
+    fn spell(&self, numbers: &[u128], out: &mut [u8]) {
+        let beginning = self.beginning(numbers);
+        for attempt in 0..=self.alphabet.len() {
+            self.spell_from(beginning + attempt, numbers, out);
+            if !self.blocklist.blocks(out) {
+                return;
+            }
+        }
+        self.spell_from(beginning, numbers, out);
+    }
+
+    /// Where in the alphabet the numbers' text begins, if no word is blocked.
+    fn beginning(&self, numbers: &[u128]) -> usize {
+        let letters = u64::try_from(self.alphabet.len()).expect("at most 94 letters");
+        let codes = numbers.iter().map(|number| {
+            let place = usize::try_from(split(*number, letters).1).expect("a letter's place");
+            usize::from(self.shuffled[place])
+        });
+        numbers.len() + codes.enumerate().map(|(place, code)| place + code).sum::<usize>()
+    }
+
+    fn spell_from(&self, beginning: usize, numbers: &[u128], out: &mut [u8]) {
+        let count = self.alphabet.len();
+        let (mut letters, first) = self.turned(beginning % count);
+        out[0] = first;
+        let mut at = 1;
+        for (place, number) in numbers.iter().enumerate() {
+            if place > 0 {
+                out[at] = letters[0];
+                at += 1;
+                shuffle(&mut letters[..count]);
+            }
+            let end = at + self.radix.len(*number);
+            self.radix.write_shuffled(*number, &without_separator(&letters), &mut out[at..end]);
+            at = end;
+        }
+        if at < out.len() {
+            out[at] = letters[0];
+            for padding in out[at + 1..].chunks_mut(count) {
+                shuffle(&mut letters[..count]);
+                padding.copy_from_slice(&letters[..padding.len()]);
+            }
+        }
+    }
+
+    /// The alphabet from this place on, reversed, and the letter that stood at the place.
+    fn turned(&self, beginning: usize) -> (Letters, u8) {
+        let count = self.alphabet.len();
+        let mut letters = [0; 128];
+        letters[..count].copy_from_slice(&self.shuffled[..count]);
+        letters[..count].rotate_left(beginning);
+        let first = letters[0];
+        letters[..count].reverse();
+        (letters, first)
+    }
+
+    /// The numbers a text carries, whether or not it is their canonical one.
+    fn numbers(&self, text: &[u8]) -> Result<Vec<u128>, Rejection> {
+        let count = self.alphabet.len();
+        let (first, mut rest) = text.split_first().ok_or(Rejection::WrongLength)?;
+        let beginning = self.shuffled[..count].iter().position(|letter| letter == first);
+        let (mut letters, _) = self.turned(beginning.ok_or(Rejection::BadAlphabet)?);
+        let mut numbers = Vec::new();
+        loop {
+            let end = rest.iter().position(|letter| *letter == letters[0]);
+            let digits = &rest[..end.unwrap_or(rest.len())];
+            if digits.is_empty() {
+                // What follows two separators is padding.
+                break;
+            }
+            let mut number = 0;
+            for digit in digits {
+                let digit =
+                    letters[1..count].iter().position(|letter| letter == digit).ok_or(Rejection::BadAlphabet)?;
+                let digit = u8::try_from(digit).expect("at most 94 letters");
+                number = self.radix.push(number, digit).ok_or(Rejection::OutOfRange)?;
+            }
+            numbers.push(number);
+            let Some(end) = end else { break };
+            rest = &rest[end + 1..];
+            shuffle(&mut letters[..count]);
+        }
+        if numbers.is_empty() { Err(Rejection::NonCanonical) } else { Ok(numbers) }
+    }
+}
+
+/// The digits of a shuffled alphabet, whose first letter is the separator.
+fn without_separator(letters: &Letters) -> Letters {
+    let mut digits = *letters;
+    digits.rotate_left(1);
+    digits
+}
+
+/// The project's shuffle.
+fn shuffle(letters: &mut [u8]) {
+    let count = letters.len();
+    for place in 0..count - 1 {
+        let opposite = count - 1 - place;
+        let target = place * opposite + usize::from(letters[place]) + usize::from(letters[opposite]);
+        letters.swap(place, target % count);
+    }
+}
+
+/// Lower-case words that no text may contain.
+#[derive(Debug, Clone)]
+struct Blocklist {
+    /// At a lower-case letter: the words that begin with it.
+    by_first: Vec<Vec<Vec<u8>>>,
+    /// At a lower-case letter: a bit for each second letter of those words, by its lowest five bits.
+    seconds: Vec<u32>,
+}
+
+impl Blocklist {
+    /// The words that the alphabet can spell at all; shorter than three letters there are none.
+    fn of_words<'a>(words: impl Iterator<Item = &'a str>, alphabet: &Alphabet) -> Self {
+        let spellable: Vec<u8> = alphabet.letters().to_ascii_lowercase();
+        let mut by_first = vec![Vec::new(); 128];
+        let mut seconds = vec![0; 128];
+        for word in words.map(str::to_lowercase).filter(|word| word.len() >= 3) {
+            if word.bytes().all(|byte| spellable.contains(&byte)) {
+                let first = usize::from(word.as_bytes()[0]);
+                seconds[first] |= second_bit(word.as_bytes()[1]);
+                by_first[first].push(word.into_bytes());
+            }
+        }
+        Self { by_first, seconds }
+    }
+
+    /// Short words block only equal texts, and words with digits only at either end: inside, nobody reads them.
+    fn blocks(&self, text: &[u8]) -> bool {
+        text.windows(2).enumerate().any(|(start, two)| {
+            let first = usize::from(two[0].to_ascii_lowercase());
+            // Nearly every place ends here, and comparing words is what a text costs most.
+            if self.seconds[first] & second_bit(two[1]) == 0 {
+                return false;
+            }
+            let (rest, words) = (&text[start..], &self.by_first[first]);
+            words.iter().any(|word| {
+                let begins_here = rest.get(..word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word));
+                let is_at_an_end = start == 0 || rest.len() == word.len();
+                begins_here
+                    && if text.len() <= 3 || word.len() <= 3 {
+                        word.len() == text.len()
+                    } else {
+                        is_at_an_end || !word.iter().any(u8::is_ascii_digit)
+                    }
+            })
+        })
+    }
+}
+
+/// Upper and lower case share their lowest five bits.
+fn second_bit(letter: u8) -> u32 {
+    1 << (letter & 0x1f)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::encoding::codec::Codec;
+    use crate::id::encoding::vectors;
+
+    const A_TO_Z: &str = "abcdefghijklmnopqrstuvwxyz";
+
+    fn codec(alphabet: &str, min_length: usize) -> Codec {
+        Codec::Sqids(Sqids::new(alphabet, min_length, None, u128::MAX).expect("valid parameters"))
+    }
+
+    #[test]
+    fn published_texts_hold() {
+        for row in vectors::rows("conjunction", "sqids") {
+            let alphabet = row["alphabet"].as_str().filter(|name| *name != "default").unwrap_or(Sqids::ALPHABET);
+            let codec = codec(alphabet, if row["min_length"] == 20 { 20 } else { 0 });
+            let text = row["value"].as_str().expect("a text");
+            let numbers = row["numbers"].as_array().expect("numbers");
+            if let [number] = &numbers[..] {
+                vectors::check(&codec, number.as_str().and_then(|n| n.parse().ok()).expect("a number"), text);
+            } else {
+                assert_eq!(codec.read(text), Err(Rejection::NotSingleNumber), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn published_short_forms_hold_both_ways() {
+        let mut checked = 0;
+        for row in vectors::rows("conjunction", "valid") {
+            for short in row["encodings"]["short"].as_array().into_iter().flatten() {
+                if short["scheme"] == "sqids" {
+                    let text = short["value"].as_str().expect("a text");
+                    vectors::check(&codec(Sqids::ALPHABET, 0), vectors::number(&row), text);
+                    checked += 1;
+                }
+            }
+            if let Some(three) = row["encodings"]["sqids_az20"].as_str() {
+                assert_eq!(codec(A_TO_Z, 20).read(three), Err(Rejection::NotSingleNumber), "{three}");
+            }
+        }
+        assert_eq!(checked, 17);
+    }
+
+    #[test]
+    fn a_blocked_word_moves_the_beginning_and_its_text_is_not_canonical() {
+        let free = Sqids::new(Sqids::ALPHABET, 0, Some(&[]), u128::MAX).expect("valid parameters");
+        let mut text = vec![0; free.len(100_000)];
+        free.write(100_000, &mut text);
+        let word = String::from_utf8(text).expect("ASCII");
+        let blocking =
+            Sqids::new(Sqids::ALPHABET, 0, Some(&[word.to_uppercase()]), u128::MAX).expect("valid parameters");
+        assert_eq!(blocking.read(&word), Err(Rejection::NonCanonical));
+        assert_ne!(vectors::text_of(&Codec::Sqids(blocking), 100_000), word);
+    }
+
+    #[test]
+    fn a_number_with_no_unblocked_text_is_still_written() {
+        let mut words = vec![String::new()];
+        for _ in 0..4 {
+            words = words.iter().flat_map(|word| ["a", "b", "c"].map(|letter| format!("{word}{letter}"))).collect();
+        }
+        let codec = Codec::Sqids(Sqids::new("abc", 0, Some(&words), u128::MAX).expect("valid parameters"));
+        for value in [4, 5, 6, 7, 1000] {
+            assert_eq!(codec.read(&vectors::text_of(&codec, value)), Ok(value));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(vectors::same_cases_every_time())]
+
+        #[test]
+        fn below_64_bits_texts_are_those_of_the_sqids_crate(
+            value: u64, cut in 0_u32..64, min_length: u8, blocked in proptest::collection::vec("[a-z0-9]{3,4}", 0..200),
+            alphabet in vectors::some_letters(Sqids::ALPHABET, 5),
+        ) {
+            let value = value >> cut;
+            let words = Some(blocked.as_slice()).filter(|words| !words.is_empty());
+            let ours = Codec::Sqids(Sqids::new(&alphabet, min_length.into(), words, u128::MAX).expect("valid"));
+            let theirs = ::sqids::Sqids::builder().alphabet(alphabet.chars().collect()).min_length(min_length);
+            let theirs = match words {
+                Some(words) => theirs.blocklist(words.iter().cloned().collect()),
+                None => theirs,
+            };
+            let theirs = theirs.build().expect("valid");
+            let text = vectors::text_of(&ours, value.into());
+            if let Ok(expected) = theirs.encode(&[value]) {
+                prop_assert_eq!(&text, &expected);
+            }
+            prop_assert_eq!(ours.read(&text), Ok(value.into()));
+            if let Ok(two) = theirs.encode(&[value, value / 3]) {
+                let is_of_length = two.len() <= TEXT_LEN_MAX && ours.fixed_len().is_none_or(|len| len == two.len());
+                let rejection = if is_of_length { Rejection::NotSingleNumber } else { Rejection::WrongLength };
+                prop_assert_eq!(ours.read(&two), Err(rejection));
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! 128 bits in the form of a UUID.
+
+use super::letter_groups as grouping;
+use super::letter_set::LetterSet;
+use super::parameter::ParameterError;
+use crate::id::encoding::positional::{Endings, Positional, Width};
+use crate::id::rejection::Rejection;
+
+/// 8-4-4-4-12 lower-case hexadecimal digits; the number is all 128 bits, version and variant included.
+///
+/// Source: RFC 9562, section 4.
+///
+/// ```
+/// use idmint::id::encoding::Uuid;
+///
+/// assert_eq!(Uuid::new().read("00000000-0000-0000-0000-0000000000ff"), Ok(255));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Uuid {
+    digits: Positional,
+}
+
+impl Uuid {
+    /// The length of every text.
+    pub const LEN: usize = 36;
+
+    /// How many digits stand between the hyphens.
+    pub const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+
+    /// The codec; there is only one.
+    pub fn new() -> Self {
+        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Width::Fixed(32), u128::MAX);
+        Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
+    }
+
+    /// The last letters of its texts.
+    pub(super) fn endings(&self) -> Option<Endings<'_>> {
+        self.digits.endings()
+    }
+
+    /// Writes the value's text over all of `out`, which has 36 bytes.
+    pub fn write(&self, value: u128, out: &mut [u8]) {
+        let mut digits = [0; 32];
+        self.digits.write(value, &mut digits);
+        // Constant bounds, so that each group is moved by one or two instructions.
+        let out: &mut [u8; Self::LEN] = out.try_into().expect("out has room for exactly the text");
+        *out = [b'-'; Self::LEN];
+        out[..8].copy_from_slice(&digits[..8]);
+        out[9..13].copy_from_slice(&digits[8..12]);
+        out[14..18].copy_from_slice(&digits[12..16]);
+        out[19..23].copy_from_slice(&digits[16..20]);
+        out[24..].copy_from_slice(&digits[20..]);
+    }
+
+    /// The number a text spells.
+    ///
+    /// # Errors
+    /// In this order: [`Rejection::WrongLength`] (not 32 characters beside the hyphens), [`Rejection::BadAlphabet`],
+    /// [`Rejection::BadGrouping`], [`Rejection::NonCanonical`] (upper case).
+    pub fn read(&self, text: &str) -> Result<u128, Rejection> {
+        if let Some(value) = well_formed(text.as_bytes()) {
+            return Ok(value);
+        }
+        // It is none, and the letters tell why.
+        let digits = grouping::ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
+        self.digits.read(&digits)
+    }
+
+    /// Every letter that its texts can have.
+    pub(super) fn letters(&self) -> LetterSet {
+        LetterSet::of(b"0123456789abcdef-")
+    }
+
+    /// An anchored regular expression that accepts every text and refuses other lengths and letters.
+    pub fn pattern(&self) -> String {
+        "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$".to_owned()
+    }
+}
+
+/// The value of a text in the one form that is accepted.
+fn well_formed(text: &[u8]) -> Option<u128> {
+    let text: &[u8; Uuid::LEN] = text.try_into().ok()?;
+    let mut value = 0;
+    for (at, letter) in text.iter().enumerate() {
+        let digit = match (letter, at) {
+            (b'-', 8 | 13 | 18 | 23) => continue,
+            (_, 8 | 13 | 18 | 23) => return None,
+            (b'0'..=b'9', _) => letter - b'0',
+            (b'a'..=b'f', _) => letter - b'a' + 10,
+            _ => return None,
+        };
+        value = value << 4 | u128::from(digit);
+    }
+    Some(value)
+}
+
+impl Default for Uuid {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::encoding::codec::Codec;
+    use crate::id::encoding::vectors;
+
+    #[test]
+    fn other_spellings_of_a_uuid_are_rejected() {
+        let read = |text| Uuid::new().read(text);
+        assert_eq!(read("01234567-89ab-cdef-0123-456789abcdef"), Ok(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef));
+        assert_eq!(read("01234567-89AB-cdef-0123-456789abcdef"), Err(Rejection::NonCanonical));
+        assert_eq!(read("0123456789abcdef0123456789abcdef"), Err(Rejection::BadGrouping));
+        assert_eq!(read("0123456789ab-cdef-0123-4567-89abcdef"), Err(Rejection::BadGrouping));
+        assert_eq!(read("{01234567-89ab-cdef-0123-456789abcdef}"), Err(Rejection::WrongLength));
+        assert_eq!(read("g1234567-89ab-cdef-0123-456789abcdef"), Err(Rejection::BadAlphabet));
+        assert_eq!(read("01234567-89ab-cdef-0123-456789abcde\u{ff10}"), Err(Rejection::BadAlphabet));
+        assert_eq!(read(""), Err(Rejection::WrongLength));
+    }
+
+    proptest! {
+        #![proptest_config(vectors::same_cases_every_time())]
+
+        #[test]
+        fn texts_are_those_of_the_uuid_crate(value: u128) {
+            let text = vectors::text_of(&Codec::Uuid(Uuid::new()), value);
+            prop_assert_eq!(&text, &::uuid::Uuid::from_u128(value).to_string());
+            prop_assert_eq!(Uuid::new().read(&text), Ok(value));
+        }
+    }
+}

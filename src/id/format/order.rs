@@ -1,0 +1,110 @@
+//! In which order the ids of a format come.
+
+use super::format::{Format, Rule};
+use crate::id::layout::FieldKind;
+
+impl Format {
+    /// One sentence on the order of its ids as numbers, and so of the spellings that sort.
+    ///
+    /// ```
+    /// use idmint::id::{FormatDefinition, PRESETS};
+    ///
+    /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
+    /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+    /// assert_eq!(format.order(), "By time, in ticks of 1ms; in no order within one tick.");
+    /// # Ok::<(), idmint::id::FormatError>(())
+    /// ```
+    pub fn order(&self) -> String {
+        let tick = self.tick.filter(|_| self.leads_with_time());
+        match (self.rule, tick) {
+            (Rule::Sequenced, tick) => self.order_of_sequences(tick.is_some()),
+            (Rule::Random | Rule::DecodeOnly, Some(tick)) => {
+                format!("By time, in ticks of {tick}; in no order within one tick.")
+            }
+            (Rule::Chained, Some(tick)) => {
+                format!("By time, in ticks of {tick}; each id of a ledger is greater than the one before it.")
+            }
+            (Rule::Grouped, Some(tick)) => {
+                format!("By the time that they carry, in ticks of {tick}, whenever they were minted.")
+            }
+            (Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
+        }
+    }
+
+    /// Whether a later tick is always a greater id.
+    pub fn leads_with_time(&self) -> bool {
+        self.variants[0].layout.time_leads()
+    }
+
+    fn order_of_sequences(&self, by_time: bool) -> String {
+        let layout = &self.variants[0].layout;
+        let has = |kind| layout.field_of(kind);
+        let mut apart = vec!["worker number"];
+        apart.extend(has(FieldKind::Object).map(|field| field.name.as_str()));
+        apart.extend(self.has_types().then_some("type"));
+        let each = match apart.as_slice() {
+            [only] => (*only).to_owned(),
+            [others @ .., last] => format!("{} and {last}", others.join(", ")),
+            [] => unreachable!("there is always the worker number"),
+        };
+        let stride = |kind| has(kind).map_or(0, |field| field.stride);
+        if stride(FieldKind::Time) < stride(FieldKind::Sequence) {
+            return "None: the sequence stands above the time.".to_owned();
+        }
+        let beyond = if by_time { ", and by time between them" } else { "" };
+        format!("Strictly increasing for each {each}{beyond}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::id::format::definition::FormatDefinition;
+    use crate::id::preset;
+
+    fn order(rule: &str, fields: &str) -> String {
+        let text = format!(
+            "summary = ''\nrule = '{rule}'\ntick = '1s'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = ['hex']"
+        );
+        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound").order()
+    }
+
+    const TIME: &str = "{ name = 'time', kind = 'time', bits = 8 }";
+    const WORKER: &str = "{ name = 'worker', kind = 'worker', bits = 8 }";
+    const SEQUENCE: &str = "{ name = 'sequence', kind = 'sequence', bits = 8 }";
+    const OBJECT: &str = "{ name = 'object', kind = 'object', bits = 8 }";
+    const OTHER: &str = "{ name = 'other', kind = 'object', bits = 8 }";
+    const RANDOM: &str = "{ name = 'random', kind = 'random', bits = 8 }";
+
+    #[test]
+    fn the_order_follows_from_the_rule_and_the_place_of_the_time() {
+        let of = |rule: &str, fields: &[&str]| order(rule, &fields.join(", "));
+        for (rule, fields, expected) in [
+            (
+                "sequenced",
+                &[TIME, WORKER, SEQUENCE][..],
+                "Strictly increasing for each worker number, and by time between them.",
+            ),
+            ("sequenced", &[WORKER, TIME, SEQUENCE], "Strictly increasing for each worker number."),
+            ("sequenced", &[SEQUENCE, TIME], "None: the sequence stands above the time."),
+            ("random", &[TIME, RANDOM], "By time, in ticks of 1s; in no order within one tick."),
+            ("random", &[RANDOM, TIME], "None."),
+            ("random", &[RANDOM], "None."),
+            ("decode-only", &[TIME, WORKER], "By time, in ticks of 1s; in no order within one tick."),
+            (
+                "grouped",
+                &[TIME, OBJECT, OTHER],
+                "By the time that they carry, in ticks of 1s, whenever they were minted.",
+            ),
+        ] {
+            assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
+        }
+        assert_eq!(
+            preset("evently").order(),
+            "By time, in ticks of 1us; each id of a ledger is greater than the one before it."
+        );
+        assert_eq!(
+            preset("siq").order(),
+            "Strictly increasing for each worker number, domain and type, and by time between them."
+        );
+    }
+}

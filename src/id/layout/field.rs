@@ -1,0 +1,124 @@
+//! One field of a layout: what it means, how many values it has, and where it stands in the number.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a field is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldKind {
+    /// Ticks since the epoch.
+    Time,
+    /// What keeps two nodes apart.
+    Worker,
+    /// A second number taken from the configuration as it is.
+    Shard,
+    /// Counts the ids of one worker within one tick.
+    Sequence,
+    /// Drawn anew for every id.
+    Random,
+    /// The same in every id.
+    Constant,
+    /// What the id is about: a catalogue number, the hash of a domain.
+    Object,
+    /// Derived from the rest, so that damage is seen.
+    Checksum,
+    /// The ledger the id belongs to.
+    Ledger,
+    /// What sort of thing the id names, told apart by its last bits.
+    Qualifier,
+}
+
+impl FieldKind {
+    /// The kind as it is written in TOML and in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FieldKind::Time => "time",
+            FieldKind::Worker => "worker",
+            FieldKind::Shard => "shard",
+            FieldKind::Sequence => "sequence",
+            FieldKind::Random => "random",
+            FieldKind::Constant => "constant",
+            FieldKind::Object => "object",
+            FieldKind::Checksum => "checksum",
+            FieldKind::Ledger => "ledger",
+            FieldKind::Qualifier => "qualifier",
+        }
+    }
+}
+
+impl fmt::Display for FieldKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How many values a field has, as its definition says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// 2^bits values; 1 to 127 bits.
+    Bits(u32),
+    /// radix^digits values.
+    Digits {
+        /// How many digits.
+        digits: u32,
+        /// Of which base, 2 to 64.
+        radix: u32,
+    },
+    /// This many values.
+    Cardinality(u128),
+}
+
+impl Width {
+    /// The width of the numbers up to this one.
+    pub(in crate::id) fn of_max(max: u128) -> Width {
+        match max + 1 {
+            cardinality if cardinality.is_power_of_two() => Width::Bits(cardinality.ilog2()),
+            cardinality => Width::Cardinality(cardinality),
+        }
+    }
+
+    /// The greatest value, or `None` if there is no such number of values or it leaves 127 bits.
+    pub fn max(self) -> Option<u128> {
+        let cardinality = match self {
+            Width::Bits(bits @ 1..=127) => 1_u128 << bits,
+            Width::Bits(_) => return None,
+            Width::Digits { digits: digits @ 1.., radix: radix @ 2..=64 } => u128::from(radix).checked_pow(digits)?,
+            Width::Digits { .. } => return None,
+            Width::Cardinality(cardinality) => cardinality,
+        };
+        cardinality.checked_sub(1).filter(|max| *max < 1 << 127)
+    }
+}
+
+impl fmt::Display for Width {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Width::Bits(bits) => write!(f, "{bits} bits"),
+            Width::Digits { digits, radix } => write!(f, "{digits} digits of base {radix}"),
+            Width::Cardinality(cardinality) => write!(f, "{cardinality} values"),
+        }
+    }
+}
+
+/// A field at its place: `value x stride` is its share of the id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// The field's name in this format, such as `system` or `region`.
+    pub name: String,
+    /// What it is for.
+    pub kind: FieldKind,
+    /// Its number of values, as defined.
+    pub width: Width,
+    /// The greatest value it holds.
+    pub max: u128,
+    /// What one unit of it adds to the id.
+    pub stride: u128,
+    /// By how many bits it stands to the left, where that is all that the stride does.
+    pub(in crate::id) shift: Option<u32>,
+    /// What one unit of it adds to the number that the fields of its name carry together; 1 where it is the only one.
+    pub scale: u128,
+    /// The only value it has, for a constant.
+    pub constant: Option<u128>,
+}

@@ -1,0 +1,103 @@
+//! How likely two ids of a random format are the same.
+
+use std::f64::consts::LN_2;
+
+use crate::id::format::{Format, Rule};
+use crate::id::layout::FieldKind;
+
+/// How many ids of one tick, or ever where ids carry no time, make it how likely that two of them are the same.
+///
+/// Source: the birthday problem, n ids of N equally likely ones: p = 1 - exp(-n (n - 1) / 2N). Rounded to three digits.
+///
+/// ```
+/// use idmint::id::{FormatDefinition, PRESETS};
+///
+/// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+/// let odds = format.collision_odds().expect("a random format");
+/// assert_eq!((odds.one_in_a_million.as_str(), odds.even.as_str()), ("380000", "316000000"));
+/// # Ok::<(), idmint::id::FormatError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollisionOdds {
+    /// How many random bits an id has: whole, or with one digit of a fraction.
+    pub random_bits: String,
+    /// How many ids make a collision as likely as one in a million, in decimal digits.
+    pub one_in_a_million: String,
+    /// How many ids make a collision as likely as none, in decimal digits.
+    pub even: String,
+}
+
+impl Format {
+    /// The odds of a collision; `None` where the rule is not random.
+    pub fn collision_odds(&self) -> Option<CollisionOdds> {
+        if self.rule != Rule::Random {
+            return None;
+        }
+        let fields = self.variants[0].layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+        // Not counted as one integer: the fields may hold all of 128 bits.
+        let values: f64 = fields.map(|field| field.max as f64 + 1.0).product();
+        let bits = values.log2();
+        let random_bits = if bits.fract() == 0.0 { format!("{bits:.0}") } else { format!("{bits:.1}") };
+        // -ln(1 - p) for p of one in a million is p itself, to seven digits.
+        Some(CollisionOdds { random_bits, one_in_a_million: ids_for(1e-6, values), even: ids_for(LN_2, values) })
+    }
+}
+
+/// n with n (n - 1) / 2N = `exponent`, at least the two that a collision takes.
+fn ids_for(exponent: f64, values: f64) -> String {
+    let count = f64::midpoint((1.0 + 8.0 * values * exponent).sqrt(), 1.0).max(2.0);
+    three_digits(format!("{count:.0}"))
+}
+
+/// The number with every digit after the third made zero, rounded.
+fn three_digits(number: String) -> String {
+    let Some(zeros) = number.len().checked_sub(3).filter(|zeros| *zeros > 0) else { return number };
+    let leading: u32 = number[..4].parse().expect("digits");
+    format!("{}{}", (leading + 5) / 10, "0".repeat(zeros))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::format::FormatDefinition;
+    use crate::id::preset;
+
+    fn odds(fields: &str) -> CollisionOdds {
+        let text = format!("summary = ''\nrule = 'random'\nfields = [{fields}]\nencodings = ['hex']");
+        let format = FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound");
+        format.collision_odds().expect("a random format")
+    }
+
+    #[test]
+    fn twenty_three_people_share_a_birthday_with_even_odds() {
+        let odds = odds("{ name = 'day', kind = 'random', cardinality = 365 }");
+        assert_eq!(
+            odds,
+            CollisionOdds { random_bits: "8.5".to_owned(), one_in_a_million: "2".to_owned(), even: "23".to_owned() }
+        );
+    }
+
+    #[test]
+    fn random_fields_count_together() {
+        let apart = odds("{ name = 'a', kind = 'random', bits = 60 }, { name = 'b', kind = 'random', bits = 62 }");
+        // The figures of a random UUID, which are widely known: 2.71 x 10^18 for even odds.
+        assert_eq!((apart.random_bits.as_str(), apart.even.as_str()), ("122", "2710000000000000000"));
+        assert_eq!(odds("{ name = 'a', kind = 'random', bits = 122 }"), apart);
+        assert_eq!(preset("snowflake").collision_odds(), None);
+    }
+
+    #[test]
+    fn all_of_128_bits_may_be_random() {
+        let widest = odds("{ name = 'a', kind = 'random', bits = 64 }, { name = 'b', kind = 'random', bits = 64 }");
+        assert_eq!((widest.random_bits.as_str(), widest.even.as_str()), ("128", "21700000000000000000"));
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_three_digits() {
+        for (number, rounded) in [("7", "7"), ("999", "999"), ("9994", "9990"), ("9995", "10000"), ("123456", "123000")]
+        {
+            assert_eq!(three_digits(number.to_owned()), rounded);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! How to keep ids of a format in a database: which column, what to bind, and how it sorts.
+
+use super::storage_sql::Sql;
+use crate::id::encoding::{Encoding, EncodingKind};
+use crate::id::format::{Format, Rule};
+use crate::id::layout::Field;
+
+/// The databases that there is advice for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Database {
+    /// PostgreSQL 12 or later.
+    PostgreSql,
+    /// MySQL 8 or later.
+    MySql,
+    /// MariaDB 10.11 or later.
+    MariaDb,
+    /// Microsoft SQL Server 2016 or later.
+    SqlServer,
+    /// SQLite 3.
+    Sqlite,
+}
+
+impl Database {
+    /// All of them.
+    pub const ALL: [Database; 5] =
+        [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
+
+    /// Its name in answers, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Database::PostgreSql => "postgresql",
+            Database::MySql => "mysql",
+            Database::MariaDb => "mariadb",
+            Database::SqlServer => "sqlserver",
+            Database::Sqlite => "sqlite",
+        }
+    }
+}
+
+/// What of an id a column holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Stored<'a> {
+    /// The number, in 64 bits with a sign.
+    Number,
+    /// A UUID in a type of its own, bound as this spelling.
+    Uuid(&'a Encoding),
+    /// The number in big-endian bytes, this many.
+    Bytes(usize),
+    /// This spelling as text.
+    Text(&'a Encoding),
+}
+
+impl Stored<'_> {
+    /// Its name in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stored::Number => "number",
+            Stored::Uuid(_) => "uuid",
+            Stored::Bytes(_) => "bytes",
+            Stored::Text(_) => "text",
+        }
+    }
+
+    /// Whether the column sorts like the ids.
+    pub fn is_sorted(self) -> bool {
+        match self {
+            Stored::Number | Stored::Uuid(_) | Stored::Bytes(_) => true,
+            Stored::Text(encoding) => encoding.is_sortable(),
+        }
+    }
+}
+
+/// One way to keep the ids of a format in one database.
+#[derive(Debug, Clone, Copy)]
+pub struct StorageAdvice<'a> {
+    /// The database.
+    pub database: Database,
+    /// What the column holds.
+    pub stored: Stored<'a>,
+    format: &'a Format,
+}
+
+impl Format {
+    /// How to keep ids of this format: for each database the most compact column that sorts like the ids, and the
+    /// readable one. Derived from the greatest value and the spellings.
+    ///
+    /// ```
+    /// use idmint::id::{Database, FormatDefinition, PRESETS};
+    ///
+    /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
+    /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+    /// let advice = format.storage_advice();
+    /// let columns = advice.iter().filter(|advice| advice.database == Database::PostgreSql).map(|advice| advice.column());
+    /// assert_eq!(columns.collect::<Vec<_>>(), ["bytea", r#"char(16) COLLATE "C""#]);
+    /// # Ok::<(), idmint::id::FormatError>(())
+    /// ```
+    pub fn storage_advice(&self) -> Vec<StorageAdvice<'_>> {
+        let advise = |database| {
+            let ways = [self.compact_in(database), Stored::Text(self.text_to_keep())];
+            ways.map(|stored| StorageAdvice { database, stored, format: self })
+        };
+        Database::ALL.into_iter().flat_map(advise).collect()
+    }
+
+    /// Whether every id that can be met in a database fits a signed 64-bit column: one that others make may be any.
+    pub(in crate::id) fn fits_signed_64(&self) -> bool {
+        let met = if self.rule == Rule::DecodeOnly {
+            self.greatest()
+        } else {
+            self.greatest().min(self.mint_below.saturating_sub(1))
+        };
+        met < 1 << 63
+    }
+
+    fn compact_in(&self, database: Database) -> Stored<'_> {
+        let uuid = self.encodings.iter().find(|encoding| self.is_sorted_as_uuid(encoding, database));
+        match uuid {
+            _ if self.fits_signed_64() => Stored::Number,
+            Some(uuid) => Stored::Uuid(uuid),
+            None => Stored::Bytes(self.byte_width()),
+        }
+    }
+
+    /// Whether the database has a type for UUIDs that sorts this spelling like the ids.
+    fn is_sorted_as_uuid(&self, encoding: &Encoding, database: Database) -> bool {
+        let definition = encoding.definition();
+        if definition.prefix.is_some() {
+            return false;
+        }
+        match (database, definition.kind) {
+            (Database::PostgreSql, EncodingKind::Uuid | EncodingKind::Uuid8) => true,
+            // MariaDB sorts versions below 6 by their last group first, and refuses some UUIDs of version 8 and above:
+            // those whose ninth byte is 80 (seen in 10.11).
+            (Database::MariaDb, EncodingKind::Uuid) => matches!(self.uuid_version(), Some(6 | 7)),
+            _ => false,
+        }
+    }
+
+    /// The version that every id has, read as a UUID; `None` where they differ.
+    fn uuid_version(&self) -> Option<u128> {
+        const LOWEST_BIT: u32 = 76;
+        const GREATEST: u128 = 0xf;
+        let covers = |field: &&Field| {
+            let is_above = field.stride.is_power_of_two() && field.stride.ilog2() <= LOWEST_BIT;
+            is_above && (field.max * field.stride) >> LOWEST_BIT >= GREATEST
+        };
+        let fields = self.variants[0].layout.fields().iter();
+        let constant = fields.filter(|field| field.constant.is_some()).find(covers)?;
+        Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
+    }
+
+    /// The first spelling that sorts and has one length, the canonical one before others; else the canonical one.
+    fn text_to_keep(&self) -> &Encoding {
+        let keeps = |encoding: &&Encoding| encoding.is_sortable() && encoding.fixed_len().is_some();
+        self.encodings.iter().find(keeps).unwrap_or_else(|| self.canonical())
+    }
+}
+
+impl StorageAdvice<'_> {
+    /// The type of the column.
+    pub fn column(&self) -> String {
+        Sql::of(self.database).column(self.stored)
+    }
+
+    /// The id as it is written in SQL.
+    pub fn literal(&self, id: u128) -> String {
+        Sql::of(self.database).literal(self.stored, id)
+    }
+
+    /// A table of ids.
+    pub fn create_table(&self) -> String {
+        format!("CREATE TABLE example (id {} PRIMARY KEY);", self.column())
+    }
+
+    /// Puts an id into it.
+    pub fn insert(&self, id: u128) -> String {
+        format!("INSERT INTO example (id) VALUES ({});", self.literal(id))
+    }
+
+    /// Reads the ids from `least` to `greatest` in their order; `None` where the column does not sort like them.
+    pub fn select_range(&self, least: u128, greatest: u128) -> Option<String> {
+        let [least, greatest] = [least, greatest].map(|id| self.literal(id));
+        let select = format!("SELECT id FROM example WHERE id BETWEEN {least} AND {greatest} ORDER BY id;");
+        self.stored.is_sorted().then_some(select)
+    }
+
+    /// What a program binds to a parameter.
+    pub fn bind(&self) -> String {
+        match self.stored {
+            Stored::Number => "the number, as a 64-bit integer".to_owned(),
+            Stored::Uuid(encoding) => format!("the spelling {}", encoding.name()),
+            Stored::Bytes(bytes) => format!("{bytes} bytes, big-endian: what application/octet-stream answers"),
+            Stored::Text(encoding) => format!("the spelling {}", encoding.name()),
+        }
+    }
+
+    /// What else there is to know, one sentence or two each.
+    pub fn notes(&self) -> Vec<String> {
+        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid()];
+        notes.into_iter().flatten().chain([self.note_on_inserts()]).collect()
+    }
+
+    fn note_on_sign(&self) -> Option<String> {
+        let is_capped = matches!(self.stored, Stored::Number) && self.format.greatest() >= 1 << 63;
+        is_capped.then(|| "Ids from 2^63 on can be read but are never minted, so a signed column is enough.".to_owned())
+    }
+
+    fn note_on_sort(&self) -> Option<String> {
+        let Stored::Text(encoding) = self.stored else { return None };
+        let sorts = if encoding.is_sortable() {
+            "As text they sort like ids, and differ as ids do,".to_owned()
+        } else {
+            format!("As text in the spelling {} they do not sort like ids, and differ as ids do", encoding.name())
+        };
+        Some(format!(
+            "{sorts} only under the collation of the column, which compares bytes (in SQLite the default, BINARY): others \
+             compare letters without case, or in another order."
+        ))
+    }
+
+    fn note_on_uuid(&self) -> Option<String> {
+        let Stored::Bytes(_) = self.stored else { return None };
+        let spells_uuid =
+            |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Uuid | EncodingKind::Uuid8);
+        let name = self.format.encodings.iter().find(spells_uuid)?.name();
+        match self.database {
+            Database::SqlServer => Some(format!(
+                "SQL Server: uniqueidentifier holds the spelling {name}, but sorts by its last group first, and a Guid in \
+                 .NET has the bytes of its first three groups in another order."
+            )),
+            Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
+            Database::MariaDb => Some(format!(
+                "MariaDB: uuid holds the spelling {name} only where its version is 6 or 7: it sorts lower ones by their last \
+                 group first, and refuses some of the higher ones."
+            )),
+            Database::PostgreSql | Database::Sqlite => None,
+        }
+    }
+
+    fn note_on_inserts(&self) -> String {
+        let appends = self.format.leads_with_time() && self.stored.is_sorted();
+        let note = match self.database {
+            _ if appends => "New ids go to the end of the index, whose last pages stay in memory.",
+            Database::MySql | Database::MariaDb | Database::SqlServer => {
+                "MySQL, MariaDB and SQL Server keep a table in the order of its primary key, so new ids scatter over all of \
+                 it: give the table a primary key that counts up, and the id a unique index."
+            }
+            Database::PostgreSql | Database::Sqlite => {
+                "New ids scatter over the whole index: keep it in memory, or expect a read for each insert."
+            }
+        };
+        note.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::format::FormatDefinition;
+    use crate::id::preset;
+
+    /// A decode-only format of these fields and encodings.
+    fn custom(fields: &str, encodings: &str) -> Format {
+        let text = format!("summary = ''\nrule = 'decode-only'\nfields = [{fields}]\nencodings = [{encodings}]");
+        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound")
+    }
+
+    fn columns(format: &Format, nth: usize) -> Vec<String> {
+        let advice = format.storage_advice();
+        Database::ALL
+            .iter()
+            .map(|database| advice.iter().filter(|advice| advice.database == *database).nth(nth).expect("two ways"))
+            .map(StorageAdvice::column)
+            .collect()
+    }
+
+    #[test]
+    fn ids_that_are_minted_below_2_to_the_63_are_signed_integers() {
+        for name in ["snowflake", "twitter", "payment", "conjunction-v1"] {
+            assert_eq!(columns(&preset(name), 0), ["bigint", "bigint", "bigint", "bigint", "INTEGER"], "{name}");
+        }
+        let of_others = custom("{ name = 'random', kind = 'random', bits = 64 }", "'hex_padded'");
+        assert_eq!(columns(&of_others, 0)[0], "bytea", "nobody keeps them below 2^63");
+    }
+
+    #[test]
+    fn wider_ids_are_uuids_where_a_uuid_sorts_like_them_and_bytes_elsewhere() {
+        assert_eq!(columns(&preset("siq"), 0), ["uuid", "binary(14)", "binary(14)", "binary(14)", "BLOB"]);
+        assert_eq!(columns(&preset("flax"), 0), ["bytea", "binary(12)", "binary(12)", "binary(12)", "BLOB"]);
+        let version = |value: u32| {
+            let fields = format!(
+                "{{ name = 'a', kind = 'random', bits = 48 }}, {{ name = 'version', kind = 'constant', bits = 4, value = {value} }},
+                 {{ name = 'b', kind = 'random', bits = 76 }}"
+            );
+            columns(&custom(&fields, "'uuid'"), 0)[2].clone()
+        };
+        let in_maria_db = [4, 6, 7, 8].map(version);
+        assert_eq!(in_maria_db, ["binary(16)", "uuid", "uuid", "binary(16)"], "which sorts or refuses the others");
+        let without = custom("{ name = 'a', kind = 'random', bits = 127 }", "'uuid'");
+        assert_eq!(columns(&without, 0)[..3], ["uuid", "binary(16)", "binary(16)"]);
+    }
+
+    #[test]
+    fn text_has_a_collation_that_compares_bytes() {
+        assert_eq!(
+            columns(&preset("flax"), 1),
+            [
+                r#"char(16) COLLATE "C""#,
+                "char(16) CHARACTER SET ascii COLLATE ascii_bin",
+                "char(16) CHARACTER SET ascii COLLATE ascii_bin",
+                "char(16) COLLATE Latin1_General_BIN2",
+                "TEXT"
+            ]
+        );
+        let unsorted = custom("{ name = 'a', kind = 'random', bits = 77 }", "'sqids'");
+        let text = unsorted.storage_advice()[1];
+        assert!(columns(&unsorted, 1)[0].starts_with("varchar("));
+        assert_eq!(text.select_range(0, 1), None);
+        assert!(text.notes()[0].contains("do not sort"), "{:?}", text.notes());
+    }
+
+    #[test]
+    fn quotes_and_backslashes_in_a_prefix_are_escaped() {
+        let format = custom("{ name = 'a', kind = 'random', bits = 4 }", r#"{ kind = 'hex_padded', prefix = "o'\\" }"#);
+        let text = |database: Database| {
+            let advice = format.storage_advice().into_iter().filter(|advice| advice.database == database).nth(1);
+            advice.expect("two ways").literal(1)
+        };
+        assert_eq!(text(Database::PostgreSql), r"'o''\1'");
+        assert_eq!(text(Database::MariaDb), r"'o''\\1'");
+    }
+}

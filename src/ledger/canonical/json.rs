@@ -1,0 +1,194 @@
+//! Canonical JSON: one spelling for all texts that say the same, without white space, keys in the order of code points.
+
+use std::cmp::Ordering;
+
+use super::scanner::{DEPTH_MAX, Scanner};
+use super::string::unescaped;
+use crate::id::Rejection;
+use crate::ledger::event_error::{EventError, clipped};
+
+/// The one spelling of a JSON text.
+///
+/// Keys stand in the order of their code points at every level, arrays as they were; strings escape only `"`, `\` and
+/// control characters; numbers are doubles, printed as ECMAScript does. Differs from RFC 8785 in the order of keys alone,
+/// which there is that of UTF-16.
+///
+/// ```
+/// use idmint::minting::canonical_json;
+///
+/// assert_eq!(canonical_json(br#"{ "b": 1.0, "a": ["\u00e9", 1E2] }"#)?, r#"{"a":["é",100],"b":1}"#);
+/// # Ok::<(), idmint::minting::EventError>(())
+/// ```
+///
+/// # Errors
+/// [`Rejection::InvalidJson`], also for lone surrogates and for nesting deeper than 64; [`Rejection::DuplicateKey`];
+/// [`Rejection::NumberNotInteroperable`] for numbers beyond the doubles, and for integers that a double would change.
+pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
+    let mut scanner = Scanner::new(json)?;
+    let mut out = Vec::with_capacity(json.len());
+    CanonicalJson::default().value(&mut scanner, 0, &mut out)?;
+    scanner.end()?;
+    Ok(String::from_utf8(out).expect("made of UTF-8 and ASCII"))
+}
+
+/// Writes values in canonical JSON while they are read, in one pass. Kept for its buffers.
+#[derive(Debug, Default)]
+pub(in crate::ledger) struct CanonicalJson {
+    /// The members of every object that is being read, the outermost first.
+    members: Vec<Member>,
+    /// An object whose members came in another order, while it is put in order.
+    sorted: Vec<u8>,
+}
+
+/// Where a member of an object stands in the output.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    start: usize,
+    key_end: usize,
+    end: usize,
+    has_escapes: bool,
+}
+
+impl Member {
+    /// The key without its quotes, in canonical JSON.
+    fn key(self, out: &[u8]) -> &[u8] {
+        &out[self.start + 1..self.key_end - 1]
+    }
+
+    /// The order of two keys by what they say, which is that of their spelling unless one contains an escape.
+    fn compare(self, other: Member, out: &[u8]) -> Ordering {
+        if self.has_escapes || other.has_escapes {
+            return unescaped(self.key(out)).cmp(unescaped(other.key(out)));
+        }
+        self.key(out).cmp(other.key(out))
+    }
+}
+
+impl CanonicalJson {
+    /// Reads one value, inside `depth` arrays and objects, and writes it.
+    ///
+    /// # Errors
+    /// As [`canonical_json`]; then what is written means nothing.
+    pub(in crate::ledger) fn value(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EventError> {
+        scanner.skip_space();
+        if depth == DEPTH_MAX && matches!(scanner.peek(), Some(b'{' | b'[')) {
+            return Err(scanner.invalid(&format!("an array or object inside {DEPTH_MAX} others, which is the most")));
+        }
+        let word = match scanner.peek() {
+            Some(b'"') => {
+                scanner.at += 1;
+                return scanner.string_to_json(out).map(|_| ());
+            }
+            Some(b'-' | b'0'..=b'9') => return scanner.number(out),
+            Some(b'{') => return self.object(scanner, depth + 1, out),
+            Some(b'[') => return self.array(scanner, depth + 1, out),
+            Some(b't') => "true",
+            Some(b'f') => "false",
+            _ => "null",
+        };
+        out.extend_from_slice(word.as_bytes());
+        scanner.word(word)
+    }
+
+    fn array(&mut self, scanner: &mut Scanner<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), EventError> {
+        scanner.at += 1;
+        out.push(b'[');
+        if !scanner.eat(b']') {
+            loop {
+                self.value(scanner, depth, out)?;
+                if scanner.eat(b']') {
+                    break;
+                }
+                if !scanner.eat(b',') {
+                    return Err(scanner.unexpected("`,` or `]`"));
+                }
+                out.push(b',');
+            }
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    fn object(&mut self, scanner: &mut Scanner<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), EventError> {
+        scanner.at += 1;
+        out.push(b'{');
+        let first = self.members.len();
+        let mut is_sorted = true;
+        if !scanner.eat(b'}') {
+            loop {
+                let start = out.len();
+                let has_escapes = scanner.key(out)?;
+                let mut member = Member { start, key_end: out.len(), end: 0, has_escapes };
+                if is_sorted && let Some(last) = self.members[first..].last() {
+                    match last.compare(member, out) {
+                        Ordering::Less => {}
+                        Ordering::Equal => return Err(twice(member.key(out))),
+                        Ordering::Greater => is_sorted = false,
+                    }
+                }
+                out.push(b':');
+                self.value(scanner, depth, out)?;
+                member.end = out.len();
+                self.members.push(member);
+                if scanner.eat(b'}') {
+                    break;
+                }
+                if !scanner.eat(b',') {
+                    return Err(scanner.unexpected("`,` or `}`"));
+                }
+                out.push(b',');
+            }
+        }
+        if !is_sorted {
+            self.sort(first, out)?;
+        }
+        self.members.truncate(first);
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// Puts the members from that one on, which end the output, in the order of their keys.
+    fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
+        let members = &mut self.members[first..];
+        let start = members[0].start;
+        members.sort_unstable_by(|a, b| a.compare(*b, out));
+        if let Some([same, _]) = members.array_windows().find(|[a, b]| a.compare(*b, out).is_eq()) {
+            return Err(twice(same.key(out)));
+        }
+        self.sorted.clear();
+        for member in members {
+            if !self.sorted.is_empty() {
+                self.sorted.push(b',');
+            }
+            self.sorted.extend_from_slice(&out[member.start..member.end]);
+        }
+        out[start..].copy_from_slice(&self.sorted);
+        Ok(())
+    }
+
+    /// Forgets what an error left behind.
+    pub(in crate::ledger) fn clear(&mut self) {
+        self.members.clear();
+    }
+}
+
+impl Scanner<'_> {
+    /// Reads a key and the colon after it, and writes the key. True if it contains an escape.
+    fn key(&mut self, out: &mut Vec<u8>) -> Result<bool, EventError> {
+        if !self.eat(b'"') {
+            return Err(self.unexpected("a key"));
+        }
+        let has_escapes = self.string_to_json(out)?;
+        if self.eat(b':') { Ok(has_escapes) } else { Err(self.unexpected("`:`")) }
+    }
+}
+
+#[cold]
+fn twice(key: &[u8]) -> EventError {
+    EventError::new(Rejection::DuplicateKey, format!("key \"{}\" is given twice in one object", clipped(key)))
+}

@@ -1,0 +1,100 @@
+//! Numbers in canonical JSON: a correctly rounded double, printed as ECMAScript prints it (RFC 8785).
+
+use super::scanner::Scanner;
+use crate::id::Rejection;
+use crate::ledger::event_error::{EventError, clipped};
+
+/// So many decimal digits always survive the way to a double and back.
+const DIGITS_KEPT: usize = 15;
+
+/// A number as it was written.
+struct Token<'a> {
+    whole: &'a [u8],
+    integer: &'a [u8],
+    fraction: &'a [u8],
+    has_exponent: bool,
+}
+
+impl Scanner<'_> {
+    /// Reads a number and writes it in canonical JSON.
+    ///
+    /// # Errors
+    /// [`Rejection::NumberNotInteroperable`] for one beyond the doubles, and for an integer that would become another one.
+    pub(in crate::ledger) fn number(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
+        let token = self.token()?;
+        if token.is_canonical() {
+            out.extend_from_slice(token.whole);
+            return Ok(());
+        }
+        let text = std::str::from_utf8(token.whole).expect("digits are ASCII");
+        let value: f64 = text.parse().expect("every JSON number is a Rust number");
+        if !value.is_finite() {
+            let detail = format!("number {} is beyond the doubles, which end at 1.8e308", clipped(token.whole));
+            return Err(EventError::new(Rejection::NumberNotInteroperable, detail));
+        }
+        let mut buffer = ryu_js::Buffer::new();
+        let printed = buffer.format_finite(value);
+        // An integer that is not printed as it was written is beyond 2^53 - 1, or -0, which becomes 0.
+        let is_integer = token.fraction.is_empty() && !token.has_exponent;
+        if is_integer && value != 0.0 && printed != text {
+            let written = clipped(token.whole);
+            let detail = format!(
+                "integer {written} would silently become {printed}, as a string it is safe (integers: up to 2^53 - 1)"
+            );
+            return Err(EventError::new(Rejection::NumberNotInteroperable, detail));
+        }
+        out.extend_from_slice(printed.as_bytes());
+        Ok(())
+    }
+
+    fn token(&mut self) -> Result<Token<'_>, EventError> {
+        let bytes = self.bytes;
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        let integer = self.digits()?;
+        if integer.len() > 1 && integer[0] == b'0' {
+            self.at -= integer.len();
+            return Err(self.invalid("a number with a leading zero"));
+        }
+        let mut fraction: &[u8] = &[];
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            fraction = self.digits()?;
+        }
+        let has_exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if has_exponent {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        Ok(Token { whole: &bytes[start..self.at], integer, fraction, has_exponent })
+    }
+}
+
+impl<'a> Scanner<'a> {
+    /// Reads at least one digit.
+    fn digits(&mut self) -> Result<&'a [u8], EventError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.unexpected("a digit")) } else { Ok(&self.bytes[start..self.at]) }
+    }
+}
+
+impl Token<'_> {
+    /// Whether it is certain without a look at its value that it is printed as it was written.
+    ///
+    /// Two decimals of at most 15 digits never share a double, so the one that was written is the shortest that names its
+    /// double; and ECMAScript prints the shortest, without an exponent from 0.000001 on and below 1e21.
+    fn is_canonical(&self) -> bool {
+        let Token { whole, integer, fraction, has_exponent } = self;
+        if *has_exponent || integer.len() + fraction.len() > DIGITS_KEPT {
+            return false;
+        }
+        match fraction.last() {
+            None => *whole != b"-0",
+            Some(last) => *last != b'0' && (integer[0] != b'0' || !fraction.starts_with(b"000000")),
+        }
+    }
+}

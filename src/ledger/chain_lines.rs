@@ -1,0 +1,160 @@
+//! A chain as it arrives: one event a line, in pieces that end anywhere.
+
+use super::chain_checker::{ChainChecker, ChainError};
+use super::event_id::EventId;
+use crate::ledger::canonical::line_len;
+
+/// The longest line, in bytes without its end.
+const LINE_LEN_MAX: usize = 1024 * 1024;
+
+/// Checks a chain of one event a line while it arrives, in memory for one line.
+///
+/// Lines end in LF, the last one need not. An empty line is an event that cannot be read. After the first event that does
+/// not hold the others are counted, not checked.
+///
+/// ```
+/// use idmint::minting::{ChainChecker, ChainLines};
+///
+/// let mut lines = ChainLines::new(ChainChecker::from_genesis());
+/// lines.read(b"{}\n{")?;
+/// lines.read(b"}\n")?;
+/// let verdict = lines.end();
+/// assert_eq!((verdict.events, verdict.head), (2, None));
+/// assert_eq!(verdict.error.map(|error| error.index), Some(0));
+/// # Ok::<(), idmint::minting::LineTooLong>(())
+/// ```
+#[derive(Debug)]
+pub struct ChainLines {
+    checker: ChainChecker,
+    error: Option<ChainError>,
+    lines: u64,
+    /// A line whose end has not arrived.
+    open: Vec<u8>,
+}
+
+/// What came out of a chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChainVerdict {
+    /// How many events there are, with those after the first that does not hold.
+    pub events: u64,
+    /// The id of the last event, or before it of the last that held; the trusted one, or none, if that was the first.
+    pub head: Option<EventId>,
+    /// The first event that does not hold.
+    pub error: Option<ChainError>,
+}
+
+/// A line beyond the bound of 1 MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} is longer than the {LINE_LEN_MAX} bytes that are read of one event")]
+pub struct LineTooLong {
+    /// Which line, counted from 1.
+    pub line: u64,
+}
+
+impl LineTooLong {
+    /// The longest line, in bytes without its end.
+    pub const LEN_MAX: usize = LINE_LEN_MAX;
+}
+
+impl ChainLines {
+    /// The lines of the chain that this checker expects.
+    pub fn new(checker: ChainChecker) -> ChainLines {
+        ChainLines { checker, error: None, lines: 0, open: Vec::new() }
+    }
+
+    /// Takes the next piece, and checks every line that ends in it.
+    ///
+    /// # Errors
+    /// [`LineTooLong`]; then there is no verdict.
+    pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
+        let mut rest = piece;
+        while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {
+            self.fits(line)?;
+            if self.open.is_empty() {
+                self.check(line);
+            } else {
+                self.open.extend_from_slice(line);
+                self.check_open();
+            }
+            rest = after;
+        }
+        self.fits(rest)?;
+        self.open.extend_from_slice(rest);
+        Ok(())
+    }
+
+    /// Bytes of the line whose end has not arrived.
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many lines have arrived whole.
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// What came out, with the last line if it had no end.
+    pub fn end(mut self) -> ChainVerdict {
+        if !self.open.is_empty() {
+            self.check_open();
+        }
+        ChainVerdict { events: self.lines, head: self.checker.head(), error: self.error }
+    }
+
+    /// That so much more of the line is not too much.
+    fn fits(&self, more: &[u8]) -> Result<(), LineTooLong> {
+        if more.len() > LINE_LEN_MAX - self.open.len() {
+            return Err(LineTooLong { line: self.lines + 1 });
+        }
+        Ok(())
+    }
+
+    fn check_open(&mut self) {
+        let mut line = std::mem::take(&mut self.open);
+        self.check(&line);
+        line.clear();
+        self.open = line;
+    }
+
+    fn check(&mut self, line: &[u8]) {
+        if self.error.is_none() {
+            self.error = self.checker.check(line).err();
+        }
+        self.lines += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events of 40 bytes and more, of which the first is none.
+    fn verdict(pieces: &[&[u8]]) -> Result<(u64, Option<u64>), LineTooLong> {
+        let mut lines = ChainLines::new(ChainChecker::from_genesis());
+        for piece in pieces {
+            lines.read(piece)?;
+        }
+        let verdict = lines.end();
+        Ok((verdict.events, verdict.error.map(|error| error.index)))
+    }
+
+    #[test]
+    fn a_line_ends_where_it_ends_and_not_where_a_piece_does() {
+        assert_eq!(verdict(&[]), Ok((0, None)));
+        assert_eq!(verdict(&[b""]), Ok((0, None)));
+        for pieces in [&[&b"{}"[..]][..], &[b"{}\n"], &[b"{", b"}"], &[b"{}", b"\n"], &[b"{", b"", b"}\n"]] {
+            assert_eq!(verdict(pieces), Ok((1, Some(0))), "{pieces:?}");
+        }
+        assert_eq!(verdict(&[b"\n"]), Ok((1, Some(0))));
+        assert_eq!(verdict(&[b"{}\n\n"]), Ok((2, Some(0))));
+    }
+
+    #[test]
+    fn a_line_of_the_greatest_length_is_read_and_a_longer_one_is_not() {
+        let line = vec![b' '; LINE_LEN_MAX];
+        assert_eq!(verdict(&[&line, b"\n{}"]), Ok((2, Some(0))));
+        assert_eq!(verdict(&[b"{}\n", &line, b" "]), Err(LineTooLong { line: 2 }));
+        assert_eq!(verdict(&[&line, b" \n"]), Err(LineTooLong { line: 1 }));
+        assert_eq!(verdict(&[&[&line[..], b" \n"].concat()]), Err(LineTooLong { line: 1 }));
+    }
+}

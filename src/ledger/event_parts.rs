@@ -1,0 +1,178 @@
+//! The parts of an event that a checksum covers, read into buffers that serve one event after the other.
+
+use std::ops::Range;
+
+use super::event_error::{EventError, clipped};
+use super::event_id::EventId;
+use super::event_time::EventTime;
+use crate::id::Rejection;
+use crate::ledger::canonical::{CanonicalJson, Scanner};
+
+/// How many parts the content of an event has: name, entities, meta and data.
+pub(super) const PARTS: usize = 4;
+
+/// The members of an event. The first four are its content, in the order in which a checksum covers them.
+const MEMBERS: [&str; PARTS + 2] = ["event", "entities", "meta", "data", "timestamp", "eventId"];
+
+/// What the members are in [`MEMBERS`].
+const NAME: usize = 0;
+const ENTITIES: usize = 1;
+const META: usize = 2;
+const DATA: usize = 3;
+const TIMESTAMP: usize = 4;
+
+/// The last event that was read: its content in canonical form, its time and its id.
+#[derive(Debug, Default)]
+pub(super) struct EventParts {
+    json: CanonicalJson,
+    /// The parts as they came, one after the other.
+    text: Vec<u8>,
+    /// Where each part stands in the text; an absent one is empty.
+    places: [Range<usize>; PARTS],
+    timestamp: Option<EventTime>,
+    id: Option<EventId>,
+}
+
+impl EventParts {
+    /// Reads an event, in place of the last one.
+    ///
+    /// # Errors
+    /// As [`Event::from_json`](super::Event::from_json); then there is no event.
+    pub(super) fn read(&mut self, json: &[u8]) -> Result<(), EventError> {
+        self.json.clear();
+        self.text.clear();
+        self.places = Default::default();
+        (self.timestamp, self.id) = (None, None);
+        let mut scanner = Scanner::new(json)?;
+        if !scanner.eat(b'{') {
+            return Err(self.another_type(&mut scanner, "the event", "an object"));
+        }
+        let mut is_there = [false; MEMBERS.len()];
+        if !scanner.eat(b'}') {
+            loop {
+                let member = self.member_of(&mut scanner)?;
+                if std::mem::replace(&mut is_there[member], true) {
+                    let detail = format!("`{}` is given twice in the event", MEMBERS[member]);
+                    return Err(EventError::new(Rejection::DuplicateKey, detail));
+                }
+                self.read_member(member, &mut scanner)?;
+                if scanner.eat(b'}') {
+                    break;
+                }
+                if !scanner.eat(b',') {
+                    return Err(scanner.unexpected("`,` or `}`"));
+                }
+            }
+        }
+        scanner.end()?;
+        match [NAME, ENTITIES].into_iter().find(|member| !is_there[*member]) {
+            Some(member) => Err(missing(MEMBERS[member])),
+            None => Ok(()),
+        }
+    }
+
+    /// Name, entities, meta and data; what is absent is null.
+    pub(super) fn content(&self) -> [&[u8]; PARTS] {
+        [NAME, ENTITIES, META, DATA].map(|part| match &self.text[self.places[part].clone()] {
+            // Only a name can be empty, canonical JSON cannot.
+            [] if part != NAME => b"null",
+            text => text,
+        })
+    }
+
+    /// When the event was recorded, if it says so.
+    pub(super) fn timestamp(&self) -> Option<EventTime> {
+        self.timestamp
+    }
+
+    /// The id of the event, if it has one.
+    pub(super) fn id(&self) -> Option<EventId> {
+        self.id
+    }
+
+    /// Reads a key of the event and the colon after it.
+    fn member_of(&mut self, scanner: &mut Scanner<'_>) -> Result<usize, EventError> {
+        if !scanner.eat(b'"') {
+            return Err(scanner.unexpected("a key"));
+        }
+        let start = self.text.len();
+        scanner.string_to_text(&mut self.text)?;
+        let key = &self.text[start..];
+        let Some(member) = MEMBERS.iter().position(|member| member.as_bytes() == key) else {
+            let detail = format!("an event has no member `{}`, only {}", clipped(key), MEMBERS.join(", "));
+            return Err(EventError::new(Rejection::UnknownField, detail));
+        };
+        self.text.truncate(start);
+        if scanner.eat(b':') { Ok(member) } else { Err(scanner.unexpected("`:`")) }
+    }
+
+    fn read_member(&mut self, member: usize, scanner: &mut Scanner<'_>) -> Result<(), EventError> {
+        scanner.skip_space();
+        let start = self.text.len();
+        let name = MEMBERS[member];
+        match (member, scanner.peek()) {
+            (DATA, _) | (ENTITIES | META, Some(b'{')) | (META, Some(b'n')) => {
+                let read = self.json.value(scanner, 1, &mut self.text);
+                read.map_err(|error| error.in_member(name))?;
+            }
+            (NAME | TIMESTAMP.., Some(b'"')) => {
+                scanner.at += 1;
+                scanner.string_to_text(&mut self.text).map_err(|error| error.in_member(name))?;
+            }
+            (ENTITIES, _) => return Err(self.another_type(scanner, "`entities`", "an object")),
+            (META, _) => return Err(self.another_type(scanner, "`meta`", "an object or null")),
+            _ => return Err(self.another_type(scanner, &format!("`{name}`"), "a string")),
+        }
+        if member < PARTS {
+            self.places[member] = start..self.text.len();
+            return Ok(());
+        }
+        let text = std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
+        if member == TIMESTAMP {
+            self.timestamp = Some(EventTime::from_text(text).map_err(|rejection| bad_timestamp(rejection, text))?);
+        } else {
+            self.id = Some(EventId::from_text(text).map_err(|rejection| bad_id(rejection, text))?);
+        }
+        self.text.truncate(start);
+        Ok(())
+    }
+
+    /// Another JSON value than wanted stands here, or none at all.
+    #[cold]
+    fn another_type(&mut self, scanner: &mut Scanner<'_>, what: &str, wanted: &str) -> EventError {
+        let start = self.text.len();
+        match self.json.value(scanner, 0, &mut self.text) {
+            Ok(()) => {
+                let found = clipped(&self.text[start..]);
+                EventError::new(Rejection::WrongType, format!("{what} is {found}, it must be {wanted}"))
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+/// A member that must be there is not.
+#[cold]
+pub(super) fn missing(member: &str) -> EventError {
+    EventError::new(Rejection::MissingField, format!("`{member}` is missing from the event"))
+}
+
+#[cold]
+fn bad_timestamp(rejection: Rejection, text: &str) -> EventError {
+    let wanted = match rejection {
+        Rejection::BeforeEpoch => "events are recorded from 1970 on",
+        _ => "it must have the form 2021-10-03T16:32:12.816530Z, with at most six digits of the second",
+    };
+    EventError::new(rejection, format!("`timestamp` is \"{}\", {wanted}", clipped(text.as_bytes())))
+}
+
+/// A text that is no id of an event.
+#[cold]
+pub(super) fn bad_id(rejection: Rejection, text: &str) -> EventError {
+    let wanted = match rejection {
+        Rejection::OutOfRange => "its time is above 2^63 - 1 microseconds",
+        Rejection::BadVersion => "the two lowest bits must be the version 00",
+        _ => "it must be 32 lower-case hexadecimal digits",
+    };
+    EventError::new(rejection, format!("`eventId` is \"{}\", {wanted}", clipped(text.as_bytes())))
+}

@@ -1,0 +1,403 @@
+//! The counter of one worker number of one format.
+
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use super::pace::Moment;
+use super::stamps::StampLine;
+use super::sync::{AtomicU64, Ordering};
+use crate::time::UnixNanos;
+
+/// Hands out runs of stamps, each stamp once: one compare-exchange for a run of any length.
+///
+/// Unit: stamps relative to the start, see [`StampLine`]. Nothing is handed out at or above the horizon, which only a
+/// [`Tenure`](super::Tenure) raises, and only to what is durable.
+///
+/// ```
+/// use std::time::Duration;
+/// use idmint::minting::{Pace, Sequencer, Shortage, StampLine};
+/// use idmint::time::{UnixNanos, UnixTime};
+///
+/// let start = UnixNanos::from_seconds(1_800_000_000);
+/// let line = StampLine::new("1ms".parse()?, UnixTime::EPOCH, 4096, start);
+/// let sequencer = Sequencer::new(line, start, 1 << 41, 5);
+/// let moment = Pace::new(start, start).at(start);
+/// let refused = sequencer.reserve(1, &moment, Duration::ZERO).expect_err("no horizon is durable yet");
+/// assert!(matches!(refused, Shortage::Horizon { needed } if needed > start));
+/// # Ok::<(), idmint::time::TickError>(())
+/// ```
+#[derive(Debug)]
+pub struct Sequencer {
+    line: StampLine,
+    start: UnixNanos,
+    /// The first stamp of all.
+    first: u64,
+    /// The first stamp that the format cannot mint.
+    end: u64,
+    /// How many ticks ahead of the clock may be handed out without waiting.
+    lead_ticks: u64,
+    state: CachePadded<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The next free stamp: tick and sequence as one number, relative to the sequencer's start.
+    /// Written by: `reserve`, by compare-exchange. Read by: `reserve`, `reached`.
+    /// Invariant: only grows, so two reservations never overlap.
+    /// Ordering: Relaxed. The word is the whole state, and a read-modify-write always sees its newest value.
+    /// Tested by: `loom_two_reservations_never_overlap`.
+    next: AtomicU64,
+    /// The first stamp that is not covered by the horizon.
+    /// Written by: `raise`, by one thread, after the horizon is durable. Read by: `reserve`.
+    /// Invariant: only grows; every stamp handed out is below it.
+    /// Ordering: Release in `raise`, pairs with the Acquire in `reserve`: seen means durable.
+    /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`.
+    ceiling: AtomicU64,
+    /// From this stamp on the horizon should be raised soon. A hint: Relaxed.
+    refill: AtomicU64,
+}
+
+/// A run of stamps that nobody else has, and when its ids may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// The first stamp, relative to the sequencer's start.
+    pub first: u64,
+    /// When the clock has come far enough: not before this instant may the ids be sent.
+    pub due: UnixNanos,
+    /// Less than half of the reservation is left.
+    pub refill: bool,
+}
+
+/// Why a run cannot be had. Nothing was reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// The sequence is used up until this instant.
+    Sequence {
+        /// When the run could leave.
+        due: UnixNanos,
+    },
+    /// The horizon must be raised to this instant first.
+    Horizon {
+        /// The least horizon that covers the run.
+        needed: UnixNanos,
+    },
+    /// The format has no such stamps left.
+    Ended,
+    /// The epoch lies in the future.
+    NotBegun,
+}
+
+impl Sequencer {
+    /// A sequencer that begins at `start` and may mint nothing yet: the horizon is raised first.
+    ///
+    /// `end_tick`: the first tick since the epoch that the format cannot mint.
+    pub fn new(line: StampLine, start: UnixNanos, end_tick: u128, lead_ticks: u64) -> Sequencer {
+        let first = line.first_stamp_at(start);
+        let state =
+            State { next: AtomicU64::new(first), ceiling: AtomicU64::new(first), refill: AtomicU64::new(first) };
+        Sequencer { end: line.stamp_of_tick(end_tick), line, start, first, lead_ticks, state: CachePadded::new(state) }
+    }
+
+    /// The stamps this sequencer counts in.
+    pub fn line(&self) -> &StampLine {
+        &self.line
+    }
+
+    /// Reserves `count` (at least one) stamps in a row whose ids may leave within `wait_max`.
+    ///
+    /// # Errors
+    /// [`Shortage`]: nothing was reserved.
+    #[inline]
+    pub fn reserve(&self, count: u64, moment: &Moment, wait_max: Duration) -> Result<Grant, Shortage> {
+        if moment.now < self.line.base() && moment.reference() < self.line.base() {
+            return Err(Shortage::NotBegun);
+        }
+        let tick = self.line.tick_at(moment.now);
+        let floor = tick.saturating_mul(self.line.per_tick());
+        let free_until = self.free_until(tick, moment);
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let first = next.max(floor);
+            let end = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
+            let mut due = moment.now;
+            if end > free_until {
+                due = self.due(end, moment);
+                if due.since(moment.now) > wait_max {
+                    return Err(Shortage::Sequence { due });
+                }
+            }
+            // Acquire: pairs with the Release in raise(): seen means durable.
+            if end > self.state.ceiling.load(Ordering::Acquire) {
+                return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+            }
+            match self.state.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    let refill = end > self.state.refill.load(Ordering::Relaxed);
+                    return Ok(Grant { first, due, refill });
+                }
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// How many stamps could be reserved at this moment with a wait of at most `wait_max`.
+    pub fn available(&self, moment: &Moment, wait_max: Duration) -> u64 {
+        let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
+        let first = self.state.next.load(Ordering::Relaxed).max(floor);
+        let later = moment.later(wait_max);
+        self.free_until(self.line.tick_at(later.now), &later).min(self.end).saturating_sub(first)
+    }
+
+    /// When a run of `count` stamps could leave, if it were reserved at this moment.
+    pub(in crate::minting) fn due_for(&self, count: u64, moment: &Moment) -> UnixNanos {
+        let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
+        let first = self.state.next.load(Ordering::Relaxed).max(floor);
+        self.due(first.saturating_add(count), moment)
+    }
+
+    /// Lets stamps below the horizon be minted; from `refill` on it should be raised again.
+    ///
+    /// Only for a horizon that is durable. The callers see to that: see [`Tenure::raise`](super::Tenure::raise).
+    pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
+        let ceiling = self.line.first_stamp_at(horizon);
+        assert!(ceiling >= self.state.ceiling.load(Ordering::Relaxed), "a horizon is never lowered");
+        self.state.refill.store(self.line.first_stamp_at(refill), Ordering::Relaxed);
+        // Release: pairs with the Acquire in reserve(): seen means durable.
+        self.state.ceiling.store(ceiling, Ordering::Release);
+    }
+
+    /// Whether stamps above the refill mark have been handed out.
+    pub(in crate::minting) fn is_running_low(&self) -> bool {
+        self.state.next.load(Ordering::Relaxed) > self.state.refill.load(Ordering::Relaxed)
+    }
+
+    /// The instant up to which stamps have been handed out; the start, as long as none has been.
+    pub fn reached(&self) -> UnixNanos {
+        match self.state.next.load(Ordering::Relaxed) {
+            // Not where the first stamp stands: of a format whose epoch lies in the future, that is years ahead.
+            next if next == self.first => self.start,
+            next => self.line.instant_covering(next),
+        }
+    }
+
+    /// The first stamp that may not leave at this moment, which is in that tick. By the clock a whole tick is free as
+    /// soon as it has begun, and the lead after it, but nothing before the clock has come to the start; by the pace of a
+    /// start ahead of the clock only what the pace has come past.
+    #[inline]
+    fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
+        let by_clock = if moment.now < self.line.base() {
+            0
+        } else {
+            let ticks = tick.saturating_add(self.lead_ticks).saturating_add(1);
+            ticks.saturating_mul(self.line.per_tick())
+        };
+        match moment.paced {
+            None => by_clock,
+            Some(paced) => by_clock.max(self.line.first_stamp_at(paced.after(self.lead()))),
+        }
+    }
+
+    /// What the clock shows when every stamp below `end` may leave.
+    fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
+        let last_tick = (end - 1) / self.line.per_tick();
+        let by_clock = self.line.tick_start(last_tick.saturating_sub(self.lead_ticks));
+        match moment.paced {
+            None => by_clock,
+            Some(_) => by_clock.min(moment.pace_reaches(self.line.instant_covering(end).before(self.lead()))),
+        }
+    }
+
+    fn lead(&self) -> Duration {
+        self.line.ticks_last(self.lead_ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::minting::sequenced::pace::Pace;
+    use crate::time::UnixTime;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+    const FAR: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const NO_WAIT: Duration = Duration::ZERO;
+
+    /// Sequences of 1 296 values a second, as a payment id has.
+    fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, Pace) {
+        let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
+        let sequencer = Sequencer::new(line, start, u128::MAX, 0);
+        sequencer.raise(FAR, FAR);
+        (sequencer, Pace::new(start, now))
+    }
+
+    #[test]
+    fn a_whole_tick_is_free_as_soon_as_it_has_begun_and_no_more() {
+        let (sequencer, pace) = payment(START, START);
+        let granted = sequencer.reserve(1296, &pace.at(START), NO_WAIT).expect("a fresh second");
+        assert_eq!((granted.first, granted.due), (0, START));
+        let next_second = START.after(Duration::from_secs(1));
+        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::Sequence { due: next_second }));
+        let waited = sequencer.reserve(1, &pace.at(START), Duration::from_secs(1)).expect("within the wait");
+        assert_eq!((waited.first, waited.due), (1296, next_second));
+    }
+
+    #[test]
+    fn a_start_ahead_of_the_clock_goes_on_at_half_speed() {
+        let now = START.before(Duration::from_secs(2));
+        let (sequencer, pace) = payment(START, now);
+        let half_a_second_later = pace.at(now.after(Duration::from_millis(500)));
+        // A quarter of a second of the pace, rounded up: 324 stamps.
+        assert_eq!(sequencer.available(&half_a_second_later, NO_WAIT), 324);
+        assert!(sequencer.reserve(324, &half_a_second_later, NO_WAIT).is_ok());
+        let caught_up = now.after(Duration::from_nanos(500_000_000 + 2 * 771_605));
+        let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT) else {
+            panic!("the pace has not come past the next stamp")
+        };
+        assert_eq!(due.since(caught_up), Duration::ZERO);
+        assert!(sequencer.reserve(1, &pace.at(due), NO_WAIT).is_ok(), "it is to be had when it was said to be");
+    }
+
+    #[test]
+    fn nothing_is_handed_out_above_the_horizon_and_the_need_is_exact() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let sequencer = Sequencer::new(line, START, u128::MAX, 5);
+        let moment = Pace::new(START, START).at(START);
+        let Err(Shortage::Horizon { needed }) = sequencer.reserve(4096, &moment, NO_WAIT) else {
+            panic!("no horizon was raised yet")
+        };
+        sequencer.raise(needed, needed);
+        assert_eq!(sequencer.reserve(4096, &moment, NO_WAIT).expect("covered").first, 0);
+        assert!(matches!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Horizon { .. })));
+    }
+
+    #[test]
+    fn a_format_ends_at_its_last_tick_and_never_wraps() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let last_tick = 1_800_000_000_000;
+        let sequencer = Sequencer::new(line, START, last_tick + 1, 5);
+        sequencer.raise(FAR, FAR);
+        let moment = Pace::new(START, START).at(START);
+        assert_eq!(sequencer.reserve(4097, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert!(sequencer.reserve(4096, &moment, NO_WAIT).is_ok());
+        assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
+        assert_eq!(sequencer.reserve(u64::MAX, &moment, NO_WAIT), Err(Shortage::Ended));
+    }
+
+    #[test]
+    fn nothing_is_minted_before_the_epoch() {
+        let epoch = UnixTime::from(FAR);
+        let sequencer = Sequencer::new(StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START), START, 9, 0);
+        sequencer.raise(UnixNanos::new(u64::MAX), FAR);
+        let pace = Pace::new(START, START);
+        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::NotBegun));
+        assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
+        assert!(sequencer.reserve(1, &pace.at(FAR), NO_WAIT).is_ok());
+    }
+
+    #[test]
+    #[should_panic(expected = "a horizon is never lowered")]
+    fn a_horizon_is_never_lowered() {
+        let (sequencer, _) = payment(START, START);
+        sequencer.raise(START, START);
+    }
+}
+
+#[cfg(all(test, idmint_loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+    use crate::minting::sequenced::pace::Pace;
+    use crate::time::UnixTime;
+
+    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+    const TICK: Duration = Duration::from_millis(1);
+
+    /// Two stamps a tick, so that every run meets a tick's end.
+    fn sequencer() -> Sequencer {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
+        Sequencer::new(line, START, u128::MAX, 1)
+    }
+
+    fn stamps(grant: Result<Grant, Shortage>, count: u64) -> std::ops::Range<u64> {
+        grant.map_or(0..0, |grant| grant.first..grant.first + count)
+    }
+
+    fn assert_disjoint(a: &std::ops::Range<u64>, b: &std::ops::Range<u64>) {
+        assert!(a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start, "{a:?} and {b:?} overlap");
+    }
+
+    #[test]
+    fn loom_two_reservations_never_overlap() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            sequencer.raise(START.after(TICK * 10), START);
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || {
+                    // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
+                    let moment = Pace::new(START, START).at(START.after(TICK));
+                    [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
+                })
+            };
+            let moment = Pace::new(START, START).at(START);
+            let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+            let theirs = other.join().expect("the model does not panic");
+            assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
+            for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
+                assert_disjoint(a, b);
+            }
+        });
+    }
+
+    #[test]
+    fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
+            let durable = Arc::new(AtomicU64::new(START.get()));
+            let keeper = {
+                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+                thread::spawn(move || {
+                    for ticks in [1, 3] {
+                        let horizon = START.after(TICK * ticks);
+                        durable.store(horizon.get(), Ordering::Relaxed);
+                        sequencer.raise(horizon, horizon);
+                    }
+                })
+            };
+            let moment = Pace::new(START, START).at(START);
+            for _ in 0..2 {
+                if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
+                    let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                    assert!(
+                        grant.first + 2 <= sequencer.line().first_stamp_at(horizon),
+                        "minted above what is durable"
+                    );
+                }
+            }
+            keeper.join().expect("the model does not panic");
+        });
+    }
+
+    #[test]
+    fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
+        loom::model(|| {
+            let sequencer = Arc::new(sequencer());
+            sequencer.raise(START.after(TICK), START);
+            let moment = Pace::new(START, START).at(START);
+            let other = {
+                let sequencer = Arc::clone(&sequencer);
+                thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))
+            };
+            let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+            let theirs = other.join().expect("the model does not panic");
+            let all: Vec<_> = mine.iter().chain([&theirs]).filter(|run| !run.is_empty()).collect();
+            assert_eq!(all.len(), 2, "a tick of two stamps serves two of three");
+            assert_disjoint(all[0], all[1]);
+            assert!(all.iter().all(|run| run.end <= 2));
+        });
+    }
+}

@@ -1,0 +1,156 @@
+//! What the service counts where it happens. What the mint counts is read when metrics are scraped: see `metrics_page`.
+
+use std::time::Duration;
+
+use prometheus::proto::MetricFamily;
+use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
+
+use super::grouping::Ungrouped;
+use crate::conjunction::Grouped;
+use crate::http::Slug;
+use crate::ledger::AppendRefusal;
+use crate::storage::{Appended, RecordError};
+use crate::time::{Observation, WallStep};
+
+/// From 100 us to the longest wait that can be configured.
+const WAIT_BUCKETS_SECONDS: [f64; 11] = [1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 0.1, 0.25, 1.0, 60.0];
+
+/// From a smeared leap second to a clock that was never set.
+const REGRESSION_BUCKETS_SECONDS: [f64; 8] = [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
+
+/// Counters and histograms of what happens outside the mint.
+pub struct ServiceMetrics {
+    registry: Registry,
+    /// How long answers were held until their ids were due.
+    pub mint_wait_seconds: Histogram,
+    /// Starts that found no record of what was minted before.
+    pub horizon_cold_starts: IntCounter,
+    clock_regressions: IntCounter,
+    clock_regression_seconds: Histogram,
+    clock_skew_seconds: Gauge,
+    decode_requests: IntCounterVec,
+    ledger_appends: IntCounterVec,
+    conjunction_reports: IntCounterVec,
+}
+
+impl ServiceMetrics {
+    /// Registers all of them, at 0.
+    ///
+    /// # Errors
+    /// If the registry already has metrics of these names.
+    pub fn register(registry: &Registry) -> prometheus::Result<ServiceMetrics> {
+        let counter = |name: &str, help: &str| -> prometheus::Result<IntCounter> {
+            let counter = IntCounter::new(name, help)?;
+            registry.register(Box::new(counter.clone()))?;
+            Ok(counter)
+        };
+        let histogram = |name: &str, help: &str, buckets: &[f64]| -> prometheus::Result<Histogram> {
+            let histogram = Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))?;
+            registry.register(Box::new(histogram.clone()))?;
+            Ok(histogram)
+        };
+        let clock_skew_seconds =
+            Gauge::new("idmint_clock_skew_seconds", "Wall clock less the estimate that ids are minted by.")?;
+        registry.register(Box::new(clock_skew_seconds.clone()))?;
+        let by_outcome = |name: &str, help: &str, outcomes: &[&str]| -> prometheus::Result<IntCounterVec> {
+            let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
+            registry.register(Box::new(counters.clone()))?;
+            for outcome in outcomes {
+                counters.with_label_values(&[outcome]);
+            }
+            Ok(counters)
+        };
+        // No slot is leased by a single node, so none can be lost; the series is there for alerts that cover fleets.
+        counter("idmint_fenced_total", "How often this node lost its slot to another.")?;
+        Ok(ServiceMetrics {
+            registry: registry.clone(),
+            mint_wait_seconds: histogram(
+                "idmint_mint_wait_seconds",
+                "How long answers were held until their ids were due.",
+                &WAIT_BUCKETS_SECONDS,
+            )?,
+            horizon_cold_starts: counter(
+                "idmint_horizon_cold_starts_total",
+                "Starts that found no record of what was minted before.",
+            )?,
+            clock_regressions: counter("idmint_clock_regressions_total", "How often the wall clock was set back.")?,
+            clock_regression_seconds: histogram(
+                "idmint_clock_regression_seconds",
+                "By how much the wall clock was set back.",
+                &REGRESSION_BUCKETS_SECONDS,
+            )?,
+            clock_skew_seconds,
+            decode_requests: by_outcome(
+                "idmint_decode_requests_total",
+                "Decode requests, by outcome.",
+                &["matched", "no_match", "invalid"],
+            )?,
+            ledger_appends: by_outcome(
+                "idmint_ledger_appends_total",
+                "Requests to create a ledger or append to one, by outcome.",
+                &["appended", "replayed", "head_moved", "conflict", "refused", "unavailable", "unknown"],
+            )?,
+            conjunction_reports: by_outcome(
+                "idmint_conjunction_reports_total",
+                "Reports of conjunctions, by outcome.",
+                &["created", "joined", "ungrouped", "refused", "unavailable"],
+            )?,
+        })
+    }
+
+    /// Takes in what a look at the wall clock found.
+    pub fn observed(&self, observation: &Observation) {
+        let skew = Duration::from_nanos(observation.skew_nanos.unsigned_abs()).as_secs_f64();
+        self.clock_skew_seconds.set(if observation.skew_nanos < 0 { -skew } else { skew });
+        if let Some(WallStep::Back(by)) = observation.step {
+            self.clock_regressions.inc();
+            self.clock_regression_seconds.observe(by.as_secs_f64());
+        }
+    }
+
+    /// Counts a decode request by the problem it ended in, if any.
+    pub fn decoded(&self, problem: Option<Slug>) {
+        let outcome = match problem {
+            None => "matched",
+            Some(Slug::NoFormatMatches) => "no_match",
+            Some(_) => "invalid",
+        };
+        self.decode_requests.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts a request about ledgers that reached the store.
+    pub(crate) fn appended(&self, outcome: &Result<Appended, RecordError>) {
+        let outcome = match outcome {
+            Ok(Appended { is_replayed: true, .. }) => "replayed",
+            Ok(Appended { is_replayed: false, .. }) => "appended",
+            Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
+            Err(RecordError::KeyConflict) => "conflict",
+            Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
+            Err(RecordError::Busy | RecordError::Unavailable) => "unavailable",
+            Err(RecordError::Unknown) => "unknown",
+        };
+        self.ledger_appends.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts reports that came in one request.
+    pub(crate) fn reported(&self, reports: usize, outcome: &Result<Vec<Grouped>, Ungrouped>) {
+        let count = |outcome: &str, reports: usize| {
+            self.conjunction_reports.with_label_values(&[outcome]).inc_by(u64::try_from(reports).unwrap_or(u64::MAX));
+        };
+        match outcome {
+            Ok(grouped) => {
+                let of = |created| grouped.iter().filter(|report| report.created == created).count();
+                count("created", of(Some(true)));
+                count("joined", of(Some(false)));
+                count("ungrouped", of(None));
+            }
+            Err(Ungrouped::Report(_)) => count("refused", reports),
+            Err(Ungrouped::Problem(_)) => count("unavailable", reports),
+        }
+    }
+
+    /// What is registered, as it is now.
+    pub(crate) fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+}

@@ -1,0 +1,96 @@
+//! A file of fixed blocks, the little of a disk that the horizon needs.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// How many bytes a block has: one page, so that a write never touches a block beside it.
+pub(crate) const BLOCK_LEN: usize = 4096;
+
+/// The bytes of one block.
+pub(crate) type Block = [u8; BLOCK_LEN];
+
+/// A file that is read, overwritten and synced in whole blocks.
+///
+/// What a write leaves behind is certain only after [`sync`](Self::sync) has returned `Ok`. After a failed write or
+/// sync nothing about the written blocks is certain, and a later successful sync does not change that: the kernel
+/// may have dropped the data and forgotten the error.
+pub trait BlockFile {
+    /// Reads block `index`, counted from 0.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::UnexpectedEof`] when the file ends before the block does, else what the disk says.
+    fn read_block(&self, index: u64) -> io::Result<Block>;
+
+    /// Overwrites block `index`, counted from 0, and extends the file if it ends before it.
+    ///
+    /// # Errors
+    /// What the disk says; the block may then hold the old bytes, the new ones or a mixture.
+    fn write_block(&self, index: u64, block: &Block) -> io::Result<()>;
+
+    /// Returns once every block written so far would outlast a loss of power.
+    ///
+    /// # Errors
+    /// What the disk says; see the type's own text for what that leaves behind.
+    fn sync(&self) -> io::Result<()>;
+}
+
+impl BlockFile for File {
+    fn read_block(&self, index: u64) -> io::Result<Block> {
+        let mut block = [0; BLOCK_LEN];
+        self.read_exact_at(&mut block, offset_of(index))?;
+        Ok(block)
+    }
+
+    fn write_block(&self, index: u64, block: &Block) -> io::Result<()> {
+        self.write_all_at(block, offset_of(index))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+impl<F: BlockFile + ?Sized> BlockFile for &F {
+    fn read_block(&self, index: u64) -> io::Result<Block> {
+        (**self).read_block(index)
+    }
+
+    fn write_block(&self, index: u64, block: &Block) -> io::Result<()> {
+        (**self).write_block(index, block)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        (**self).sync()
+    }
+}
+
+fn offset_of(index: u64) -> u64 {
+    // BLOCK_LEN fits: the literal is 4096.
+    index * 4096
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_reads_back_and_its_neighbour_is_left_alone() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        file.write_block(0, &[1; BLOCK_LEN]).expect("block 0 is written");
+        file.write_block(1, &[2; BLOCK_LEN]).expect("block 1 is written");
+        file.write_block(0, &[3; BLOCK_LEN]).expect("block 0 is overwritten");
+
+        assert_eq!(file.read_block(0).expect("block 0"), [3; BLOCK_LEN]);
+        assert_eq!(file.read_block(1).expect("block 1"), [2; BLOCK_LEN]);
+    }
+
+    #[test]
+    fn a_block_cut_short_is_an_unexpected_end() {
+        let file = tempfile::tempfile().expect("a temporary file");
+        file.set_len(4095).expect("the length is set");
+
+        let error = file.read_block(0).expect_err("the block is one byte short");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

@@ -1,0 +1,284 @@
+//! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
+
+use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::{fmt, io};
+
+use crate::storage::trouble::Trouble;
+
+/// How much of the database is kept in memory.
+const CACHE_BYTES: usize = 32 << 20;
+
+/// Why the database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// The file is not what was written. It was not repaired; a good copy is needed. The horizon is no part of it.
+    #[error(
+        "the database {} is damaged ({what}); put a good copy in its place, and leave the horizon beside it \
+         as it is", .path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// Another program has the file open.
+    #[error("the database {} is open in another program; stop that program", .path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The disk refused. What was being written is there whole or not at all.
+    #[error("cannot read or write the database {}; see to the disk, start again", .path.display())]
+    NotUsable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl DatabaseError {
+    /// What kind of trouble this is.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::Damaged { .. } => Trouble::Damaged,
+            Self::InUse { .. } => Trouble::Locked,
+            Self::NotUsable { .. } => Trouble::NotUsable,
+        }
+    }
+}
+
+/// An open database, in a file or in memory.
+pub struct Database {
+    /// Empty only while it is being dropped, and after it could not be opened again.
+    engine: RwLock<Option<redb::Database>>,
+    /// Opens the engine again.
+    open: Box<Opener>,
+    path: PathBuf,
+    /// Whether the disk has refused something since it was opened.
+    has_failed: AtomicBool,
+}
+
+type Opener = dyn Fn() -> Result<redb::Database, redb::Error> + Send + Sync;
+
+impl Database {
+    /// Opens an existing database file.
+    ///
+    /// # Errors
+    /// Every variant of [`DatabaseError`].
+    pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+        let open = opener_of(path);
+        let engine = guarded(path, &open)?;
+        Ok(Database::holding(engine, Box::new(open), path))
+    }
+
+    /// Creates a database file, durable when it returns.
+    ///
+    /// It is made under another name and renamed, so a crash leaves no half-made file that looks damaged.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotUsable`].
+    pub fn create(path: &Path) -> Result<Database, DatabaseError> {
+        let unfinished = path.with_extension("new");
+        let engine = guarded(path, || {
+            match fs::remove_file(&unfinished) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+            let engine = builder().create(&unfinished)?;
+            fs::rename(&unfinished, path)?;
+            File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()?;
+            Ok(engine)
+        })?;
+        Ok(Database::holding(engine, Box::new(opener_of(path)), path))
+    }
+
+    /// A database that is gone with the process. Errors call it `memory`.
+    ///
+    /// # Errors
+    /// [`DatabaseError::NotUsable`].
+    pub fn in_memory() -> Result<Database, DatabaseError> {
+        let path = PathBuf::from("memory");
+        let engine = guarded(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
+        // What is in memory is gone once it is closed.
+        let open = || Err(redb::Error::DatabaseClosed);
+        Ok(Database::holding(engine, Box::new(open), &path))
+    }
+
+    /// A database in what `backend` gives, now and each time it is opened again; made new if that is empty.
+    #[cfg(test)]
+    pub(in crate::storage) fn over<B: redb::StorageBackend>(
+        backend: impl Fn() -> B + Send + Sync + 'static,
+    ) -> Result<Database, DatabaseError> {
+        let path = PathBuf::from("simulated");
+        let open = move || Ok(builder().create_with_backend(backend())?);
+        let engine = guarded(&path, &open)?;
+        Ok(Database::holding(engine, Box::new(open), &path))
+    }
+
+    fn holding(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
+        Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned(), has_failed: AtomicBool::new(false) }
+    }
+
+    /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.
+    ///
+    /// # Errors
+    /// Every variant of [`DatabaseError`]; the database then stays closed until this succeeds.
+    pub fn reopen(&self) -> Result<(), DatabaseError> {
+        let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+        let _ = guarded(&self.path, || {
+            drop(engine.take());
+            Ok(())
+        });
+        *engine = Some(guarded(&self.path, &self.open)?);
+        self.has_failed.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the disk has refused nothing since the database was opened; if it has, only opening it again helps.
+    pub fn is_usable(&self) -> bool {
+        !self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// The file, for messages.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Does `work` on the engine.
+    ///
+    /// # Errors
+    /// What `work` returns, told apart; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
+    /// what it reads back and stops when the pages make no sense.
+    pub fn attempt<T>(&self, work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        let done = guarded(&self.path, || match &*engine {
+            Some(engine) => work(engine),
+            None => Err(redb::Error::DatabaseClosed),
+        });
+        if let Err(DatabaseError::NotUsable { .. }) = done {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Database").field(&self.path).finish()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Closing writes, which on a damaged file may panic; there is nobody left to tell.
+        let _ = guarded(&self.path, || {
+            drop(self.engine.write().unwrap_or_else(PoisonError::into_inner).take());
+            Ok(())
+        });
+    }
+}
+
+fn opener_of(path: &Path) -> impl Fn() -> Result<redb::Database, redb::Error> + Send + Sync + 'static {
+    let path = path.to_owned();
+    move || Ok(builder().open(&path)?)
+}
+
+fn builder() -> redb::Builder {
+    let mut builder = redb::Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+    // Unwind safety: nothing of ours is changed by `work`, and the engine marks itself unusable when it unwinds.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => done.map_err(|error| explain(path, error)),
+        Err(panic) => Err(DatabaseError::Damaged { path: path.to_owned(), what: text_of(&*panic) }),
+    }
+}
+
+fn explain(path: &Path, error: redb::Error) -> DatabaseError {
+    let path = path.to_owned();
+    match error {
+        redb::Error::DatabaseAlreadyOpen => DatabaseError::InUse { path },
+        redb::Error::Io(cause) if is_about_the_bytes(&cause) => {
+            DatabaseError::Damaged { path, what: cause.to_string() }
+        }
+        redb::Error::Io(cause) => DatabaseError::NotUsable { path, cause },
+        redb::Error::Corrupted(_)
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::RepairAborted
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TypeDefinitionChanged { .. } => DatabaseError::Damaged { path, what: error.to_string() },
+        other => DatabaseError::NotUsable { path, cause: io::Error::other(other.to_string()) },
+    }
+}
+
+fn is_about_the_bytes(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    format!("its pages make no sense: {}", text.unwrap_or("the engine gave no reason"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(content: &[u8]) -> DatabaseError {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("idmint.redb");
+        fs::write(&path, content).expect("the file is written");
+        Database::open(&path).expect_err("the file is no database")
+    }
+
+    #[test]
+    fn an_empty_foreign_or_cut_file_is_damaged_and_named() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("idmint.redb");
+        drop(Database::create(&path).expect("the database is created"));
+        let whole = fs::read(&path).expect("the file is readable");
+
+        for content in [&b""[..], b"SQLite format 3\0 and so on", &whole[..whole.len() / 2], &whole[..100]] {
+            let error = reason(content);
+            assert_eq!(error.trouble(), Trouble::Damaged, "{} bytes: {error}", content.len());
+            assert!(error.to_string().contains("idmint.redb"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_engine_is_an_error() {
+        let database = Database::in_memory().expect("memory suffices");
+        let error = database.attempt::<()>(|_| panic!("page 7 is out of range")).expect_err("the work panicked");
+        assert_eq!(error.trouble(), Trouble::Damaged);
+        assert!(error.to_string().contains("page 7 is out of range"), "{error}");
+    }
+
+    #[test]
+    fn a_half_made_file_of_an_earlier_start_is_replaced() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("idmint.redb");
+        fs::write(folder.path().join("idmint.new"), [0; 5000]).expect("the leftover is written");
+        drop(Database::create(&path).expect("the database is created"));
+        Database::open(&path).expect("the database opens");
+        assert!(!folder.path().join("idmint.new").exists());
+    }
+
+    #[test]
+    fn a_database_that_is_open_is_in_use() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("idmint.redb");
+        let _open = Database::create(&path).expect("the database is created");
+        assert!(matches!(Database::open(&path), Err(DatabaseError::InUse { .. })));
+    }
+}

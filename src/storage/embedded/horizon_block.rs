@@ -1,0 +1,143 @@
+//! One copy of the horizon, as the bytes of one block.
+//!
+//! All numbers are big-endian, so that a hex dump reads as it is meant:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..8 | `idmint-h` |
+//! | 8..12 | version of this table, 1 |
+//! | 12..16 | slot |
+//! | 16..24 | sequence number of the pass that wrote this copy |
+//! | 24..32 | horizon, nanoseconds since 1970-01-01T00:00:00Z |
+//! | 32..4092 | zero |
+//! | 4092..4096 | CRC-32C of everything before |
+
+use super::block_file::{BLOCK_LEN, Block};
+
+const MAGIC: [u8; 8] = *b"idmint-h";
+const VERSION: u32 = 1;
+const CHECKSUM_AT: usize = BLOCK_LEN - 4;
+
+/// What one good copy says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HorizonRecord {
+    /// The slot whose ids the horizon bounds.
+    pub slot: u32,
+    /// Which writing pass this copy is from; both copies carry the same number once the pass is complete.
+    pub sequence: u64,
+    /// The instant that has not been reserved, in nanoseconds since 1970-01-01T00:00:00Z.
+    pub horizon_unix_ns: u64,
+}
+
+/// Why a copy cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CopyFault {
+    /// The file ends before the copy does.
+    #[error("cut off")]
+    CutOff,
+    /// The disk does not give the bytes back.
+    #[error("unreadable: {0}")]
+    Unreadable(String),
+    /// The bytes are not those that were written.
+    #[error("checksum does not match")]
+    WrongChecksum,
+    /// The bytes are intact and are something else than a horizon.
+    #[error("not a horizon")]
+    NotAHorizon,
+    /// The bytes are an intact horizon as another version of the program writes it.
+    #[error("version {0} is unknown to this program, which knows version {VERSION}")]
+    UnknownVersion(u32),
+    /// The copy is intact and holds an older pass, although the newer one claims to have been written after it.
+    #[error("holds pass {found}, where pass {expected} was written")]
+    WriteLost {
+        /// The pass it should be from.
+        expected: u64,
+        /// The pass it is from.
+        found: u64,
+    },
+}
+
+impl HorizonRecord {
+    /// The bytes of one copy.
+    pub(crate) fn to_block(&self) -> Block {
+        let mut block = [0; BLOCK_LEN];
+        block[0..8].copy_from_slice(&MAGIC);
+        block[8..12].copy_from_slice(&VERSION.to_be_bytes());
+        block[12..16].copy_from_slice(&self.slot.to_be_bytes());
+        block[16..24].copy_from_slice(&self.sequence.to_be_bytes());
+        block[24..32].copy_from_slice(&self.horizon_unix_ns.to_be_bytes());
+        let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
+        block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        block
+    }
+
+    /// Reads one copy.
+    ///
+    /// # Errors
+    /// [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or [`CopyFault::UnknownVersion`], in this order.
+    pub(crate) fn from_block(block: &Block) -> Result<HorizonRecord, CopyFault> {
+        if crc32c::crc32c(&block[..CHECKSUM_AT]) != u32::from_be_bytes(bytes_at(block, CHECKSUM_AT)) {
+            return Err(CopyFault::WrongChecksum);
+        }
+        if bytes_at(block, 0) != MAGIC {
+            return Err(CopyFault::NotAHorizon);
+        }
+        let version = u32::from_be_bytes(bytes_at(block, 8));
+        if version != VERSION {
+            return Err(CopyFault::UnknownVersion(version));
+        }
+        Ok(HorizonRecord {
+            slot: u32::from_be_bytes(bytes_at(block, 12)),
+            sequence: u64::from_be_bytes(bytes_at(block, 16)),
+            horizon_unix_ns: u64::from_be_bytes(bytes_at(block, 24)),
+        })
+    }
+}
+
+fn bytes_at<const N: usize>(block: &Block, start: usize) -> [u8; N] {
+    std::array::from_fn(|i| block[start + i])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: HorizonRecord = HorizonRecord { slot: 7, sequence: 300, horizon_unix_ns: 1_700_000_000_123_456_789 };
+
+    fn with_version(version: u32) -> Block {
+        let mut block = RECORD.to_block();
+        block[8..12].copy_from_slice(&version.to_be_bytes());
+        let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
+        block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        block
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_table_above() {
+        let block = RECORD.to_block();
+        assert_eq!(&block[..16], b"idmint-h\0\0\0\x01\0\0\0\x07");
+        assert_eq!(&block[16..32], &[0, 0, 0, 0, 0, 0, 1, 0x2c, 0x17, 0x97, 0x9c, 0xfe, 0x3d, 0x85, 0xcd, 0x15]);
+        assert!(block[32..CHECKSUM_AT].iter().all(|byte| *byte == 0));
+        assert_eq!(HorizonRecord::from_block(&block), Ok(RECORD));
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        for bit in 0..BLOCK_LEN * 8 {
+            let mut block = RECORD.to_block();
+            block[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(HorizonRecord::from_block(&block), Err(CopyFault::WrongChecksum), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_block_of_zeros_is_no_horizon() {
+        assert_eq!(HorizonRecord::from_block(&[0; BLOCK_LEN]), Err(CopyFault::WrongChecksum));
+    }
+
+    #[test]
+    fn another_version_is_told_from_damage() {
+        assert_eq!(HorizonRecord::from_block(&with_version(2)), Err(CopyFault::UnknownVersion(2)));
+        assert_eq!(HorizonRecord::from_block(&with_version(1)), Ok(RECORD));
+    }
+}

@@ -1,0 +1,362 @@
+//! The file that holds the horizon in two checksummed copies.
+//!
+//! A raise is a *pass*: both copies are overwritten, each synced before the next is touched. So at every moment one
+//! copy is whole on the disk, and once `raise` has returned both hold the newest horizon ever used.
+//!
+//! Passes take turns in which copy they begin with. The copy written last may sit in the page cache without being on
+//! the disk, when its sync failed and the process was started anew; beginning with it means that the copy under the
+//! pen is never the only one the disk really has.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::block_file::BlockFile;
+use super::horizon_block::{CopyFault, HorizonRecord};
+use crate::storage::trouble::Trouble;
+
+/// One of the two copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhichCopy {
+    /// Block 0.
+    A,
+    /// Block 1.
+    B,
+}
+
+use WhichCopy::{A, B};
+
+impl WhichCopy {
+    fn index(self) -> u64 {
+        match self {
+            A => 0,
+            B => 1,
+        }
+    }
+}
+
+impl fmt::Display for WhichCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            A => "A (bytes 0 to 4095)",
+            B => "B (bytes 4096 to 8191)",
+        })
+    }
+}
+
+/// A copy that was found bad, served from the other one and repaired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The copy that was bad.
+    pub copy: WhichCopy,
+    /// What was wrong with it.
+    pub fault: CopyFault,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "copy {}: {}", self.copy, self.fault)
+    }
+}
+
+/// Why the horizon cannot be read or raised.
+#[derive(Debug, thiserror::Error)]
+pub enum HorizonError {
+    /// No copy can be trusted. Nothing was written; a floor is needed.
+    ///
+    /// No message of this file advises to restore a backup: that would be an older horizon, and look good.
+    #[error(
+        "both copies of the horizon in {} are damaged (A: {a}; B: {b}); start with --floor and an instant at or \
+         above which no id was ever issued", .path.display()
+    )]
+    BothCopiesDamaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with copy A.
+        a: CopyFault,
+        /// What is wrong with copy B.
+        b: CopyFault,
+    },
+    /// Both copies are intact and no order of writing explains them. Nothing was written.
+    #[error(
+        "the two copies of the horizon in {} contradict each other, as if parts of two files were mixed; start with \
+         --floor and an instant at or above which no id was ever issued", .path.display()
+    )]
+    CopiesDisagree {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file bounds the ids of another slot. Nothing was written.
+    #[error(
+        "{} is the horizon of slot {kept}, and slot {asked} is configured; set worker.slot = {kept}, use another \
+         storage.data_dir, or start with --floor and an instant at or above which slot {asked} never issued an id",
+        .path.display()
+    )]
+    OtherSlot {
+        /// The file.
+        path: PathBuf,
+        /// The slot in the file.
+        kept: u32,
+        /// The slot asked for.
+        asked: u32,
+    },
+    /// Another version of the program wrote the file. Nothing was written, and a floor does not help.
+    #[error(
+        "{} was written by another version of this program (format {version}); start that version", .path.display()
+    )]
+    UnknownVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version it states.
+        version: u32,
+    },
+    /// The file cannot be opened. Nothing was written.
+    #[error("cannot open {}; check that it is a file this user may read and write", .path.display())]
+    NotOpened {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// The disk refused; what it holds now is unknown. Nothing may be minted on it: stop, repair, start anew.
+    #[error("cannot make the horizon in {} durable; stop the process, see to the disk, start again", .path.display())]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+    /// An earlier write failed, so later ones would prove nothing. Nothing was written.
+    #[error(
+        "the horizon in {} is not written any more since the disk refused once; see to the disk, start again",
+        .path.display()
+    )]
+    Poisoned {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl HorizonError {
+    /// What kind of trouble this is.
+    pub fn trouble(&self) -> Trouble {
+        match self {
+            Self::BothCopiesDamaged { .. }
+            | Self::CopiesDisagree { .. }
+            | Self::OtherSlot { .. }
+            | Self::UnknownVersion { .. } => Trouble::Damaged,
+            Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => Trouble::NotUsable,
+        }
+    }
+}
+
+/// The horizon of one slot, durable in two copies.
+///
+/// Shape: a file of 8 KiB, see [`horizon_block`](crate::storage::horizon_block). Unit: nanoseconds since
+/// 1970-01-01T00:00:00Z, which last until the year 2554.
+///
+/// # Errors
+/// After any error of [`raise`](Self::raise) the file is poisoned: a second sync may report success for data that
+/// the first one lost, so every later raise is refused with [`HorizonError::Poisoned`].
+#[derive(Debug)]
+pub struct HorizonFile<F = File> {
+    path: PathBuf,
+    file: F,
+    /// What both copies hold, unless the file is poisoned.
+    newest: HorizonRecord,
+    is_poisoned: bool,
+}
+
+impl HorizonFile {
+    /// Creates the file with both copies at `horizon_unix_ns`, durable when it returns.
+    ///
+    /// It is written whole under another name and renamed, so neither a crash nor a full disk leaves half a file;
+    /// a file already there is replaced in one step.
+    ///
+    /// # Errors
+    /// [`HorizonError::NotWritten`]. A file may then be there or not.
+    pub fn create(path: &Path, slot: u32, horizon_unix_ns: u64) -> Result<HorizonFile, HorizonError> {
+        let newest = HorizonRecord { slot, sequence: 0, horizon_unix_ns };
+        match create_whole(path, &newest) {
+            Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
+            Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
+        }
+    }
+
+    /// Opens the file, and repairs a bad copy from the good one.
+    ///
+    /// # Errors
+    /// As [`read_from`](HorizonFile::read_from), and [`HorizonError::NotOpened`].
+    pub fn open(path: &Path, slot: u32) -> Result<(HorizonFile, Option<Damage>), HorizonError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|cause| HorizonError::NotOpened { path: path.to_owned(), cause })?;
+        HorizonFile::read_from(file, path, slot)
+    }
+}
+
+impl<F: BlockFile> HorizonFile<F> {
+    /// Reads the horizon of `slot` from `file`, which errors call `path`.
+    ///
+    /// Any good copy serves, of two good ones that of the later pass. A bad copy is repaired and reported; a pass
+    /// that was interrupted is completed, and is no damage. Both copies are written anew in any case, so that what
+    /// was read is on the disk twice when this returns.
+    ///
+    /// # Errors
+    /// [`HorizonError::BothCopiesDamaged`], [`CopiesDisagree`](HorizonError::CopiesDisagree),
+    /// [`OtherSlot`](HorizonError::OtherSlot) and [`UnknownVersion`](HorizonError::UnknownVersion) with nothing
+    /// written; [`NotWritten`](HorizonError::NotWritten) when they cannot be written anew.
+    pub fn read_from(file: F, path: &Path, slot: u32) -> Result<(Self, Option<Damage>), HorizonError> {
+        let copies = [A, B].map(|copy| read_copy(&file, copy));
+        refuse_what_is_not_ours(&copies, path, slot)?;
+        let Judged { newest, write_first, damage } = judge(copies, path)?;
+        let mut horizon = HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false };
+        // Even when both copies look good: what a read shows may not be on the disk.
+        let sequence = next_pass_beginning_with(write_first, newest.sequence);
+        horizon.write_pass(HorizonRecord { sequence, ..newest })?;
+        Ok((horizon, damage))
+    }
+
+    /// The instant that has not been reserved.
+    pub fn horizon_unix_ns(&self) -> u64 {
+        self.newest.horizon_unix_ns
+    }
+
+    /// Makes `horizon_unix_ns` durable in both copies. The same value again is written again.
+    ///
+    /// # Errors
+    /// [`HorizonError::NotWritten`] when the disk refuses: the new value may be there or not, the old one or the new
+    /// one will be read. [`HorizonError::Poisoned`] ever after.
+    ///
+    /// # Panics
+    /// When `horizon_unix_ns` is below the present horizon. Whoever asks that is about to mint ids a second time.
+    pub fn raise(&mut self, horizon_unix_ns: u64) -> Result<(), HorizonError> {
+        assert!(
+            horizon_unix_ns >= self.newest.horizon_unix_ns,
+            "a horizon is never lowered: it is {}, {horizon_unix_ns} was asked for",
+            self.newest.horizon_unix_ns
+        );
+        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, horizon_unix_ns, ..self.newest })
+    }
+
+    fn write_pass(&mut self, record: HorizonRecord) -> Result<(), HorizonError> {
+        if self.is_poisoned {
+            return Err(HorizonError::Poisoned { path: self.path.clone() });
+        }
+        // Poisoned until proven otherwise, so that no way out of here leaves a half-written file usable.
+        self.is_poisoned = true;
+        let block = record.to_block();
+        for copy in writing_order(record.sequence) {
+            let written = self.file.write_block(copy.index(), &block).and_then(|()| self.file.sync());
+            written.map_err(|cause| HorizonError::NotWritten { path: self.path.clone(), cause })?;
+        }
+        self.newest = record;
+        self.is_poisoned = false;
+        Ok(())
+    }
+}
+
+/// The highest horizon that any good copy in the file holds, of whichever slot; for starting above a stated floor.
+///
+/// `None` when nothing in it can be read.
+pub(crate) fn highest_readable_unix_ns(path: &Path) -> Option<u64> {
+    let file = File::open(path).ok()?;
+    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).map(|record| record.horizon_unix_ns).max()
+}
+
+/// What the two copies say together.
+struct Judged {
+    newest: HorizonRecord,
+    /// The copy to write first, because the disk is sure to hold the other one.
+    write_first: WhichCopy,
+    damage: Option<Damage>,
+}
+
+fn judge(copies: [Result<HorizonRecord, CopyFault>; 2], path: &Path) -> Result<Judged, HorizonError> {
+    let (a, b) = match copies {
+        [Ok(a), Ok(b)] => (a, b),
+        [Ok(a), Err(fault)] => return Ok(served_from(a, B, fault)),
+        [Err(fault), Ok(b)] => return Ok(served_from(b, A, fault)),
+        [Err(a), Err(b)] => return Err(HorizonError::BothCopiesDamaged { path: path.to_owned(), a, b }),
+    };
+    if a == b {
+        let [_, written_last] = writing_order(a.sequence);
+        return Ok(Judged { newest: a, write_first: written_last, damage: None });
+    }
+    let (newer, newer_copy, older, older_copy) = if a.sequence > b.sequence { (a, A, b, B) } else { (b, B, a, A) };
+    if newer.sequence == older.sequence || newer.horizon_unix_ns < older.horizon_unix_ns {
+        return Err(HorizonError::CopiesDisagree { path: path.to_owned() });
+    }
+    let [begun_with, _] = writing_order(newer.sequence);
+    if newer_copy == begun_with {
+        // The pass ended between its two copies, as a crash does at any time.
+        return Ok(Judged { newest: newer, write_first: newer_copy, damage: None });
+    }
+    // The pass wrote the older copy first and was told that it is on the disk. It is not.
+    let fault = CopyFault::WriteLost { expected: newer.sequence, found: older.sequence };
+    Ok(served_from(newer, older_copy, fault))
+}
+
+fn served_from(newest: HorizonRecord, bad: WhichCopy, fault: CopyFault) -> Judged {
+    Judged { newest, write_first: bad, damage: Some(Damage { copy: bad, fault }) }
+}
+
+fn refuse_what_is_not_ours(
+    copies: &[Result<HorizonRecord, CopyFault>; 2],
+    path: &Path,
+    asked: u32,
+) -> Result<(), HorizonError> {
+    for copy in copies {
+        match copy {
+            Err(CopyFault::UnknownVersion(version)) => {
+                return Err(HorizonError::UnknownVersion { path: path.to_owned(), version: *version });
+            }
+            Ok(record) if record.slot != asked => {
+                return Err(HorizonError::OtherSlot { path: path.to_owned(), kept: record.slot, asked });
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_copy(file: &impl BlockFile, copy: WhichCopy) -> Result<HorizonRecord, CopyFault> {
+    match file.read_block(copy.index()) {
+        Ok(block) => HorizonRecord::from_block(&block),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(CopyFault::CutOff),
+        Err(error) => Err(CopyFault::Unreadable(error.to_string())),
+    }
+}
+
+/// The two copies as pass `sequence` writes them: even passes begin with A, odd ones with B.
+fn writing_order(sequence: u64) -> [WhichCopy; 2] {
+    if sequence.is_multiple_of(2) { [A, B] } else { [B, A] }
+}
+
+/// The next pass after `sequence` that begins with `copy`.
+fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
+    let next = sequence + 1;
+    if writing_order(next)[0] == copy { next } else { next + 1 }
+}
+
+fn create_whole(path: &Path, record: &HorizonRecord) -> io::Result<File> {
+    let unfinished = path.with_extension("new");
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
+    let block = record.to_block();
+    file.write_all(&block)?;
+    file.write_all(&block)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    File::open(folder)?.sync_all()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+#[path = "horizon_file_tests.rs"]
+mod tests;

@@ -1,0 +1,234 @@
+//! The thread that makes horizons durable, so that no caller waits for the disk while there is reservation left.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::watch;
+use tracing::error;
+
+use crate::minting::{Durable, HorizonPlan, Tenure};
+use crate::storage::causes::WithCauses;
+use crate::storage::embedded::HorizonError;
+use crate::storage::store::Store;
+use crate::time::{Clock, UnixNanos};
+
+/// Extends the horizon of one tenure when asked, on a thread of its own.
+#[derive(Debug)]
+pub struct HorizonKeeper {
+    wanted: Arc<Wanted>,
+    state: watch::Receiver<KeeperState>,
+    counts: Arc<ExtensionCounts>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the keeper has achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeeperState {
+    /// This horizon is durable.
+    Durable(UnixNanos),
+    /// The disk failed. Nothing more will be made durable: a second try may lie.
+    Failed,
+}
+
+/// How many extensions there were.
+#[derive(Debug, Default)]
+pub struct ExtensionCounts {
+    extended: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl ExtensionCounts {
+    /// Extensions that became durable.
+    pub fn extended(&self) -> u64 {
+        self.extended.load(Ordering::Relaxed)
+    }
+
+    /// Extensions that the disk refused; the process ends after one.
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// What callers ask the thread for.
+#[derive(Debug, Default)]
+struct Wanted {
+    next: Mutex<Option<Extension>>,
+    asked: Condvar,
+}
+
+/// An extension that was asked for and not begun.
+#[derive(Debug, Clone, Copy)]
+enum Extension {
+    /// At least to this instant; 1970 if any will do.
+    To(UnixNanos),
+    Stop,
+}
+
+impl HorizonKeeper {
+    /// Begins to serve a tenure whose first horizon is durable in `store`.
+    pub fn start(tenure: Arc<Tenure>, clock: Arc<Clock>, store: Store) -> HorizonKeeper {
+        let wanted = Arc::new(Wanted::default());
+        let counts = Arc::new(ExtensionCounts::default());
+        let (report, state) = watch::channel(KeeperState::Durable(tenure.horizon()));
+        let worker = Worker { tenure, clock, store, wanted: Arc::clone(&wanted), counts: Arc::clone(&counts), report };
+        let thread = thread::Builder::new()
+            .name("horizon".to_owned())
+            .spawn(move || worker.run())
+            .expect("a program that just started can start a thread");
+        HorizonKeeper { wanted, state, counts, thread: Some(thread) }
+    }
+
+    /// Asks for an extension soon; waits for nothing.
+    pub fn refill(&self) {
+        self.wanted.ask(UnixNanos::default());
+    }
+
+    /// Asks for a horizon of at least `needed`, and waits until it is durable.
+    ///
+    /// Returns whether it is; if not, the disk failed. Dropping the future gives up the wait, not the extension.
+    pub async fn raise_to(&self, needed: UnixNanos) -> bool {
+        self.wanted.ask(needed);
+        let mut state = self.state.clone();
+        let reached = |state: &KeeperState| match state {
+            KeeperState::Durable(horizon) => *horizon >= needed,
+            KeeperState::Failed => true,
+        };
+        let state = state.wait_for(reached).await;
+        state.is_ok_and(|state| *state != KeeperState::Failed)
+    }
+
+    /// Returns when the disk has failed, and never otherwise.
+    pub async fn failed(&self) {
+        let mut state = self.state.clone();
+        if state.wait_for(|state| *state == KeeperState::Failed).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// How many extensions there were.
+    pub fn counts(&self) -> &ExtensionCounts {
+        &self.counts
+    }
+}
+
+impl Drop for HorizonKeeper {
+    fn drop(&mut self) {
+        *self.wanted.next.lock().expect("no holder of this lock panics") = Some(Extension::Stop);
+        self.wanted.asked.notify_one();
+        // The store is closed, and its lock given back, when this returns. A thread that panicked has said so.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Wanted {
+    fn ask(&self, needed: UnixNanos) {
+        let mut next = self.next.lock().expect("no holder of this lock panics");
+        *next = match *next {
+            Some(Extension::Stop) => Some(Extension::Stop),
+            Some(Extension::To(other)) => Some(Extension::To(other.max(needed))),
+            None => Some(Extension::To(needed)),
+        };
+        drop(next);
+        self.asked.notify_one();
+    }
+
+    fn wait(&self) -> Extension {
+        let next = self.next.lock().expect("no holder of this lock panics");
+        let mut next = self.asked.wait_while(next, |next| next.is_none()).expect("no holder of this lock panics");
+        next.take().expect("waited for")
+    }
+}
+
+struct Worker {
+    tenure: Arc<Tenure>,
+    clock: Arc<Clock>,
+    store: Store,
+    wanted: Arc<Wanted>,
+    counts: Arc<ExtensionCounts>,
+    report: watch::Sender<KeeperState>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Extension::To(needed) = self.wanted.wait() {
+            if needed <= self.tenure.horizon() && !self.tenure.is_running_low() {
+                continue;
+            }
+            let plan = self.tenure.plan_extension(self.clock.now(), needed);
+            match make_durable(&mut self.store, plan) {
+                Ok(durable) => {
+                    self.tenure.raise(&durable, self.clock.now());
+                    self.counts.extended.fetch_add(1, Ordering::Relaxed);
+                    self.report.send_replace(KeeperState::Durable(plan.horizon()));
+                }
+                Err(problem) => {
+                    error!("the horizon cannot be raised any more, this process ends: {}", WithCauses(&problem));
+                    self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                    self.report.send_replace(KeeperState::Failed);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Makes a horizon durable in the store.
+///
+/// # Errors
+/// As [`Store::raise_horizon`].
+pub fn make_durable(store: &mut Store, plan: HorizonPlan) -> Result<Durable<HorizonPlan>, HorizonError> {
+    Durable::write(plan, |plan| store.raise_horizon(plan.horizon().get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::conjunction::PairOrder;
+    use crate::id::preset;
+    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, Randomness};
+    use crate::storage::memory::MemoryStore;
+    use crate::time::ManualClock;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
+    fn tenure(clock: &Arc<Clock>) -> Arc<Tenure> {
+        let format = Arc::new(preset("snowflake"));
+        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
+        let lanes = Lanes::of(&format, &rule).expect("fits");
+        let window = Duration::from_secs(3);
+        let pair_order = PairOrder::Reported;
+        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0, pair_order };
+        let mint = Mint::new(vec![(format, Some(lanes))], Arc::clone(clock), &Randomness::Thread, settings);
+        Arc::new(mint.prepare(NOON))
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_for_is_durable_when_the_wait_ends() {
+        let clock = Arc::new(ManualClock::at(NOON).clock());
+        let tenure = tenure(&clock);
+        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        let needed = NOON.after(Duration::from_secs(60));
+        assert!(keeper.raise_to(needed).await);
+        assert!(tenure.horizon() >= needed);
+        assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn idle_the_horizon_stays_where_it_is() {
+        let hand = ManualClock::at(NOON);
+        let clock = Arc::new(hand.clock());
+        let tenure = tenure(&clock);
+        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        hand.advance(Duration::from_secs(3600));
+        keeper.refill();
+        drop(keeper);
+        assert_eq!(tenure.horizon(), NOON, "nobody has minted, so nothing is low");
+    }
+}

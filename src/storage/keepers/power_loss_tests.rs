@@ -1,0 +1,347 @@
+//! Power that goes, disks that lie and disks that are full: what was acknowledged is there, and nothing is there twice.
+//!
+//! A seeded simulation of the thread that writes records, on a disk that loses, tears and reorders what was not synced.
+//! Every answer is kept and compared with what the store says later. A failing seed replays:
+//! `POWER_LOSS_SEED=7 cargo test --lib power_loss`; `POWER_LOSS_SEEDS=10000` runs that many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::oneshot::Receiver as Answer;
+
+use super::*;
+use crate::ledger::{EventId, KeyHash, LedgerId};
+use crate::storage::embedded::{Database, Fault, SimulatedBackend};
+use crate::storage::sample_orders::{NOW, append, at, create, reports};
+use crate::time::ManualClock;
+
+const SEEDS: u64 = 300;
+const LIVES: usize = 8;
+const ROUNDS_MAX: u32 = 8;
+/// A round of one append takes about this many writes and syncs.
+const OPERATIONS_MAX: u64 = 90;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// What a caller once asked for, so that the same can be asked again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Asked {
+    Create(String),
+    Append(LedgerId, Vec<String>),
+}
+
+impl Asked {
+    fn order(&self, key: u128) -> LedgerOrder {
+        match self {
+            Asked::Create(name) => create(name, key),
+            Asked::Append(ledger, names) => append(*ledger, &names.iter().map(String::as_str).collect::<Vec<_>>(), key),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Asked::Create(_) => 1,
+            Asked::Append(_, names) => names.len(),
+        }
+    }
+}
+
+/// Everything that callers asked for and were told.
+#[derive(Default)]
+struct Told {
+    asked: BTreeMap<u128, Asked>,
+    /// By key, the events of every request that was acknowledged.
+    acknowledged: BTreeMap<u128, Vec<Link>>,
+    /// Keys whose outcome nobody knows.
+    unknown: BTreeSet<u128>,
+    ledgers: Vec<LedgerId>,
+    /// By second object and time, the anchor that a report was told.
+    grouped: BTreeMap<(u64, i64), i64>,
+    counts: Counts,
+}
+
+/// How often what happened, to see that the disk was unkind enough.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    acknowledged: u64,
+    replayed: u64,
+    unknown_and_kept: u64,
+    unknown_and_lost: u64,
+    failed: u64,
+    full: u64,
+}
+
+/// What was asked in one round, with the answers to come.
+enum Waiting {
+    Append(u128, Answer<Result<Appended, RecordError>>),
+    Group(u64, Vec<i64>, Answer<Result<Vec<Grouped>, RecordError>>),
+}
+
+/// The process is over.
+struct Ended;
+
+struct Life {
+    worker: Worker,
+    jobs: Sender<Job>,
+}
+
+fn open(backend: &SimulatedBackend) -> Result<Records, DatabaseError> {
+    let backend = backend.clone();
+    Records::open(Arc::new(Database::over(move || backend.clone())?))
+}
+
+impl Life {
+    fn begin(backend: &SimulatedBackend, hand: &ManualClock) -> Result<Life, DatabaseError> {
+        let (jobs, waiting) = mpsc::channel();
+        let mut worker = Worker {
+            records: open(backend)?,
+            clock: Arc::new(hand.clock()),
+            waiting,
+            keys: KeyIndex::default(),
+            knows_keys: false,
+            reopen_at: UnixNanos::default(),
+            sweep: None,
+        };
+        worker.open()?;
+        Ok(Life { worker, jobs })
+    }
+
+    /// Does what was sent in one transaction.
+    fn serve(&mut self) -> Result<(), DatabaseError> {
+        let first = self.worker.waiting.recv().expect("something was sent");
+        self.worker.serve(first)
+    }
+}
+
+impl Told {
+    /// Asks for a few things at once.
+    fn ask(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Vec<Waiting> {
+        (0..random.random_range(1..6)).map(|_| self.ask_once(jobs, random)).collect()
+    }
+
+    fn ask_once(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Waiting {
+        if random.random_bool(0.3) {
+            let secondary = random.random_range(2..4);
+            let count = random.random_range(1..4);
+            let time = |_| random.random_range(0..5_i64) * 1_000_000 + random.random_range(-1..=1);
+            let times: Vec<i64> = (0..count).map(time).collect();
+            let (answer, answered) = oneshot::channel();
+            jobs.send(Job::Group(reports(&times, 1, secondary), answer)).expect("the worker lives");
+            return Waiting::Group(secondary, times, answered);
+        }
+        let key = self.choose(random);
+        let (answer, answered) = oneshot::channel();
+        jobs.send(Job::Ledger(self.asked[&key].order(key), answer)).expect("the worker lives");
+        Waiting::Append(key, answered)
+    }
+
+    /// The key of something new, or of something that was asked before.
+    fn choose(&mut self, random: &mut StdRng) -> u128 {
+        let retried: Vec<u128> = match random.random_range(0..4) {
+            0 => self.acknowledged.keys().copied().collect(),
+            1 => self.unknown.iter().copied().collect(),
+            _ => Vec::new(),
+        };
+        if !retried.is_empty() {
+            return retried[random.random_range(0..retried.len())];
+        }
+        let key = u128::try_from(self.asked.len()).expect("fits");
+        let asked = if self.ledgers.is_empty() || random.random_bool(0.1) {
+            Asked::Create(format!("ledger {}", random.random_range(0..3)))
+        } else {
+            let ledger = self.ledgers[random.random_range(0..self.ledgers.len())];
+            let many = if random.random_bool(0.1) { 60 } else { 4 };
+            Asked::Append(ledger, (0..random.random_range(1..many)).map(|at| format!("{key} {at}")).collect())
+        };
+        self.asked.insert(key, asked);
+        key
+    }
+
+    fn hear(&mut self, waiting: Vec<Waiting>) {
+        for waiting in waiting {
+            match waiting {
+                Waiting::Append(key, mut answer) => match answer.try_recv() {
+                    Ok(Ok(appended)) => self.hear_appended(key, appended),
+                    Ok(Err(RecordError::Unavailable)) => {}
+                    Ok(Err(RecordError::Unknown)) | Err(_) => self.hear_unknown(key),
+                    Ok(Err(other)) => panic!("{key}: {other:?}"),
+                },
+                Waiting::Group(secondary, times, mut answer) => match answer.try_recv() {
+                    Ok(Ok(grouped)) => self.hear_grouped(secondary, &times, &grouped),
+                    Ok(Err(RecordError::Unavailable | RecordError::Unknown)) | Err(_) => {}
+                    Ok(Err(other)) => panic!("{other:?}"),
+                },
+            }
+        }
+    }
+
+    fn hear_appended(&mut self, key: u128, appended: Appended) {
+        self.counts.acknowledged += 1;
+        assert_eq!(appended.links.len(), self.asked[&key].len(), "{key} is whole");
+        match self.acknowledged.get(&key) {
+            Some(links) => {
+                assert!(appended.is_replayed, "{key} was appended twice");
+                assert_eq!(&appended.links, links, "{key} was told other ids before");
+                self.counts.replayed += 1;
+            }
+            None => {
+                self.unknown.remove(&key);
+                if let Asked::Create(_) = self.asked[&key] {
+                    self.ledgers.push(appended.links[0].id.ledger());
+                }
+                self.acknowledged.insert(key, appended.links);
+            }
+        }
+    }
+
+    fn hear_unknown(&mut self, key: u128) {
+        if !self.acknowledged.contains_key(&key) {
+            self.unknown.insert(key);
+        }
+    }
+
+    fn hear_grouped(&mut self, secondary: u64, times: &[i64], grouped: &[Grouped]) {
+        assert_eq!(times.len(), grouped.len());
+        for (time, grouped) in times.iter().zip(grouped) {
+            assert!(grouped.delta_us.abs() <= 1_000_000);
+            let told = *self.grouped.entry((secondary, *time)).or_insert(grouped.anchor.0);
+            assert_eq!(told, grouped.anchor.0, "the report at {time} of {secondary} was told another anchor before");
+        }
+    }
+
+    /// Holds what is stored against what was told.
+    fn check(&mut self, records: &Records) {
+        let mut done = Vec::new();
+        records.requests_since(at(0), |request| done.push(request)).expect("reads");
+        let mut stored = BTreeMap::new();
+        for request in &done {
+            let (row, links) = records.append(request.last).expect("reads").expect("its row is there");
+            assert_eq!(row.mark.map(|mark| mark.key), Some(request.key));
+            let KeyHash(key) = request.key;
+            assert_eq!(links.len(), self.asked[&key].len(), "{key} is there whole");
+            assert!(stored.insert(key, links).is_none(), "{key} is there twice");
+        }
+        for (key, links) in &self.acknowledged {
+            assert_eq!(stored.get(key), Some(links), "{key} was acknowledged");
+        }
+        let found = self.unknown.iter().filter(|key| stored.contains_key(key)).count();
+        self.counts.unknown_and_kept += u64::try_from(found).expect("fits");
+        self.counts.unknown_and_lost += u64::try_from(self.unknown.len() - found).expect("fits");
+        let allowed = |key: &&u128| self.acknowledged.contains_key(key) || self.unknown.contains(key);
+        assert!(stored.keys().all(|key| allowed(&key)), "what was refused is stored");
+        check_chains(records, stored.values().flatten().copied().collect());
+        self.check_anchors(records);
+    }
+
+    fn check_anchors(&self, records: &Records) {
+        for ((secondary, time), anchor) in &self.grouped {
+            let order = reports(&[*time], 1, *secondary);
+            let stored = records.neighbours(order.format(), order.keys()).expect("reads");
+            let known = order.known(&stored).expect("no id is expected").expect("it was acknowledged");
+            assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
+        }
+    }
+}
+
+/// Every ledger is one chain without a gap, and has the events of the requests and no others.
+fn check_chains(records: &Records, of_requests: Vec<Link>) {
+    let mut of_requests: Vec<Link> = of_requests;
+    let mut chained = Vec::new();
+    for ledger in records.ledgers(None, usize::MAX).expect("reads") {
+        let id = ledger.head.id.ledger();
+        let chain = records.chain(id, None, usize::MAX).expect("reads");
+        let mut previous = EventId::before_genesis(chain[0].id.timestamp(), id);
+        for (place, link) in (1..).zip(&chain) {
+            assert_eq!((link.place, link.previous), (place, previous), "{id} has a gap");
+            assert!(place == 1 || link.id.timestamp() > previous.timestamp(), "{id} goes back");
+            previous = link.id;
+        }
+        assert_eq!((chain[0].id, previous), (ledger.genesis, ledger.head.id));
+        chained.extend(chain);
+    }
+    let key = |link: &Link| (link.id.ledger(), link.place);
+    chained.sort_by_key(key);
+    of_requests.sort_by_key(key);
+    assert_eq!(chained, of_requests, "the chains are the requests");
+}
+
+/// From a start to the end of the process.
+fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, told: &mut Told) -> Result<(), Ended> {
+    let disk = backend.disk();
+    let fault = [Fault::Halt, Fault::Error(EIO), Fault::Error(ENOSPC), Fault::Full][random.random_range(0..4)];
+    if random.random_bool(0.9) {
+        disk.fail_after(random.random_range(0..OPERATIONS_MAX), fault);
+    }
+    let ended = |error: &DatabaseError| {
+        assert_eq!(error.trouble(), crate::storage::Trouble::NotUsable, "{}", WithCauses(error));
+        Ended
+    };
+    let mut life = Life::begin(backend, hand).map_err(|error| ended(&error))?;
+    for _ in 0..random.random_range(1..=ROUNDS_MAX) {
+        hand.advance(Duration::from_micros(random.random_range(0..3_000_000)));
+        let waiting = told.ask(&life.jobs, random);
+        let served = life.serve();
+        let failed_at = disk.operations();
+        if let Err(error) = served {
+            told.counts.failed += 1;
+            assert!(![Fault::Full, Fault::Error(ENOSPC)].contains(&fault), "a full disk is waited for");
+            drop(life);
+            assert_eq!(disk.operations(), failed_at, "something was written after an error");
+            told.hear(waiting);
+            return Err(ended(&error));
+        }
+        told.hear(waiting);
+        if !life.worker.is_open() {
+            told.counts.full += 1;
+            if random.random() {
+                disk.make_room();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(seed: u64) -> Counts {
+    let random = &mut StdRng::seed_from_u64(seed);
+    let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
+    let backend = SimulatedBackend::new(seed);
+    drop(open(&backend).expect("nothing fails yet"));
+    let mut told = Told::default();
+    for _ in 0..LIVES {
+        let _ = live(&backend, &hand, random, &mut told);
+        match random.random() {
+            true => backend.disk().power_on(),
+            false => backend.disk().restart_process(),
+        }
+        backend.disk().make_room();
+        told.check(&open(&backend).expect("the database opens after any end of the process"));
+    }
+    backend.disk().power_on();
+    told.check(&open(&backend).expect("the database opens after a loss of power"));
+    told.counts
+}
+
+#[test]
+fn no_acknowledged_record_is_lost_or_doubled_by_any_loss_of_power() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match number("POWER_LOSS_SEED") {
+        Some(seed) => seed..=seed,
+        None => 0..=number("POWER_LOSS_SEEDS").unwrap_or(SEEDS),
+    };
+    let is_many = seeds.end() - seeds.start() >= SEEDS;
+    let mut sum = Counts::default();
+    for seed in seeds {
+        let replay = std::panic::catch_unwind(|| run(seed));
+        let Ok(counts) = replay else { panic!("replay with POWER_LOSS_SEED={seed}") };
+        sum.acknowledged += counts.acknowledged;
+        sum.replayed += counts.replayed;
+        sum.unknown_and_kept += counts.unknown_and_kept;
+        sum.unknown_and_lost += counts.unknown_and_lost;
+        sum.failed += counts.failed;
+        sum.full += counts.full;
+    }
+    let least = [sum.replayed, sum.unknown_and_kept, sum.unknown_and_lost, sum.failed, sum.full].into_iter().min();
+    assert!(!is_many || least > Some(20), "the disk is too kind: {sum:?}");
+}
