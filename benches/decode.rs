@@ -11,7 +11,6 @@ use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
 use idmint::id::{Format, Pin};
 use idmint::time::UnixTime;
-use idmint::wire::DecodeAnswer;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::runtime::Runtime;
@@ -22,10 +21,11 @@ const ROUNDS: usize = 31;
 fn main() {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
-    let now = service.mint.clock().now();
-    let decoder = service.decoder.at(now);
+    let now = service.clock().now();
+    let decoding = service.decoding().at(now);
+    let decoder = service.decoding().decoder().at(now);
     let mut random = StdRng::seed_from_u64(1);
-    let formats = service.decoder.formats();
+    let formats = service.decoding().formats();
     let of_all = formats.iter().cycle().map(|format| text(format, now.into(), &mut random)).take(IDS as usize);
     let of_all: Vec<String> = of_all.collect();
     let mut comparison = Comparison::new();
@@ -37,12 +37,12 @@ fn main() {
     });
     let snowflake = formats.iter().find(|format| format.name == "snowflake").expect("is on");
     let of_one: Vec<_> = (0..IDS / 10).map(|_| text(snowflake, now.into(), &mut random)).collect();
-    let (answering, parts) = (&decoder, &service.answer_parts);
+    let answering = &decoding;
     let mut json = Vec::new();
     comparison.add("snowflake, the whole answer as JSON", Target::None, move || {
         timed(IDS / 10, || {
             for text in &of_one {
-                let answer = DecodeAnswer::new(text, answering, Pin::default(), parts);
+                let answer = answering.decode(text, Pin::default());
                 json.clear();
                 answer.write_json(&mut json);
                 assert!(!black_box(&json).is_empty());

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
-use idmint::minting::Order;
 use idmint::service::Service;
 use tokio::runtime::Runtime;
 
@@ -29,7 +28,7 @@ fn main() {
     let roomy = &*service(&runtime, YEARS);
     let mut comparison = Comparison::new();
     comparison.add("the clock alone", Target::None, || {
-        timed(RUNS, || (0..RUNS).for_each(|_| _ = black_box(roomy.mint.clock().now())))
+        timed(RUNS, || (0..RUNS).for_each(|_| _ = black_box(roomy.clock().now())))
     });
     for (name, held) in [("snowflake", ""), ("siq", ""), ("payment-90ms", ""), ("payment", ", held")] {
         for count in [1, 4_096] {
@@ -54,17 +53,17 @@ fn main() {
 
 /// Reserves a run of `count` ids and forgets it.
 fn reservation<'a>(service: &'a Service, format: &str, count: u32) -> impl FnMut() + 'a {
-    let (position, format) = service.mint.format(format).expect("a built-in format");
-    let of_type = format.has_types().then_some("message");
+    let minter = service.formats().named(format).ok().and_then(|served| served.minter()).expect("a minted format");
+    let of_type = minter.counted().format.has_types().then_some("message");
     let count = NonZeroU32::new(count).expect("at least one id");
-    let order = Order::new(format, count, of_type).expect("a format that is minted");
+    let request = minter.request(count, of_type).expect("a sound request");
     move || {
-        let granted = service.mint.reserve(position, black_box(&order));
+        let granted = minter.reserve(black_box(&request));
         assert!(black_box(&granted).is_ok(), "there is room for years");
     }
 }
 
 fn wait_for_next_second(service: &Service) {
-    let clock = service.mint.clock();
+    let clock = service.clock();
     thread::sleep(clock.now().after(Duration::from_millis(1)).ceil_to_second().since(clock.now()));
 }

@@ -36,9 +36,9 @@ const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 /// of one whose answer is held, which are the same and a few more.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
     let service = begun(runtime, &config(lead), Clock::system(), &Randomness::Thread);
-    let tenure = service.mint.tenure().expect("it has begun");
+    let session = service.session().expect("it has begun");
     // It starts at the next whole second, and takes one more step for each run until the clock has come past that.
-    while tenure.at(service.mint.clock().now()).paced.is_some() {
+    while session.at(service.clock().now()).catching_up.is_some() {
         thread::sleep(Duration::from_millis(50));
     }
     raise_horizon(runtime, &service);
@@ -72,7 +72,7 @@ fn begun(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomne
 }
 
 fn raise_horizon(runtime: &Runtime, service: &Service) {
-    let keeper = service.keeper.get().expect("it has begun");
-    let horizon = service.mint.clock().now().after(2 * YEARS);
+    let keeper = &service.keepers().expect("it has begun").horizon;
+    let horizon = service.clock().now().after(2 * YEARS);
     assert!(runtime.block_on(keeper.raise_to(horizon)), "memory does not fail");
 }

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};
 use idmint::id::{Format, PRESETS, Pin};
-use idmint::minting::{Batch, Order};
+use idmint::minting::{Batch, BatchRequest, Minter};
 use idmint::service::Service;
 use idmint::time::UnixTime;
 use prometheus::Registry;
@@ -57,22 +57,23 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     };
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let service = still_service(&runtime);
-    let decoder = service.decoder.at(service.mint.clock().now());
+    let decoder = service.decoding().decoder().at(service.clock().now());
     for preset in PRESETS {
-        let (position, format) = service.mint.format(preset.name).expect("every built-in format is on");
-        if format.rule.is_counted() {
-            let one = order(format, 1);
+        let served = service.formats().named(preset.name).expect("every built-in format is on");
+        let format = served.format();
+        if let Some(minter) = served.minter() {
+            let one = request(minter, 1);
             count(format!("reserve {}", format.name), &mut || {
                 for _ in 0..UNITS {
-                    let granted = service.mint.reserve(position, black_box(&one));
+                    let granted = minter.reserve(black_box(&one));
                     assert!(black_box(&granted).is_ok(), "there is room for years");
                 }
             });
         }
         let past = past_ids(&service, format);
-        let batch = || match format.rule.is_counted() {
-            true => service.mint.reserve(position, &order(format, UNITS)).expect("there is room for years").batch,
-            false => Batch::of_ids(past.clone()),
+        let batch = || match served.minter() {
+            Some(minter) => minter.reserve(&request(minter, UNITS)).expect("there is room for years").batch,
+            None => Batch::of_ids(past.clone()),
         };
         let (mut room, mut spelled) = ([0; ROW], Vec::new());
         count(format!("spell {}", format.name), &mut || {
@@ -99,15 +100,15 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     }
 }
 
-fn order(format: &Format, count: u32) -> Order {
-    let of_type = format.has_types().then_some("message");
-    Order::new(format, NonZeroU32::new(count).expect("at least one id"), of_type).expect("a format that is minted")
+fn request(minter: &Minter, count: u32) -> BatchRequest {
+    let of_type = minter.counted().format.has_types().then_some("message");
+    minter.request(NonZeroU32::new(count).expect("at least one id"), of_type).expect("a sound request")
 }
 
 /// As many ids as [`UNITS`], any of the past: for formats that are not minted by number.
 fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let mut random = StdRng::seed_from_u64(1);
-    let now = UnixTime::from(service.mint.clock().now());
+    let now = UnixTime::from(service.clock().now());
     let is_past = |id: &u128| format.split(*id).is_ok_and(|parts| parts.time.is_none_or(|time| time <= now));
     std::iter::repeat_with(|| random.random_range(0..=format.greatest())).filter(is_past).take(UNITS as usize).collect()
 }

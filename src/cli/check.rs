@@ -7,7 +7,6 @@ use prometheus::Registry;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{Format, Pin};
 use crate::minting::Randomness;
 use crate::server::{assemble, formats_table};
 use crate::service::Service;
@@ -45,13 +44,8 @@ impl Check {
 }
 
 /// Formats whose ids leave a doubt, and the formats that they may be taken for.
-fn clashes(service: &Service) -> Vec<(&str, Vec<&str>)> {
-    let decoder = service.decoder.at(service.mint.clock().now());
-    let rivals = |format: &Format| -> Vec<&str> {
-        let decoded = decoder.decode(&format.canonical().to_text(format.example()), Pin::default());
-        let found = decoded.matches.iter().find(|found| found.format().name == format.name);
-        found.map_or_else(Vec::new, |found| decoded.rivals(found).map(|rival| rival.format().name.as_str()).collect())
-    };
-    let formats = service.decoder.formats().iter().map(|format| (format.name.as_str(), rivals(format)));
+fn clashes(service: &Service) -> Vec<(&str, Vec<String>)> {
+    let decoding = service.decoding().at(service.clock().now());
+    let formats = service.decoding().formats().iter().map(|format| (format.name.as_str(), decoding.rivals(format)));
     formats.filter(|(_, rivals)| !rivals.is_empty()).collect()
 }

@@ -6,11 +6,11 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{DecoderAt, Pin};
+use crate::id::Pin;
 use crate::server;
-use crate::server::known_domains;
+use crate::service::DecodingAt;
 use crate::time::Clock;
-use crate::wire::{AnswerParts, DECODED_LEN_MAX, DecodeAnswer, Style, ruler};
+use crate::wire::{DECODED_LEN_MAX, Style, ruler};
 
 /// Bytes of standard input that are read at once, and of standard output that are written at once.
 const BUFFER_LEN: usize = 64 * 1024;
@@ -44,19 +44,13 @@ impl Decode {
     /// 1 when one of them is none, 64 for a format that there is not, 74 when input or output fail, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let decoder = server::decoder(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
-        if let Some(name) =
-            self.format.as_ref().filter(|name| decoder.formats().iter().all(|format| format.name != **name))
-        {
-            let names: Vec<_> = decoder.formats().iter().map(|format| format.name.as_str()).collect();
-            return Err(Failure::new(Exit::Usage, format!("--format {name}: there is {}", names.join(", "))));
+        let decoding = server::decoding(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        if let Some(unknown) = self.format.as_ref().and_then(|name| decoding.format(name).err()) {
+            return Err(Failure::new(Exit::Usage, format!("--format {}: there is {}", unknown.name, unknown.known)));
         }
-        let domains = known_domains(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
-        let parts = AnswerParts::new(decoder.formats(), domains);
         let mut report = Report {
-            decoder: decoder.at(Clock::system().now()),
+            decoding: decoding.at(Clock::system().now()),
             pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
-            parts: &parts,
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
             json: Vec::new(),
@@ -99,9 +93,8 @@ enum Form {
 
 /// What is printed, and how it went so far.
 struct Report<'a> {
-    decoder: DecoderAt<'a>,
+    decoding: DecodingAt<'a>,
     pin: Pin<'a>,
-    parts: &'a AnswerParts,
     form: Form,
     out: BufWriter<StdoutLock<'static>>,
     /// One answer, before it goes out.
@@ -112,7 +105,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn tell(&mut self, id: &str) -> io::Result<()> {
-        let answer = DecodeAnswer::new(id, &self.decoder, self.pin, self.parts);
+        let answer = self.decoding.decode(id, self.pin);
         match self.form {
             Form::Json => {
                 self.json.clear();

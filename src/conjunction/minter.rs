@@ -78,6 +78,11 @@ impl GroupedMinter {
         GroupedMinter { pair_order, fixed, time_stride, primary, secondary, format }
     }
 
+    /// What the order of the two objects means.
+    pub fn pair_order(&self) -> PairOrder {
+        self.pair_order
+    }
+
     /// The id of a report: the same for the same tick and the same two objects.
     ///
     /// # Errors

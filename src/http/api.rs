@@ -9,56 +9,68 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Method, Response};
+use axum::response::IntoResponse;
 use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
+use tower::Service as _;
 
-use super::edge::{Edge, Passage};
+use super::edge::{Admission, Edge, Handle, Passage};
 use super::metrics::{HttpMetrics, Route};
 use super::router::router;
+use super::routes::mint;
 use crate::http::answer::Problem;
-use crate::http::routes::mint;
-use crate::service::{Service, Soon};
+use crate::service::{MaybeReady, Service};
 
-/// The whole API: mints, and leaves what else it is asked to the table of routes.
-///
-/// Nearly every request mints. Those skip the table, whose way to a handler costs more than all that a mint does; they
-/// pass the same [edge](super::edge) and end in the same handler.
+/// The whole API, behind one [edge](Edge).
 #[derive(Clone)]
-pub struct Api(Arc<Parts>);
-
-/// Shared as a whole: every request has a clone.
-struct Parts {
-    service: Arc<Service>,
-    edge: Edge,
-    mint_route: Route,
-    router: Router,
-}
+pub struct Api(Edge<Dispatch>);
 
 impl Api {
     /// The API of this service, counted by these metrics.
     pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Self {
-        let router = router(Arc::clone(&service), Arc::clone(&metrics));
-        let mint_route = metrics.route(Some(mint::ROUTE));
-        Self(Arc::new(Parts { service, edge: Edge { metrics }, mint_route, router }))
+        Self::guarded(service, metrics, None)
+    }
+
+    /// The same; `admission` is asked about every request before anything is done for it.
+    pub fn guarded(service: Arc<Service>, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
+        let mint_route = metrics.route(mint::ROUTE);
+        let router = router(Arc::clone(&service));
+        Self(Edge::new(Dispatch { service, mint_route, router }, metrics, admission))
     }
 }
 
 impl tower::Service<Request> for Api {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = Passage<Answering>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // A router is always ready.
-        Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request) -> Answering {
-        let Parts { service, edge, mint_route, router } = &*self.0;
-        if request.method() == Method::POST && mint::format_name(request.uri()).is_some() {
-            Answering::Minting { passage: edge.pass(*mint_route, request, |request| mint::mint(service, request)) }
+    fn call(&mut self, request: Request) -> Passage<Answering> {
+        self.0.call(request)
+    }
+}
+
+/// Mints, and leaves what else is asked to the table of routes.
+///
+/// Nearly every request mints. Those skip the router, whose way to a handler costs more than all that a mint does, and end
+/// in the same handler.
+struct Dispatch {
+    service: Arc<Service>,
+    mint_route: Route,
+    router: Router,
+}
+
+impl Handle for Dispatch {
+    type Answering = Answering;
+
+    fn handle(&self, route: Route, request: Request) -> Answering {
+        if route == self.mint_route && request.method() == Method::POST {
+            Answering::Minting { answer: mint::mint(&self.service, request) }
         } else {
-            Answering::Routed { answer: router.clone().call(request) }
+            Answering::Routed { answer: self.router.clone().call(request) }
         }
     }
 }
@@ -67,7 +79,7 @@ pin_project! {
     /// One request on the way to its answer.
     #[project = AnsweringProjection]
     pub enum Answering {
-        Minting { #[pin] passage: Passage<Soon<Result<Response<Body>, Problem>>> },
+        Minting { #[pin] answer: MaybeReady<Result<Response<Body>, Problem>> },
         Routed { #[pin] answer: RouteFuture<Infallible> },
     }
 }
@@ -77,7 +89,9 @@ impl Future for Answering {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            AnsweringProjection::Minting { passage } => passage.poll(context),
+            AnsweringProjection::Minting { answer } => {
+                answer.poll(context).map(|answer| Ok(answer.unwrap_or_else(IntoResponse::into_response)))
+            }
             AnsweringProjection::Routed { answer } => answer.poll(context),
         }
     }

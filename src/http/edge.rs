@@ -1,4 +1,4 @@
-//! What every request passes on its way in, and every answer on its way out.
+//! The edge: the one place that every request passes on its way in, and every answer on its way out.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -10,12 +10,12 @@ use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Uri};
 use axum::response::IntoResponse;
+use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
 use tower::Service;
-use tower::layer::layer_fn;
 use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
@@ -26,89 +26,113 @@ use crate::http::request::{X_REQUEST_ID, request_id};
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
 
-/// Completes a router whose routes are all in place.
+/// What decides whether a request is let in, before anything is done for it.
+pub type Admission = Arc<dyn Fn(&Request) -> Result<(), Problem> + Send + Sync>;
+
+/// What answers requests behind the edge.
+pub trait Handle {
+    /// One request on the way to its answer.
+    type Answering: Future<Output = Result<Response<Body>, Infallible>>;
+
+    /// Begins to answer a request, whose path is that of `route`.
+    fn handle(&self, route: Route, request: Request) -> Self::Answering;
+}
+
+/// Whatever answers requests, with the edge around it.
 ///
-/// Afterwards every answer carries `X-Request-Id` and is counted, unknown paths and methods are problems, a URI longer
-/// than [`URI_LEN_MAX`] is 414, and a handler that panics has answered 500.
-// One layer for all of it: the router boxes every layer anew for every request.
-pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Router {
-    let edge = Edge { metrics };
-    let layer = layer_fn(move |handler| AtTheEdge { handler, edge: edge.clone() });
-    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed).layer(layer)
+/// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
+/// [`URI_LEN_MAX`] is 414, and a handler that panics has answered 500.
+pub struct Edge<H>(Arc<Parts<H>>);
+
+/// Shared as a whole: every request has a clone.
+struct Parts<H> {
+    handler: H,
+    metrics: Arc<HttpMetrics>,
+    admission: Option<Admission>,
 }
 
-/// The edge of the service: what lets requests in, and answers out.
-#[derive(Clone)]
-pub(super) struct Edge {
-    pub(super) metrics: Arc<HttpMetrics>,
-}
-
-impl Edge {
-    /// Lets a request in to its handler, and the answer out.
-    pub(super) fn pass<F>(&self, route: Route, request: Request, handler: impl FnOnce(Request) -> F) -> Passage<F> {
-        let measured = self.metrics.begin(route, request.method());
-        let request_id = request_id(request.headers());
-        let begun = match uri_len(request.uri()) {
-            len if len > URI_LEN_MAX => Err(uri_too_long(len)),
-            _ => unless_it_panics(&request_id, || handler(request)),
-        };
-        let (handler, refusal) = match begun {
-            Ok(handler) => (Some(handler), None),
-            Err(problem) => (None, Some(problem)),
-        };
-        Passage { handler, refusal, request_id, measured }
+impl<H> Clone for Edge<H> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
-/// A handler of the router, and the edge around it.
-#[derive(Clone)]
-struct AtTheEdge<S> {
-    handler: S,
-    edge: Edge,
+/// The edge around a router whose routes are all in place; unknown paths and methods become problems.
+pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
+    Edge::new(with_fallbacks(routes), metrics, None)
 }
 
-impl<S> Service<Request> for AtTheEdge<S>
-where
-    S: Service<Request, Response = Response<Body>, Error = Infallible>,
-{
+/// A router whose routes are all in place, and whose unknown paths and methods are problems.
+pub(super) fn with_fallbacks(routes: Router) -> Router {
+    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+}
+
+impl<H> Edge<H> {
+    /// The edge around what answers; `admission` is asked about every request.
+    pub(super) fn new(handler: H, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
+        Self(Arc::new(Parts { handler, metrics, admission }))
+    }
+}
+
+impl Handle for Router {
+    type Answering = RouteFuture<Infallible>;
+
+    fn handle(&self, _: Route, request: Request) -> Self::Answering {
+        self.clone().call(request)
+    }
+}
+
+impl<H: Handle> Service<Request> for Edge<H> {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Passage<S::Future>;
+    type Future = Passage<H::Answering>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.handler.poll_ready(context)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // A router is always ready.
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Passage<S::Future> {
-        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-        self.edge.pass(self.edge.metrics.route(path), request, |request| self.handler.call(request))
+    fn call(&mut self, request: Request) -> Passage<H::Answering> {
+        let Parts { handler, metrics, admission } = &*self.0;
+        let route = metrics.route(request.uri().path());
+        let measured = metrics.begin(route, request.method());
+        let request_id = request_id(request.headers());
+        let admitted = check_uri(request.uri()).and_then(|()| match admission {
+            Some(admission) => admission(&request),
+            None => Ok(()),
+        });
+        let begun = admitted.and_then(|()| catch_panic(&request_id, || handler.handle(route, request)));
+        let (answering, refusal) = match begun {
+            Ok(answering) => (Some(answering), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Passage { answering, refusal, request_id, measured }
     }
 }
 
 pin_project! {
     /// One request between its arrival and the head of its answer.
-    pub(super) struct Passage<F> {
+    pub struct Passage<F> {
         #[pin]
-        handler: Option<F>,
-        // Why there is no handler.
+        answering: Option<F>,
+        // Why nobody answers.
         refusal: Option<Problem>,
         request_id: HeaderValue,
         measured: Measured,
     }
 }
 
-impl<F, R> Future for Passage<F>
+impl<F> Future for Passage<F>
 where
-    F: Future<Output = Result<Response<Body>, R>>,
-    R: IntoResponse,
+    F: Future<Output = Result<Response<Body>, Infallible>>,
 {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = match this.handler.as_pin_mut() {
-            Some(handler) => match unless_it_panics(this.request_id, || handler.poll(context)) {
-                Ok(outcome) => ready!(outcome).unwrap_or_else(IntoResponse::into_response),
+        let mut response = match this.answering.as_pin_mut() {
+            Some(answering) => match catch_panic(this.request_id, || answering.poll(context)) {
+                Ok(answer) => ready!(answer).unwrap_or_else(|never| match never {}),
                 Err(problem) => problem.into_response(),
             },
             None => this.refusal.take().expect("a future that is ready is not polled again").into_response(),
@@ -116,23 +140,23 @@ where
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
         response.headers_mut().insert(X_REQUEST_ID, request_id);
-        this.measured.answered(response.status());
+        this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
     }
 }
 
-fn uri_len(uri: &Uri) -> usize {
-    uri.path_and_query().map_or(0, |path_and_query| path_and_query.as_str().len())
-}
-
-fn uri_too_long(len: usize) -> Problem {
+fn check_uri(uri: &Uri) -> Result<(), Problem> {
+    let len = uri.path_and_query().map_or(0, |path_and_query| path_and_query.as_str().len());
+    if len <= URI_LEN_MAX {
+        return Ok(());
+    }
     let detail = format!("path and query are {len} bytes long; at most {URI_LEN_MAX} are read");
-    Problem::new(Slug::UriTooLong, detail).limit(format!("{URI_LEN_MAX} bytes"))
+    Err(Problem::new(Slug::UriTooLong, detail).limit(format!("{URI_LEN_MAX} bytes")))
 }
 
 /// What `work` makes; if it panics, a problem. The panic goes to the log; the caller learns only under which id to look
 /// for it.
-fn unless_it_panics<T>(request_id: &HeaderValue, work: impl FnOnce() -> T) -> Result<T, Problem> {
+fn catch_panic<T>(request_id: &HeaderValue, work: impl FnOnce() -> T) -> Result<T, Problem> {
     // Unwind safe: a handler that panicked is never polled again.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
         let message =

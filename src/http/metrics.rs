@@ -1,6 +1,5 @@
 //! How many requests there were, how they ended and how long they took.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -30,13 +29,18 @@ const DURATION_BUCKETS_SECONDS: [f64; 14] =
 pub struct HttpMetrics {
     requests: IntCounterVec,
     in_flight: IntGauge,
-    routes_by_path: HashMap<&'static str, Route>,
+    by_path: matchit::Router<Route>,
     routes: Vec<RouteSeries>,
 }
 
 /// A route that requests are counted by.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route(usize);
+
+impl Route {
+    /// That of every path that no route has.
+    const UNMATCHED: Route = Route(0);
+}
 
 struct RouteSeries {
     path: &'static str,
@@ -64,27 +68,35 @@ impl HttpMetrics {
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
 
-        let mut metrics = Self { requests, in_flight, routes_by_path: HashMap::new(), routes: Vec::new() };
-        metrics.add(UNMATCHED, &durations);
-        metrics.counted(Route(0), 0, StatusCode::NOT_FOUND, 0);
+        let mut metrics = Self { requests, in_flight, by_path: matchit::Router::new(), routes: Vec::new() };
+        metrics.add_series(UNMATCHED, &durations);
+        metrics.count(Route::UNMATCHED, 0, StatusCode::NOT_FOUND, 0);
         for (method, path) in routes {
             let route = metrics.add(path, &durations);
-            metrics.counted(route, method_index(method), StatusCode::OK, 0);
+            metrics.count(route, method_index(method), StatusCode::OK, 0);
         }
         Ok(metrics)
     }
 
     fn add(&mut self, path: &'static str, durations: &HistogramVec) -> Route {
-        *self.routes_by_path.entry(path).or_insert_with(|| {
-            let duration = durations.with_label_values(&[path]);
-            self.routes.push(RouteSeries { path, duration, requests: Default::default() });
-            Route(self.routes.len() - 1)
-        })
+        if let Some(known) = self.routes.iter().position(|series| series.path == path) {
+            return Route(known);
+        }
+        let route = self.add_series(path, durations);
+        self.by_path.insert(path, route).expect("the router took this path, and has the same syntax");
+        route
     }
 
-    /// The route of this path, written as the router has it; [`UNMATCHED`] for `None` and for any other.
-    pub fn route(&self, path: Option<&str>) -> Route {
-        path.and_then(|path| self.routes_by_path.get(path)).copied().unwrap_or(Route(0))
+    fn add_series(&mut self, path: &'static str, durations: &HistogramVec) -> Route {
+        let duration = durations.with_label_values(&[path]);
+        self.routes.push(RouteSeries { path, duration, requests: Default::default() });
+        Route(self.routes.len() - 1)
+    }
+
+    /// The route that a path of a request belongs to.
+    #[inline]
+    pub fn route(&self, path: &str) -> Route {
+        self.by_path.at(path).map_or(Route::UNMATCHED, |found| *found.value)
     }
 
     /// Begins to measure one request.
@@ -94,7 +106,7 @@ impl HttpMetrics {
     }
 
     /// Adds to one counter, which exists afterwards even if nothing is added.
-    fn counted(&self, route: Route, method: usize, status: StatusCode, requests: u64) {
+    fn count(&self, route: Route, method: usize, status: StatusCode, requests: u64) {
         let series = &self.routes[route.0];
         let method_label = METHODS.get(method).map_or(OTHER_METHOD, Method::as_str);
         let look_up = || self.requests.with_label_values(&[series.path, method_label, status.as_str()]);
@@ -116,8 +128,8 @@ pub struct Measured {
 
 impl Measured {
     /// The request has its answer.
-    pub fn answered(&self, status: StatusCode) {
-        self.metrics.counted(self.route, self.method, status, 1);
+    pub(super) fn count_answer(&self, status: StatusCode) {
+        self.metrics.count(self.route, self.method, status, 1);
         self.metrics.routes[self.route.0].duration.observe(self.began.elapsed().as_secs_f64());
     }
 }
@@ -167,8 +179,8 @@ mod tests {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
         let odd = Method::from_bytes(b"BREW").expect("a token");
-        metrics.begin(metrics.route(Some("/never/heard/of")), &odd).answered(StatusCode::IM_A_TEAPOT);
-        metrics.begin(metrics.route(Some("/ledgers")), &Method::GET).answered(StatusCode::OK);
+        metrics.begin(metrics.route("/never/heard/of"), &odd).count_answer(StatusCode::IM_A_TEAPOT);
+        metrics.begin(metrics.route("/ledgers"), &Method::GET).count_answer(StatusCode::OK);
         let text = scrape(&registry);
         assert!(text.contains(r#"{method="other",route="unmatched",status="418"} 1"#), "{text}");
         assert!(text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#), "{text}");
@@ -179,7 +191,7 @@ mod tests {
     fn a_request_is_in_flight_until_it_is_dropped() {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
-        let measured = metrics.begin(metrics.route(None), &Method::GET);
+        let measured = metrics.begin(metrics.route(""), &Method::GET);
         assert!(scrape(&registry).contains("idmint_http_in_flight 1"));
         drop(measured);
         assert!(scrape(&registry).contains("idmint_http_in_flight 0"));

@@ -11,7 +11,7 @@ mod routes;
 
 pub use answer::{Problem, Slug};
 pub use api::Api;
-pub use edge::complete;
+pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;
 pub use router::paths;
 pub use routes::problem_page::problem_page;

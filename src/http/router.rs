@@ -6,10 +6,9 @@ use axum::Router;
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
 
-use super::edge;
-use super::metrics::HttpMetrics;
+use super::edge::with_fallbacks;
 use crate::http::routes::{
-    decode, decode_many, documents, formats, health, ledgers, metrics as metrics_page, mint, problem_page, verify,
+    decode, decode_many, documents, formats, health, ledgers, metrics, mint, problem_page, verify,
 };
 use crate::service::Service;
 
@@ -17,23 +16,23 @@ use crate::service::Service;
 fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
     vec![
         (mint::ROUTE, Method::POST, post(mint::route)),
-        ("/decode/{*id}", Method::GET, get(decode::decode)),
-        ("/decode/", Method::GET, get(decode::decode)),
+        (decode::ROUTE, Method::GET, get(decode::decode)),
+        (decode::EMPTY_ROUTE, Method::GET, get(decode::decode)),
         ("/decode", Method::POST, post(decode_many::decode_many)),
         ("/formats", Method::GET, get(formats::list)),
-        ("/formats/{format}", Method::GET, get(formats::one)),
-        ("/formats/{format}/range", Method::GET, get(formats::range)),
+        (formats::ROUTE, Method::GET, get(formats::one)),
+        (formats::RANGE_ROUTE, Method::GET, get(formats::range)),
         ("/ledgers", Method::POST, post(ledgers::create)),
         ("/ledgers", Method::GET, get(ledgers::list)),
-        ("/ledgers/{ledger}", Method::GET, get(ledgers::one)),
-        ("/ledgers/{ledger}/ids", Method::GET, get(ledgers::ids)),
-        ("/ledgers/{ledger}/ids/{id}", Method::GET, get(ledgers::id)),
-        ("/ledgers/{ledger}/verify", Method::POST, post(verify::verify)),
+        (ledgers::ROUTE, Method::GET, get(ledgers::one)),
+        (ledgers::IDS_ROUTE, Method::GET, get(ledgers::ids)),
+        (ledgers::ID_ROUTE, Method::GET, get(ledgers::id)),
+        (verify::ROUTE, Method::POST, post(verify::verify)),
         ("/health/live", Method::GET, get(health::live)),
         ("/health/ready", Method::GET, get(health::ready)),
-        ("/metrics", Method::GET, get(metrics_page::metrics)),
+        ("/metrics", Method::GET, get(metrics::metrics)),
         ("/openapi.yaml", Method::GET, get(documents::openapi)),
-        ("/problems/{slug}", Method::GET, get(problem_page::problem_page)),
+        (problem_page::ROUTE, Method::GET, get(problem_page::problem_page)),
         ("/", Method::GET, get(documents::cheat_sheet)),
     ]
 }
@@ -44,7 +43,7 @@ pub fn paths() -> Vec<(Method, &'static str)> {
 }
 
 /// The table of routes.
-pub(super) fn router(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Router {
+pub(super) fn router(service: Arc<Service>) -> Router {
     let routes = routes().into_iter().fold(Router::new(), |router, (path, _, handler)| router.route(path, handler));
-    edge::complete(routes.with_state(service), metrics)
+    with_fallbacks(routes.with_state(service))
 }

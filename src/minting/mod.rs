@@ -1,26 +1,31 @@
 //! How an id comes to be. Decides, and does no I/O: whatever must outlast a crash leaves here as a plan and comes back
 //! as [`Durable`].
 
-mod batch;
 mod durable;
 mod horizon;
-mod mint;
-mod order;
-mod random;
 mod refusal;
+
+mod batch;
+mod batch_request;
+mod counters;
+mod random;
 mod sequenced;
-mod stats;
-mod tenure;
+
+mod mint;
+mod minter;
+mod session;
+mod session_state;
 
 pub use batch::Batch;
+pub use batch_request::{BatchRequest, RequestError};
+pub use counters::{CountedFormat, MintCounters};
 pub use durable::Durable;
 pub use horizon::{HorizonPlan, Reservation};
-pub use mint::{Denied, Granted, Mint, MintSettings};
-pub use order::{Order, OrderError};
+pub use mint::{Mint, MintSettings};
+pub use minter::{Denied, Granted, Minter};
 pub use random::{RandomIds, RandomMinter, Randomness};
 pub use refusal::Refusal;
 pub use sequenced::{
-    Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Pace, Run, SequencedMinter, Sequencer, Shortage, StampLine,
+    CatchUp, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage, StampLine,
 };
-pub use stats::MintStats;
-pub use tenure::Tenure;
+pub use session::Session;

@@ -1,20 +1,23 @@
 //! From a configuration to a service that is ready to begin.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::Registry;
 
 use super::catalog::{Catalog, CatalogError};
+use crate::conjunction::GroupedMinter;
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
-use crate::service::{Conjunctions, RequestLimits, Service, ServiceMetrics, SiqDefaults};
+use crate::service::{
+    Conjunctions, Decoding, Formats, IdSource, RequestLimits, ServedFormat, Service, ServiceCounters, ServiceParts,
+    SiqDefaults,
+};
 use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick};
-use crate::wire::{AnswerParts, KnownDomains};
+use crate::wire::KnownDomains;
 
 /// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
 /// as the disk takes, whatever callers are willing to wait for their ids.
@@ -78,48 +81,72 @@ pub fn assemble(
     registry: &Registry,
 ) -> Result<Arc<Service>, AssemblyError> {
     let catalog = Catalog::of(config)?;
-    let formats = with_lanes(config, &catalog)?;
     if config.conjunction.mode == ConjunctionMode::Grouped {
         check_ticks(&catalog)?;
     }
-    let decoder = Decoder::knowing(catalog.formats.clone(), &own_numbers(config, &formats)?);
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
         window: config.storage.window,
         shard: config.worker.shard,
-        pair_order: config.conjunction.pair_order,
     };
-    Ok(Arc::new(Service {
-        mint: Mint::new(formats, clock, randomness, settings),
-        siq: siq_defaults(config, &catalog)?,
-        answer_parts: AnswerParts::new(decoder.formats(), known_domains(config)?),
-        decoder,
-        records: OnceLock::new(),
+    let mut mint = Mint::new(clock, settings);
+    let formats = serve_formats(config, &catalog, &mut mint, randomness)?;
+    Ok(Arc::new(Service::new(ServiceParts {
+        mint,
+        formats,
+        decoding: decoding(config)?,
         conjunctions: match config.conjunction.mode {
             ConjunctionMode::Pure => Conjunctions::Pure,
             ConjunctionMode::Grouped => Conjunctions::Stored { retention: config.conjunction.retention },
         },
-        keeper: OnceLock::new(),
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
             body_timeout: config.http.body_timeout,
             horizon_wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
         },
+        siq: siq_defaults(config, &catalog)?,
         slot: config.worker.assignment().slot,
-        draining: AtomicBool::new(false),
-        metrics: ServiceMetrics::register(registry)?,
-    }))
+        counters: ServiceCounters::register(registry)?,
+    })))
+}
+
+/// Every format, with what mints it.
+fn serve_formats(
+    config: &Config,
+    catalog: &Catalog,
+    mint: &mut Mint,
+    randomness: &Randomness,
+) -> Result<Formats, LaneError> {
+    let rule = lane_rule(config);
+    let mut serve = |format: &Arc<Format>| {
+        let format = Arc::clone(format);
+        Ok(match format.rule {
+            Rule::Sequenced => {
+                let lanes = Lanes::of(&format, &rule)?;
+                ServedFormat::of_count(mint.add_sequenced(format, lanes))
+            }
+            Rule::Random => ServedFormat::of_count(mint.add_random(format, randomness.clone())),
+            Rule::Chained => ServedFormat::of_events(format),
+            Rule::Grouped => {
+                let minter = GroupedMinter::new(Arc::clone(&format), config.conjunction.pair_order);
+                ServedFormat::of_reports(format, minter)
+            }
+            Rule::DecodeOnly => ServedFormat::decode_only(format),
+        })
+    };
+    let served = catalog.formats.iter().map(|format| serve(format).map(Arc::new));
+    Ok(Formats::new(served.collect::<Result<_, LaneError>>()?))
 }
 
 /// What reads ids with this configuration; it knows the numbers that are minted with.
 ///
 /// # Errors
 /// [`AssemblyError`] names the setting that is wrong.
-pub fn decoder(config: &Config) -> Result<Decoder, AssemblyError> {
+pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     let catalog = Catalog::of(config)?;
-    let own = own_numbers(config, &with_lanes(config, &catalog)?)?;
-    Ok(Decoder::knowing(catalog.formats, &own))
+    let own = own_numbers(config, &catalog)?;
+    Ok(Decoding::new(Decoder::knowing(catalog.formats, &own), known_domains(config)?))
 }
 
 /// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.
@@ -131,17 +158,6 @@ fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
         Some((format, tick)) => Err(AssemblyError::CoarseTick { format: format.name.clone(), tick }),
         None => Ok(()),
     }
-}
-
-type FormatWithLanes = (Arc<Format>, Option<Lanes>);
-
-fn with_lanes(config: &Config, catalog: &Catalog) -> Result<Vec<FormatWithLanes>, LaneError> {
-    let rule = lane_rule(config);
-    let lanes = |format: &Arc<Format>| match format.rule {
-        Rule::Sequenced => Lanes::of(format, &rule).map(Some),
-        Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly => Ok(None),
-    };
-    catalog.formats.iter().map(|format| Ok((Arc::clone(format), lanes(format)?))).collect()
 }
 
 /// Which worker numbers this node has in each format.
@@ -157,15 +173,18 @@ pub fn lane_rule(config: &Config) -> LaneRule {
 }
 
 /// The numbers that all nodes of this deployment together mint with.
-fn own_numbers(config: &Config, formats: &[FormatWithLanes]) -> Result<OwnNumbers, AssemblyError> {
-    let slots = config.worker.assignment().slots;
-    let workers = |format: &Format, lanes: &Lanes| {
-        let count = u32::try_from(lanes.workers().len()).ok()?.checked_mul(slots)?;
-        Some((format.name.clone(), format.first_worker..=format.first_worker.checked_add(count.checked_sub(1)?)?))
-    };
+fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, AssemblyError> {
+    let (rule, slots) = (lane_rule(config), config.worker.assignment().slots);
+    let mut workers = BTreeMap::new();
+    for format in catalog.formats.iter().filter(|format| format.rule == Rule::Sequenced) {
+        let lanes = Lanes::of(format, &rule)?;
+        let count = u32::try_from(lanes.workers().len()).ok().and_then(|lanes| lanes.checked_mul(slots));
+        let last = count.and_then(|count| format.first_worker.checked_add(count.checked_sub(1)?));
+        workers.extend(last.map(|last| (format.name.clone(), format.first_worker..=last)));
+    }
     let known = known_domains(config)?;
     Ok(OwnNumbers {
-        workers: formats.iter().filter_map(|(format, lanes)| workers(format, lanes.as_ref()?)).collect(),
+        workers,
         shard: Some(config.worker.shard),
         domains: if known.is_empty() {
             BTreeSet::from([DomainHash::DEVELOPMENT.get()])
@@ -178,17 +197,19 @@ fn own_numbers(config: &Config, formats: &[FormatWithLanes]) -> Result<OwnNumber
 /// What the store keeps of each format whose ids rest on earlier ones. Two programs that differ in a sequenced format could
 /// mint one id twice; in a grouped one, mint a second id for a conjunction that is stored.
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
-    let kept = |format: &Format| match format.rule {
-        Rule::Sequenced => Some(format.identity()),
-        Rule::Grouped if service.conjunctions != Conjunctions::Pure => {
-            let mut description = format.identity();
-            description.insert("pair_order".to_owned(), service.mint.settings().pair_order.name().to_owned());
+    let description = |served: &ServedFormat| match served.source() {
+        IdSource::Count(minter) => minter.lanes().map(|_| served.format().identity()),
+        IdSource::Reports(minter) if service.conjunctions() != Conjunctions::Pure => {
+            let mut description = served.format().identity();
+            description.insert("pair_order".to_owned(), minter.pair_order().name().to_owned());
             Some(description)
         }
-        Rule::Grouped | Rule::Random | Rule::Chained | Rule::DecodeOnly => None,
+        IdSource::Reports(_) | IdSource::Events | IdSource::DecodeOnly => None,
     };
-    let formats = service.mint.formats().map(|(format, ..)| format);
-    formats.filter_map(|format| Some(KeptFormat { name: format.name.clone(), description: kept(format)? })).collect()
+    let kept = |served: &ServedFormat| {
+        Some(KeptFormat { name: served.format().name.clone(), description: description(served)? })
+    };
+    service.formats().iter().filter_map(|served| kept(served)).collect()
 }
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
-use crate::id::{Format, Rule};
+use crate::id::Format;
 use crate::minting::Lanes;
 use crate::server::config::{Config, Engine};
-use crate::service::{Conjunctions, Service};
+use crate::service::{Conjunctions, IdSource, ServedFormat, Service};
 
 /// The lines that a start prints.
 pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {
@@ -30,21 +31,27 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
 /// read.
 pub fn formats_table(service: &Service) -> String {
     let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
-    for (format, lanes, _) in service.mint.formats().filter(|(format, ..)| format.rule.is_minted()) {
+    let is_minted = |served: &&Arc<ServedFormat>| !matches!(served.source(), IdSource::DecodeOnly);
+    for served in service.formats().iter().filter(is_minted) {
+        let (format, lanes) = (served.format(), served.minter().and_then(|minter| minter.lanes()));
         let workers = lanes.map_or("none needed".to_owned(), workers_text);
-        let rate = match (format.rule, lanes) {
-            (_, Some(lanes)) => ids_per_second(format, lanes).to_string(),
-            (Rule::Chained, None) => "as the disk".to_owned(),
-            (Rule::Grouped, None) if service.conjunctions != Conjunctions::Pure => "as the disk".to_owned(),
-            (_, None) => "unlimited".to_owned(),
+        let is_stored = match served.source() {
+            IdSource::Events => true,
+            IdSource::Reports(_) => service.conjunctions() != Conjunctions::Pure,
+            IdSource::Count(_) | IdSource::DecodeOnly => false,
+        };
+        let rate = match lanes {
+            Some(lanes) => ids_per_second(format, lanes).to_string(),
+            None if is_stored => "as the disk".to_owned(),
+            None => "unlimited".to_owned(),
         };
         let end =
             format.end().map_or("never".to_owned(), |end| end.to_text(0).unwrap_or_else(|| "after 9999".to_owned()));
         let end = end.split('T').next().unwrap_or_default();
         let _ = writeln!(text, "{:<16} {workers:<22} {rate:>14}  {end}", format.name);
     }
-    let read_only = service.mint.formats().filter(|(format, ..)| !format.rule.is_minted());
-    let names: Vec<_> = read_only.map(|(format, ..)| format.name.as_str()).collect();
+    let read_only = service.formats().iter().filter(|served| !is_minted(served));
+    let names: Vec<_> = read_only.map(|served| served.format().name.as_str()).collect();
     if !names.is_empty() {
         let _ = writeln!(text, "only read        {}", names.join(" "));
     }

@@ -14,13 +14,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 ///
 /// `ahead_max`: how far ahead the wall clock may be and still be followed.
 pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
-    let clock = service.mint.clock();
+    let clock = service.clock();
     let mut was_too_far_ahead = false;
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let seen = clock.observe(ahead_max);
-        service.metrics.observed(&seen);
-        match seen.step {
+        let observation = clock.observe(ahead_max);
+        service.counters().observe(&observation);
+        match observation.step {
             Some(WallStep::Back(by)) => {
                 warn!(
                     step_s = by.as_secs_f64(),
@@ -30,11 +30,11 @@ pub(super) async fn watch(service: Arc<Service>, ahead_max: Duration) {
             Some(WallStep::Ahead(by)) => warn!(step_s = by.as_secs_f64(), "the wall clock was set ahead by {by:?}"),
             None => {}
         }
-        if seen.too_far_ahead && !was_too_far_ahead {
+        if observation.too_far_ahead && !was_too_far_ahead {
             warn!(
                 "the wall clock is more than {ahead_max:?} ahead and is not followed; if it is right, restart this node"
             );
         }
-        was_too_far_ahead = seen.too_far_ahead;
+        was_too_far_ahead = observation.too_far_ahead;
     }
 }

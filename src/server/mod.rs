@@ -11,7 +11,7 @@ mod start;
 mod telemetry;
 mod warnings;
 
-pub use assembly::{AssemblyError, assemble, decoder, kept_formats, known_domains, lane_rule};
+pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use run::{RunError, RunOptions, Running, open, run};

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus::Registry;
@@ -21,7 +20,7 @@ use crate::http::HttpMetrics;
 use crate::minting::Randomness;
 use crate::net::{Limits, OpenConnections, serve};
 use crate::server::config::{Config, Engine};
-use crate::service::Service;
+use crate::service::{Keepers, Service};
 use crate::storage::{DatabaseError, EmbeddedStore, FoundHorizon, MemoryStore, OpenError, Store, Trouble};
 use crate::time::{Clock, UnixNanos};
 
@@ -180,9 +179,9 @@ impl Running {
         let ending = async {
             tokio::select! {
                 () = told => {}
-                error = broken(&service, store, rule) => outcome = Err(error),
+                error = mint_until_failure(&service, store, rule) => outcome = Err(error),
             }
-            service.draining.store(true, Ordering::Relaxed);
+            service.drain();
         };
         let drained = serve(listener, api, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
         watching.abort();
@@ -194,14 +193,14 @@ impl Running {
     }
 }
 
-/// Begins to mint, and returns only if that fails, at once or later.
-async fn broken(service: &Arc<Service>, store: Store, rule: StartRule) -> RunError {
+/// Begins to mint, and mints until that fails.
+async fn mint_until_failure(service: &Arc<Service>, store: Store, rule: StartRule) -> RunError {
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
-    let (horizon, records) = (service.keeper.get(), service.records.get());
+    let Keepers { records, horizon } = service.keepers().expect("there are keepers once minting has begun");
     tokio::select! {
-        () = horizon.expect("set when minting began").failed() => RunError::StorageFailed,
-        trouble = records.expect("set when minting began").failed() => RunError::RecordsFailed(trouble),
+        () = horizon.failed() => RunError::StorageFailed,
+        trouble = records.failed() => RunError::RecordsFailed(trouble),
     }
 }

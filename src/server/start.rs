@@ -1,4 +1,4 @@
-//! How a tenure begins: not before the clock can be right, and not below anything that was minted before.
+//! How a session begins: not before the clock can be right, and not below anything that was minted before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use super::assembly::kept_formats;
 use crate::minting::Refusal;
-use crate::service::{Conjunctions, Service};
+use crate::service::{Conjunctions, Keepers, Service};
 use crate::storage::{
     DatabaseError, FormatsError, FoundHorizon, HorizonError, HorizonKeeper, RecordKeeper, Store, make_durable,
 };
@@ -50,37 +50,34 @@ pub enum StartError {
 /// # Errors
 /// [`StartError`]: the process should end.
 pub async fn begin(service: &Arc<Service>, mut store: Store, rule: StartRule) -> Result<(), StartError> {
-    let mint = &service.mint;
     let formats = kept_formats(service);
     if let FoundHorizon::At(_) = rule.found {
         store.agree_on_formats(rule.slots, &formats)?;
     }
     let start = wait_for_start(service, rule).await;
-    let tenure = mint.prepare(start);
-    let plan = tenure.plan_extension(mint.clock().now(), start);
+    let clock = service.clock();
+    let session = service.prepare(start);
+    let plan = session.plan_extension(clock.now(), start);
     let durable = make_durable(&mut store, plan)?;
-    tenure.raise(&durable, mint.clock().now());
+    session.raise(&durable, clock.now());
     if rule.found == FoundHorizon::None {
         // Only now: a database without a horizon beside it means that the horizon was lost.
         store.agree_on_formats(rule.slots, &formats)?;
     }
-    let retention = match service.conjunctions {
+    let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    let records = RecordKeeper::start(store.records()?, Arc::clone(mint.clock()), retention);
-    assert!(service.records.set(records).is_ok(), "a program begins once");
-    let tenure = Arc::new(tenure);
-    let keeper = HorizonKeeper::start(Arc::clone(&tenure), Arc::clone(mint.clock()), store);
-    assert!(service.keeper.set(keeper).is_ok(), "a program begins once");
-    mint.begin(tenure);
+    let records = RecordKeeper::start(store.records()?, Arc::clone(clock), retention);
+    let horizon = HorizonKeeper::start(Arc::clone(&session), Arc::clone(clock), store);
+    service.begin(session, Keepers { records, horizon });
     info!(start = %start, "minting begins at {start}");
     Ok(())
 }
 
 /// The first instant that may be used.
 async fn wait_for_start(service: &Service, rule: StartRule) -> UnixNanos {
-    let clock = service.mint.clock();
+    let clock = service.clock();
     let mut said = None;
     loop {
         // Nothing was minted yet, so the estimate may follow the wall clock wherever it is set.
@@ -92,7 +89,7 @@ async fn wait_for_start(service: &Service, rule: StartRule) -> UnixNanos {
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal)) {
             warn!("not minting yet: {refusal}");
         }
-        service.mint.wait_for(refusal);
+        service.wait_for(refusal);
         tokio::time::sleep(LOOK_EVERY).await;
     }
     match rule.found {
@@ -118,8 +115,8 @@ fn obstacle(clock: &Clock, rule: &StartRule) -> Option<Refusal> {
 
 /// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
-    service.metrics.horizon_cold_starts.inc();
-    let clock = service.mint.clock();
+    service.counters().horizon_cold_starts.inc();
+    let clock = service.clock();
     if rule.slots == 1 {
         warn!(
             "no record of earlier ids: a first start, or a lost data directory; minting begins at the next whole second"
@@ -127,7 +124,7 @@ async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
         return clock.now().ceil_to_second();
     }
     warn!("no record of earlier ids: a first start, or a lost data directory; minting begins in {:?}", rule.max_ahead);
-    service.mint.wait_for(Refusal::HorizonReached { retry_after: rule.max_ahead });
+    service.wait_for(Refusal::HorizonReached { retry_after: rule.max_ahead });
     tokio::time::sleep(rule.max_ahead).await;
     clock.now()
 }
@@ -141,7 +138,7 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::minting::{Denied, Order, Randomness};
+    use crate::minting::{Denied, Minter, Randomness};
     use crate::server::assembly::assemble;
     use crate::server::config::Config;
     use crate::storage::EmbeddedStore;
@@ -168,10 +165,14 @@ mod tests {
         (service, tokio::spawn(async move { begin(&begins, Store::Embedded(store), rule).await }))
     }
 
+    fn minter<'a>(service: &'a Service, name: &str) -> &'a Arc<Minter> {
+        service.formats().named(name).expect("a built-in format").minter().expect("it is minted by count")
+    }
+
     async fn mint(service: &Arc<Service>, name: &str, count: u32) -> Vec<u128> {
-        let (position, format) = service.mint.format(name).expect("a built-in format");
-        let order = Order::new(format, NonZeroU32::new(count).expect("not zero"), None).expect("a sound order");
-        let mut outgoing = service.mint(position, &order).await.expect("ids");
+        let minter = minter(service, name);
+        let request = minter.request(NonZeroU32::new(count).expect("not zero"), None).expect("a sound request");
+        let mut outgoing = service.mint(minter, &request).await.expect("ids");
         let mut ids = vec![0; usize::try_from(count).expect("small")];
         assert_eq!(outgoing.batch.fill(&mut ids), ids.len());
         ids
@@ -195,10 +196,9 @@ mod tests {
         let hand = ManualClock::at(NOON.after(Duration::from_millis(1)));
         let service = begun(folder.path(), &hand).await;
         let id = mint(&service, "snowflake", 1).await[0];
-        let (_, format) = service.mint.format("snowflake").expect("a built-in format");
-        let time = format.split(id).expect("an id").time.expect("has a time");
+        let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
         assert_eq!(time, NOON.after(Duration::from_secs(1)).into());
-        assert_eq!(service.metrics.horizon_cold_starts.get(), 1);
+        assert_eq!(service.counters().horizon_cold_starts.get(), 1);
     }
 
     #[tokio::test]
@@ -208,15 +208,15 @@ mod tests {
         drop(begun(folder.path(), &hand).await);
         hand.set_wall(NOON.before(Duration::from_secs(3600)));
         let (service, starting) = beginning(folder.path(), &hand);
-        while !matches!(service.mint.tenure(), Err(Refusal::ClockBehind { .. })) {
+        while !matches!(service.session(), Err(Refusal::ClockBehind { .. })) {
             tokio::task::yield_now().await;
         }
-        let (position, format) = service.mint.format("snowflake").expect("a built-in format");
-        let order = Order::new(format, NonZeroU32::MIN, None).expect("a sound order");
-        assert!(matches!(service.mint.reserve(position, &order), Err(Denied::Refused(Refusal::ClockBehind { .. }))));
+        let minter = minter(&service, "snowflake");
+        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        assert!(matches!(minter.reserve(&request), Err(Denied::Refused(Refusal::ClockBehind { .. }))));
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
-        assert!(service.readiness().ready);
+        assert!(service.readiness().horizon.is_ok());
     }
 
     #[tokio::test]
@@ -224,14 +224,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(UnixNanos::from_seconds(86_400));
         let (service, starting) = beginning(folder.path(), &hand);
-        while !matches!(service.mint.tenure(), Err(Refusal::ClockJumped { .. })) {
+        while !matches!(service.session(), Err(Refusal::ClockJumped { .. })) {
             tokio::task::yield_now().await;
         }
-        let (position, format) = service.mint.format("flax").expect("a built-in format");
-        let order = Order::new(format, NonZeroU32::MIN, None).expect("a sound order");
-        assert!(service.mint.reserve(position, &order).is_err(), "a random id carries the time too");
+        let minter = minter(&service, "flax");
+        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        assert!(minter.reserve(&request).is_err(), "a random id carries the time too");
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
-        assert!(service.mint.reserve(position, &order).is_ok());
+        assert!(minter.reserve(&request).is_ok());
     }
 }

@@ -1,13 +1,12 @@
-//! What the service counts where it happens. What the mint counts is read when metrics are scraped: see `metrics_page`.
+//! What the service counts where it happens. What the mint counts is read when metrics are scraped: see `metrics`.
 
 use std::time::Duration;
 
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::grouping::Ungrouped;
+use super::group_failure::GroupFailure;
 use crate::conjunction::Grouped;
-use crate::http::Slug;
 use crate::ledger::AppendRefusal;
 use crate::storage::{Appended, RecordError};
 use crate::time::{Observation, WallStep};
@@ -18,8 +17,19 @@ const WAIT_BUCKETS_SECONDS: [f64; 11] = [1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2
 /// From a smeared leap second to a clock that was never set.
 const REGRESSION_BUCKETS_SECONDS: [f64; 8] = [0.05, 0.25, 1.0, 5.0, 60.0, 3600.0, 86_400.0, 31_536_000.0];
 
+/// What a decode request ended in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodeOutcome {
+    /// The text is an id of some format.
+    Matched,
+    /// It is an id of none.
+    NoMatch,
+    /// Nothing was decoded: the request is at fault.
+    Invalid,
+}
+
 /// Counters and histograms of what happens outside the mint.
-pub struct ServiceMetrics {
+pub struct ServiceCounters {
     registry: Registry,
     /// How long answers were held until their ids were due.
     pub mint_wait_seconds: Histogram,
@@ -33,12 +43,12 @@ pub struct ServiceMetrics {
     conjunction_reports: IntCounterVec,
 }
 
-impl ServiceMetrics {
+impl ServiceCounters {
     /// Registers all of them, at 0.
     ///
     /// # Errors
     /// If the registry already has metrics of these names.
-    pub fn register(registry: &Registry) -> prometheus::Result<ServiceMetrics> {
+    pub fn register(registry: &Registry) -> prometheus::Result<ServiceCounters> {
         let counter = |name: &str, help: &str| -> prometheus::Result<IntCounter> {
             let counter = IntCounter::new(name, help)?;
             registry.register(Box::new(counter.clone()))?;
@@ -62,7 +72,7 @@ impl ServiceMetrics {
         };
         // No slot is leased by a single node, so none can be lost; the series is there for alerts that cover fleets.
         counter("idmint_fenced_total", "How often this node lost its slot to another.")?;
-        Ok(ServiceMetrics {
+        Ok(ServiceCounters {
             registry: registry.clone(),
             mint_wait_seconds: histogram(
                 "idmint_mint_wait_seconds",
@@ -99,7 +109,7 @@ impl ServiceMetrics {
     }
 
     /// Takes in what a look at the wall clock found.
-    pub fn observed(&self, observation: &Observation) {
+    pub fn observe(&self, observation: &Observation) {
         let skew = Duration::from_nanos(observation.skew_nanos.unsigned_abs()).as_secs_f64();
         self.clock_skew_seconds.set(if observation.skew_nanos < 0 { -skew } else { skew });
         if let Some(WallStep::Back(by)) = observation.step {
@@ -108,18 +118,18 @@ impl ServiceMetrics {
         }
     }
 
-    /// Counts a decode request by the problem it ended in, if any.
-    pub fn decoded(&self, problem: Option<Slug>) {
-        let outcome = match problem {
-            None => "matched",
-            Some(Slug::NoFormatMatches) => "no_match",
-            Some(_) => "invalid",
+    /// Counts a decode request.
+    pub fn count_decode(&self, outcome: DecodeOutcome) {
+        let outcome = match outcome {
+            DecodeOutcome::Matched => "matched",
+            DecodeOutcome::NoMatch => "no_match",
+            DecodeOutcome::Invalid => "invalid",
         };
         self.decode_requests.with_label_values(&[outcome]).inc();
     }
 
     /// Counts a request about ledgers that reached the store.
-    pub(crate) fn appended(&self, outcome: &Result<Appended, RecordError>) {
+    pub(super) fn count_append(&self, outcome: &Result<Appended, RecordError>) {
         let outcome = match outcome {
             Ok(Appended { is_replayed: true, .. }) => "replayed",
             Ok(Appended { is_replayed: false, .. }) => "appended",
@@ -133,7 +143,7 @@ impl ServiceMetrics {
     }
 
     /// Counts reports that came in one request.
-    pub(crate) fn reported(&self, reports: usize, outcome: &Result<Vec<Grouped>, Ungrouped>) {
+    pub(super) fn count_reports(&self, reports: usize, outcome: &Result<Vec<Grouped>, GroupFailure>) {
         let count = |outcome: &str, reports: usize| {
             self.conjunction_reports.with_label_values(&[outcome]).inc_by(u64::try_from(reports).unwrap_or(u64::MAX));
         };
@@ -144,13 +154,13 @@ impl ServiceMetrics {
                 count("joined", of(Some(false)));
                 count("ungrouped", of(None));
             }
-            Err(Ungrouped::Report(_)) => count("refused", reports),
-            Err(Ungrouped::Problem(_)) => count("unavailable", reports),
+            Err(GroupFailure::Report(_)) => count("refused", reports),
+            Err(GroupFailure::Service(_)) => count("unavailable", reports),
         }
     }
 
     /// What is registered, as it is now.
-    pub(crate) fn gather(&self) -> Vec<MetricFamily> {
+    pub(super) fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
     }
 }

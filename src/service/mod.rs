@@ -1,11 +1,36 @@
-//! What the program does, whoever asks: mint, append, group, decode.
+//! What the program does, whoever asks: mint, append, group and decode, and say how it is.
+//!
+//! A request over HTTP and a command offline end here alike. Nothing in this folder knows HTTP.
 
 mod counters;
-mod grouping;
+mod error;
+mod group_failure;
+mod lifecycle;
 mod maybe_ready;
+
+mod decoding;
+mod formats;
+mod outgoing;
+mod served_format;
+
 mod service;
 
-pub use counters::ServiceMetrics;
-pub(crate) use grouping::Ungrouped;
-pub use maybe_ready::Soon;
-pub use service::{Conjunctions, Outgoing, RequestLimits, Service, SiqDefaults};
+mod format_info;
+mod group;
+mod ledgers;
+mod metrics;
+mod mint;
+mod readiness;
+
+pub use counters::{DecodeOutcome, ServiceCounters};
+pub use decoding::{Decoding, DecodingAt, UnknownReading};
+pub use error::ServiceError;
+pub use formats::{Formats, UnknownFormat};
+pub use group_failure::GroupFailure;
+pub use ledgers::{PAGE_LEN, Page};
+pub use lifecycle::Keepers;
+pub use maybe_ready::MaybeReady;
+pub use outgoing::Outgoing;
+pub use readiness::Readiness;
+pub use served_format::{IdSource, ServedFormat};
+pub use service::{Conjunctions, RequestLimits, Service, ServiceParts, SiqDefaults};

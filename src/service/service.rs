@@ -1,43 +1,41 @@
-//! What every handler works with: the mint, the decoder, the keeper of the horizon, and the limits of a request.
+//! The service: what everything else of this folder works with.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::counters::ServiceMetrics;
-use super::maybe_ready::Soon;
-use crate::id::{Decoder, DomainHash, Format};
-use crate::minting::{Batch, Denied, Granted, Mint, Order, Refusal};
-use crate::storage::{HorizonKeeper, RecordKeeper};
-use crate::time::UnixNanos;
-use crate::wire::AnswerParts;
+use super::counters::ServiceCounters;
+use super::decoding::Decoding;
+use super::formats::Formats;
+use super::lifecycle::{Keepers, Lifecycle};
+use crate::id::DomainHash;
+use crate::minting::{Mint, Refusal, Session};
+use crate::time::{Clock, UnixNanos};
 
-/// The service behind the routes.
+/// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
 pub struct Service {
-    /// Mints.
+    pub(super) parts: ServiceParts,
+    pub(super) lifecycle: Lifecycle,
+}
+
+/// What a service is made of.
+pub struct ServiceParts {
+    /// Begins the session in which sequenced ids are minted.
     pub mint: Mint,
+    /// Every format.
+    pub formats: Formats,
     /// Reads ids.
-    pub decoder: Decoder,
-    /// What is said of the ids that it reads.
-    pub answer_parts: AnswerParts,
-    /// Serves ids with memory, once the tenure has begun. Before the horizon's keeper: that one closes the store, and the
-    /// fields are dropped in their order.
-    pub records: OnceLock<RecordKeeper>,
+    pub decoding: Decoding,
     /// How reports find their ids.
     pub conjunctions: Conjunctions,
-    /// Serves the horizon, once the tenure has begun.
-    pub keeper: OnceLock<HorizonKeeper>,
     /// What one request may ask for.
     pub limits: RequestLimits,
     /// The domains that ids can belong to, and the type they have by default.
     pub siq: SiqDefaults,
     /// The slot this node holds.
     pub slot: u32,
-    /// Whether the process is about to end: what has arrived is answered, but no more should come.
-    pub draining: AtomicBool,
     /// What is counted where it happens.
-    pub metrics: ServiceMetrics,
+    pub counters: ServiceCounters,
 }
 
 /// How reports find their ids.
@@ -75,98 +73,81 @@ pub struct SiqDefaults {
 }
 
 impl Service {
-    /// Reserves the ids of an order and holds them until they are due.
+    /// A service that is starting: random ids are minted and ids are decoded, the rest waits for [`Service::begin`].
+    pub fn new(parts: ServiceParts) -> Service {
+        Service { parts, lifecycle: Lifecycle::default() }
+    }
+
+    /// From now on everything is minted, in this session, which these threads make durable.
+    ///
+    /// # Panics
+    /// When a session has begun already.
+    pub fn begin(&self, session: Arc<Session>, keepers: Keepers) {
+        // Before the session: whoever mints in it may need the horizon raised.
+        self.lifecycle.begin(keepers);
+        self.parts.mint.begin(session);
+    }
+
+    /// Why nothing sequenced is minted yet, said to callers until a session begins.
+    pub fn wait_for(&self, reason: Refusal) {
+        self.parts.mint.wait_for(reason);
+    }
+
+    /// What has arrived is answered, but no more should come: this node says that it is not ready.
+    pub fn drain(&self) {
+        self.lifecycle.drain();
+    }
+
+    /// The threads that make things durable; `None` while the service is starting.
+    pub fn keepers(&self) -> Option<&Keepers> {
+        self.lifecycle.keepers()
+    }
+
+    /// A session that starts at `start`, for [`Service::begin`] once its first horizon is durable.
+    pub fn prepare(&self, start: UnixNanos) -> Arc<Session> {
+        self.parts.mint.prepare(start)
+    }
+
+    /// The session, once it has begun.
     ///
     /// # Errors
-    /// [`Refusal`]: nothing was minted.
-    pub fn mint(self: &Arc<Self>, format: usize, order: &Order) -> Soon<Result<Outgoing, Refusal>> {
-        match self.mint.reserve(format, order) {
-            Ok(granted) => self.release(format, granted).map(Ok),
-            Err(Denied::Refused(refusal)) => Soon::now(Err(refusal)),
-            Err(Denied::Horizon { needed }) => {
-                let (service, order) = (Arc::clone(self), *order);
-                Soon::later(async move {
-                    let granted = service.reserve_above_horizon(format, &order, needed).await?;
-                    Ok(service.release(format, granted).await)
-                })
-            }
-        }
+    /// Why it has not.
+    pub fn session(&self) -> Result<&Arc<Session>, Refusal> {
+        self.parts.mint.session()
     }
 
-    /// Lets ids go when they are due.
-    fn release(self: &Arc<Self>, format: usize, granted: Granted) -> Soon<Outgoing> {
-        let Granted { batch, due, refill } = granted;
-        let outgoing = self.outgoing(format, batch);
-        if let Some(keeper) = self.keeper.get().filter(|_| refill) {
-            keeper.refill();
-        }
-        let Some(due) = due else { return Soon::now(outgoing) };
-        let service = Arc::clone(self);
-        Soon::later(async move {
-            let held = service.metrics.mint_wait_seconds.start_timer();
-            service.wait_until(due).await;
-            held.observe_duration();
-            outgoing
-        })
+    /// The clock that ids are minted by.
+    pub fn clock(&self) -> &Arc<Clock> {
+        self.parts.mint.clock()
     }
 
-    /// Ids of a format on their way to whoever asked for them.
-    pub(crate) fn outgoing(self: &Arc<Self>, format: usize, batch: Batch) -> Outgoing {
-        Outgoing { batch, format, service: Arc::clone(self) }
+    /// Every format.
+    pub fn formats(&self) -> &Formats {
+        &self.parts.formats
     }
 
-    /// Has the horizon raised until the order fits below it. Another caller may take the room meanwhile, so more than
-    /// one extension may be needed; all of them share one wait.
-    async fn reserve_above_horizon(&self, format: usize, order: &Order, needed: UnixNanos) -> Result<Granted, Refusal> {
-        let keeper = self.keeper.get().expect("only a tenure that has begun has a horizon");
-        let extended = async {
-            let mut needed = needed;
-            loop {
-                if !keeper.raise_to(needed).await {
-                    return Err(Refusal::StorageFailed);
-                }
-                match self.mint.reserve(format, order) {
-                    Ok(granted) => return Ok(granted),
-                    Err(Denied::Refused(refusal)) => return Err(refusal),
-                    Err(Denied::Horizon { needed: more }) => needed = more,
-                }
-            }
-        };
-        let wait_max = self.limits.horizon_wait_max;
-        tokio::time::timeout(wait_max, extended).await.unwrap_or(Err(Refusal::HorizonReached { retry_after: wait_max }))
+    /// Reads ids.
+    pub fn decoding(&self) -> &Decoding {
+        &self.parts.decoding
     }
 
-    /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it.
-    async fn wait_until(&self, due: UnixNanos) {
-        loop {
-            let left = due.since(self.mint.clock().now());
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left).await;
-        }
+    /// How reports find their ids.
+    pub fn conjunctions(&self) -> Conjunctions {
+        self.parts.conjunctions
     }
-}
 
-/// Ids on their way to a caller. Those that are not taken before it is dropped stay gaps, and are counted.
-pub struct Outgoing {
-    /// What is left of them.
-    pub batch: Batch,
-    format: usize,
-    service: Arc<Service>,
-}
-
-impl Outgoing {
-    /// What they are ids of.
-    pub(crate) fn format(&self) -> &Format {
-        self.service.mint.format_at(self.format)
+    /// What one request may ask for.
+    pub fn limits(&self) -> &RequestLimits {
+        &self.parts.limits
     }
-}
 
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        if self.batch.count() > 0 {
-            self.service.mint.stats(self.format).count_unsent(self.batch.count());
-        }
+    /// The domains that ids can belong to.
+    pub fn siq(&self) -> &SiqDefaults {
+        &self.parts.siq
+    }
+
+    /// What is counted where it happens.
+    pub fn counters(&self) -> &ServiceCounters {
+        &self.parts.counters
     }
 }

@@ -14,6 +14,7 @@ mod connections;
 mod decode;
 mod decode_many;
 mod draining;
+mod edge;
 mod formats;
 mod http2;
 mod ledger_pages;

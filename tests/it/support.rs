@@ -10,9 +10,9 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use idmint::http::answer::{MediaType, choose, media_type_of_body};
+use idmint::http::answer::{MediaType, media_type_of_body, negotiate};
 use idmint::http::request::read_body;
-use idmint::http::{HttpMetrics, Problem, complete, problem_page};
+use idmint::http::{Edge, HttpMetrics, Problem, complete, problem_page};
 use idmint::net::{Drained, Limits, OpenConnections, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -81,7 +81,7 @@ impl Running {
     }
 }
 
-fn router(release: Arc<Notify>, registry: &Registry) -> Router {
+fn router(release: Arc<Notify>, registry: &Registry) -> Edge<Router> {
     let routes = [(Method::GET, "/hello"), (Method::POST, "/echo"), (Method::GET, "/panic")];
     let slow = move || async move {
         release.notified().await;
@@ -105,7 +105,7 @@ async fn echo(request: Request) -> Result<Body, Problem> {
 }
 
 async fn represented(headers: HeaderMap) -> impl IntoResponse {
-    choose(&headers, &[MediaType::Json, MediaType::Text]).map(MediaType::content_type)
+    negotiate(&headers, &[MediaType::Json, MediaType::Text]).map(MediaType::content_type)
 }
 
 async fn panic() {

@@ -36,7 +36,7 @@ fn is_minted(format: &Format) -> bool {
 fn minted(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
     let assigned: Vec<_> = format.variants.iter().filter(|variant| variant.assigned).collect();
     let layout = &assigned[random.random_range(0..assigned.len())].layout;
-    let workers = SERVICE.mint.workers(&format.name);
+    let workers = SERVICE.formats().named(&format.name).unwrap().workers();
     let values = layout.fields().iter().map(|field| match (field.kind, field.constant) {
         (_, Some(constant)) => constant,
         (FieldKind::Time, _) => format.ticks_at(UnixTime::from(at)).unwrap(),
@@ -66,8 +66,8 @@ struct Row {
 /// Draws ids of all minted formats in their canonical spelling and decodes them.
 fn confusion(seed: u64) -> BTreeMap<String, Row> {
     let mut random = StdRng::seed_from_u64(seed);
-    let decoder = SERVICE.decoder.at(NOW);
-    let formats: Vec<_> = SERVICE.decoder.formats().iter().filter(|format| is_minted(format)).collect();
+    let decoder = SERVICE.decoding().decoder().at(NOW);
+    let formats: Vec<_> = SERVICE.decoding().decoder().formats().iter().filter(|format| is_minted(format)).collect();
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for at in 0..IDS {
         let format = formats[at % formats.len()];
@@ -92,7 +92,7 @@ fn the_right_format_comes_first_unless_there_is_a_doubt() {
     let rows = confusion(7);
     assert_eq!(rows.values().map(|row| row.ids).sum::<usize>(), IDS);
     let is_decimal = |name: &str| {
-        let format = SERVICE.decoder.formats().iter().find(|format| format.name == name).unwrap();
+        let format = SERVICE.decoding().decoder().formats().iter().find(|format| format.name == name).unwrap();
         format.canonical().name() == "decimal"
     };
     let (mut clear, mut right, mut others, mut others_ambiguous) = (0, 0, 0, 0);
@@ -140,8 +140,8 @@ fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, R
 #[test]
 fn reading_spellings_together_gives_what_each_gives_by_itself() {
     let mut random = StdRng::seed_from_u64(11);
-    let decoder = SERVICE.decoder.at(NOW);
-    let ids = SERVICE.decoder.formats().iter().flat_map(|format| {
+    let decoder = SERVICE.decoding().decoder().at(NOW);
+    let ids = SERVICE.decoding().decoder().formats().iter().flat_map(|format| {
         let id = random.random_range(0..=format.greatest());
         format.encodings.iter().map(move |encoding| encoding.to_text(id))
     });
@@ -153,7 +153,7 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
     assert!(texts.len() > 1_000);
     for text in &texts {
         let decoded = decoder.decode(text, Pin::default());
-        for format in SERVICE.decoder.formats() {
+        for format in SERVICE.decoding().decoder().formats() {
             let mut found: Vec<_> = decoded
                 .matches
                 .iter()
@@ -186,7 +186,7 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
 
 #[test]
 fn a_copy_with_a_slip_leads_to_the_id() {
-    let decoder = SERVICE.decoder.at(NOW);
+    let decoder = SERVICE.decoding().decoder().at(NOW);
     for (copied, meant) in [
         (" 175928847299117063\n", "175928847299117063"),
         ("\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
@@ -209,7 +209,7 @@ fn a_copy_with_a_slip_leads_to_the_id() {
 
 #[test]
 fn the_evidence_of_published_ids_names_their_format() {
-    let decoder = SERVICE.decoder.at(NOW);
+    let decoder = SERVICE.decoding().decoder().at(NOW);
     for (text, format) in [
         ("zwwqlzz-pjjmxmd-lkpvwq", "conjunction"),
         ("0005cd7556b05092aecc815daa77f99c", "evently"),

@@ -4,9 +4,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::conjunction::PairOrder;
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Randomness};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -37,41 +36,45 @@ fn formats() -> Vec<Arc<Format>> {
     minted.filter(|format| format.leads_with_time()).chain([format("odd", odd)]).collect()
 }
 
-fn mint_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Mint {
+fn minters_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Vec<Arc<Minter>> {
     let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(3), shard: 0 };
-    let lanes = |format: &Arc<Format>| (format.rule == Rule::Sequenced).then(|| Lanes::of(format, &rule).unwrap());
-    let formats = formats.iter().map(|format| (Arc::clone(format), lanes(format))).collect();
     let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-    let settings =
-        MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0, pair_order: PairOrder::Reported };
-    let mint = Mint::new(formats, Arc::new(hand.clock()), &Randomness::seeded(1), settings);
-    let tenure = mint.prepare(hand.wall());
+    let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+    let mut mint = Mint::new(Arc::new(hand.clock()), settings);
+    let randomness = Randomness::seeded(1);
+    let mut minter = |format: &Arc<Format>| match format.rule {
+        Rule::Sequenced => mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).unwrap()),
+        _ => mint.add_random(Arc::clone(format), randomness.clone()),
+    };
+    let minters = formats.iter().map(&mut minter).collect();
+    let session = mint.prepare(hand.wall());
     // All the time that this test takes, at once: it is no test of the horizon.
     let needed = hand.wall().after(Duration::from_secs(3_600));
-    let durable = Durable::write(tenure.plan_extension(hand.wall(), needed), |_| Ok::<_, std::convert::Infallible>(()));
-    tenure.raise(&durable.unwrap(), hand.wall());
-    mint.begin(Arc::new(tenure));
-    mint
+    let durable =
+        Durable::write(session.plan_extension(hand.wall(), needed), |_| Ok::<_, std::convert::Infallible>(()));
+    session.raise(&durable.unwrap(), hand.wall());
+    mint.begin(session);
+    minters
 }
 
 /// Ids of each format, minted at random moments.
 fn minted(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<Vec<u128>> {
     let hand = ManualClock::at(BEGIN);
-    let mint = mint_on(&hand, formats);
+    let minters = minters_on(&hand, formats);
     let mut minted = vec![Vec::new(); formats.len()];
     for _ in 0..ORDERS {
         hand.advance(Duration::from_nanos(random.random_range(0..600_000_000)));
-        for (at, format) in formats.iter().enumerate() {
+        for ((format, minter), minted) in formats.iter().zip(&minters).zip(&mut minted) {
             let types: Vec<_> = format.variants.iter().filter_map(|variant| variant.name.as_deref()).collect();
             let of_type = (!types.is_empty()).then(|| types[random.random_range(0..types.len())]);
             let count = NonZeroU32::new(random.random_range(1..20)).unwrap();
-            let order =
-                Order::new(format, count, of_type).unwrap().for_domain(DomainHash::of("example.com", None).unwrap());
-            match mint.reserve(at, &order) {
+            let request = minter.request(count, of_type).unwrap();
+            let request = request.for_domain(DomainHash::of("example.com", None).unwrap());
+            match minter.reserve(&request) {
                 Ok(mut granted) => {
                     let mut ids = vec![0; usize::try_from(count.get()).unwrap()];
                     assert_eq!(granted.batch.fill(&mut ids), ids.len());
-                    minted[at].extend(ids);
+                    minted.extend(ids);
                 }
                 Err(Denied::Refused(_)) => {}
                 Err(Denied::Horizon { needed }) => panic!("the horizon was raised beyond {needed}"),

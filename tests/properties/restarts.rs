@@ -8,12 +8,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::conjunction::PairOrder;
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{
-    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure,
-};
-use idmint::time::{ManualClock, UnixNanos};
+use idmint::minting::{Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session};
+use idmint::time::{Clock, ManualClock, UnixNanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -29,8 +26,10 @@ struct Disk {
 
 /// One life of the program, from a start to a kill.
 struct Life {
-    mint: Mint,
-    tenure: Arc<Tenure>,
+    clock: Arc<Clock>,
+    /// One for each format, in order.
+    minters: Vec<Arc<Minter>>,
+    session: Arc<Session>,
 }
 
 /// Everything that was ever minted.
@@ -81,25 +80,23 @@ impl Life {
         random: &mut StdRng,
     ) -> Result<Life, Refused> {
         let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(2), shard: 0 };
-        let with_lanes = |format: &Arc<Format>| (Arc::clone(format), Some(Lanes::of(format, &rule).expect("fits")));
         let settings = MintSettings {
             wait_max: Duration::from_millis(250),
             lead_max: Duration::from_millis(5),
             window: Duration::from_secs(3),
             shard: 0,
-            pair_order: PairOrder::Reported,
         };
         let clock = Arc::new(hand.clock());
-        let mint =
-            Mint::new(formats.iter().map(with_lanes).collect(), Arc::clone(&clock), &Randomness::seeded(1), settings);
+        let mut mint = Mint::new(Arc::clone(&clock), settings);
+        let minter = |format| mint.add_sequenced(Arc::clone(format), Lanes::of(format, &rule).expect("fits"));
+        let minters = formats.iter().map(minter).collect();
         let now = clock.now();
         let start = disk.horizon.map_or(now.ceil_to_second(), |horizon| horizon.max(now));
-        let tenure = mint.prepare(start);
-        let durable = disk.write(tenure.plan_extension(now, start), random)?;
-        tenure.raise(&durable, now);
-        let tenure = Arc::new(tenure);
-        mint.begin(Arc::clone(&tenure));
-        Ok(Life { mint, tenure })
+        let session = mint.prepare(start);
+        let durable = disk.write(session.plan_extension(now, start), random)?;
+        session.raise(&durable, now);
+        mint.begin(Arc::clone(&session));
+        Ok(Life { clock, minters, session })
     }
 
     /// Mints once, extending the horizon as often as it takes.
@@ -111,11 +108,12 @@ impl Life {
         random: &mut StdRng,
         minted: &mut Minted,
     ) -> Result<(), Refused> {
-        let definition = self.mint.formats().nth(format).expect("a format").0;
+        let minter = &self.minters[format];
+        let definition = &minter.counted().format;
         let of_type = definition.has_types().then_some(["message", "user", "content"][random.random_range(0..3)]);
-        let order = Order::new(definition, NonZeroU32::new(count).expect("not zero"), of_type).expect("a sound order");
+        let request = minter.request(NonZeroU32::new(count).expect("not zero"), of_type).expect("a sound request");
         loop {
-            match self.mint.reserve(format, &order) {
+            match minter.reserve(&request) {
                 Ok(mut granted) => {
                     let mut ids = vec![0; usize::try_from(count).expect("small")];
                     assert_eq!(granted.batch.fill(&mut ids), ids.len());
@@ -124,9 +122,9 @@ impl Life {
                 }
                 Err(Denied::Refused(_)) => return Ok(()),
                 Err(Denied::Horizon { needed }) => {
-                    let now = self.mint.clock().now();
-                    let durable = disk.write(self.tenure.plan_extension(now, needed), random)?;
-                    self.tenure.raise(&durable, now);
+                    let now = self.clock.now();
+                    let durable = disk.write(self.session.plan_extension(now, needed), random)?;
+                    self.session.raise(&durable, now);
                 }
             }
         }
@@ -162,7 +160,7 @@ fn live(seed: u64) {
             hand.advance(Duration::from_micros(random.random_range(0..50_000)));
             if random.random_bool(0.02) {
                 step_the_wall_clock(&hand, random);
-                life.mint.clock().observe(Duration::from_secs(5));
+                life.clock.observe(Duration::from_secs(5));
             }
             let count = if random.random_bool(0.1) { random.random_range(1..3000) } else { random.random_range(1..20) };
             if life.mint(random.random_range(0..formats.len()), count, &mut disk, random, &mut minted).is_err() {

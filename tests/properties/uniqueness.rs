@@ -5,9 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::conjunction::PairOrder;
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Order, Randomness, Tenure};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session};
 use idmint::time::{ManualClock, UnixNanos};
 
 const THREADS: u32 = 4;
@@ -54,7 +53,7 @@ fn snowflake() -> Arc<Format> {
     )
 }
 
-fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> Mint {
+fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> (Mint, Arc<Minter>) {
     let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
     let lanes = Lanes::of(format, &rule).expect("fits");
     let settings = MintSettings {
@@ -62,29 +61,28 @@ fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> Mint {
         lead_max: Duration::from_millis(5),
         window: Duration::from_secs(3),
         shard: 0,
-        pair_order: PairOrder::Reported,
     };
-    let mint =
-        Mint::new(vec![(Arc::clone(format), Some(lanes))], Arc::new(hand.clock()), &Randomness::Thread, settings);
-    let tenure = Arc::new(mint.prepare(hand.wall()));
-    extend(&tenure, hand.wall(), hand.wall());
-    mint.begin(tenure);
-    mint
+    let mut mint = Mint::new(Arc::new(hand.clock()), settings);
+    let minter = mint.add_sequenced(Arc::clone(format), lanes);
+    let session = mint.prepare(hand.wall());
+    extend(&session, hand.wall(), hand.wall());
+    mint.begin(session);
+    (mint, minter)
 }
 
-fn extend(tenure: &Tenure, now: UnixNanos, needed: UnixNanos) {
-    let durable = Durable::write(tenure.plan_extension(now, needed), |_| Ok::<_, std::convert::Infallible>(()));
-    tenure.raise(&durable.expect("infallible"), now);
+fn extend(session: &Session, now: UnixNanos, needed: UnixNanos) {
+    let durable = Durable::write(session.plan_extension(now, needed), |_| Ok::<_, std::convert::Infallible>(()));
+    session.raise(&durable.expect("infallible"), now);
 }
 
 /// Mints a quarter of all ids, in order for each worker, and moves time on whenever nothing is left of it.
-fn mint_a_share(mint: &Mint, format: &Format, hand: &ManualClock, extending: &std::sync::Mutex<()>) -> Seen {
-    let order = Order::new(format, NonZeroU32::new(BATCH).expect("not zero"), None).expect("a sound order");
+fn mint_a_share(mint: &Mint, minter: &Minter, hand: &ManualClock, extending: &std::sync::Mutex<()>) -> Seen {
+    let request = minter.request(NonZeroU32::new(BATCH).expect("not zero"), None).expect("a sound request");
     let mut seen = Seen::default();
     let mut last_of_worker = HashMap::new();
     let mut ids = vec![0; usize::try_from(BATCH).expect("small")];
     while seen.ids < IDS / u64::from(THREADS) {
-        match mint.reserve(0, &order) {
+        match minter.reserve(&request) {
             Ok(mut granted) => {
                 assert_eq!(granted.batch.fill(&mut ids), ids.len());
                 for id in &ids {
@@ -98,9 +96,9 @@ fn mint_a_share(mint: &Mint, format: &Format, hand: &ManualClock, extending: &st
             Err(Denied::Refused(_)) => hand.advance(Duration::from_micros(500)),
             Err(Denied::Horizon { needed }) => {
                 let _one_at_a_time = extending.lock().expect("no holder panics");
-                let tenure = mint.tenure().expect("it has begun");
-                if tenure.horizon() < needed {
-                    extend(tenure, mint.clock().now(), needed);
+                let session = mint.session().expect("it has begun");
+                if session.horizon() < needed {
+                    extend(session, mint.clock().now(), needed);
                 }
             }
         }
@@ -112,16 +110,16 @@ fn mint_a_share(mint: &Mint, format: &Format, hand: &ManualClock, extending: &st
 fn a_hundred_million_ids_of_four_threads_are_all_different_and_increase_for_each_worker() {
     let format = snowflake();
     let hand = ManualClock::at(UnixNanos::from_seconds(1_800_000_000));
-    let mint = mint_on(&hand, &format);
+    let (mint, minter) = mint_on(&hand, &format);
     let extending = std::sync::Mutex::new(());
     let mut all = Seen::default();
     std::thread::scope(|scope| {
-        let share = || mint_a_share(&mint, &format, &hand, &extending);
+        let share = || mint_a_share(&mint, &minter, &hand, &extending);
         let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(share)).collect();
         for thread in threads {
             all.merge(thread.join().expect("a thread found a duplicate"));
         }
     });
     assert!(all.ids >= IDS);
-    assert_eq!(mint.stats(0).minted(), all.ids);
+    assert_eq!(minter.counted().counters.minted(), all.ids);
 }

@@ -1,13 +1,9 @@
-//! Ids as bytes: spelled while they are sent, in bounded memory, with the length known before.
+//! Ids as bytes: encoded while they are sent, in bounded memory, with the length known before.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use axum::body::Body;
 
 use super::negotiate::MediaType;
+use super::pieces::{Pieces, long_body};
 use crate::id::{Format, Row};
 use crate::service::Outgoing;
 
@@ -29,8 +25,8 @@ const FEW_IDS: usize = 32;
 
 /// How the ids of one answer are written.
 #[derive(Debug, Clone)]
-pub(in crate::http) struct Spelling {
-    script: Script,
+pub(in crate::http) struct IdEncoder {
+    form: Form,
     head: Head,
     tail: &'static str,
 }
@@ -44,30 +40,30 @@ enum Head {
 
 /// What stands for an id.
 #[derive(Debug, Clone, Copy)]
-enum Script {
-    /// Its text in the encoding of that position, with a seam before the next one.
-    Text { encoding: usize, seam: Seam },
+enum Form {
+    /// Its text in the encoding of that position, with a separator before the next one.
+    Text { encoding: usize, separator: Separator },
     /// Its bytes, big-endian, as many as the greatest id needs.
     Bytes { width: usize },
 }
 
 /// What stands between two texts. Arrays: a few bytes whose number the compiler knows are stored without a call.
 #[derive(Debug, Clone, Copy)]
-enum Seam {
+enum Separator {
     One([u8; 1]),
     Three([u8; 3]),
 }
 
-impl Seam {
+impl Separator {
     const fn len(self) -> usize {
         match self {
-            Seam::One(bytes) => bytes.len(),
-            Seam::Three(bytes) => bytes.len(),
+            Separator::One(bytes) => bytes.len(),
+            Separator::Three(bytes) => bytes.len(),
         }
     }
 }
 
-impl Spelling {
+impl IdEncoder {
     /// Ids of `format` in one of the media types of a mint answer.
     ///
     /// `label`: what JSON says about the ids beside their format.
@@ -77,15 +73,15 @@ impl Spelling {
         encoding: usize,
         count: u64,
         label: Option<&'static str>,
-    ) -> Spelling {
-        let text = |seam| Script::Text { encoding, seam };
-        let (script, head, tail) = match media {
-            MediaType::Text => (text(Seam::One(*b"\n")), Head::Text(""), "\n"),
-            MediaType::Ndjson => (text(Seam::Three(*b"\"\n\"")), Head::Text("\""), "\"\n"),
-            MediaType::OctetStream => (Script::Bytes { width: format.byte_width() }, Head::Text(""), ""),
-            _ => (text(Seam::Three(*b"\",\"")), Head::Json { count, label }, r#""]}"#),
+    ) -> IdEncoder {
+        let text = |separator| Form::Text { encoding, separator };
+        let (form, head, tail) = match media {
+            MediaType::Text => (text(Separator::One(*b"\n")), Head::Text(""), "\n"),
+            MediaType::Ndjson => (text(Separator::Three(*b"\"\n\"")), Head::Text("\""), "\"\n"),
+            MediaType::OctetStream => (Form::Bytes { width: format.byte_width() }, Head::Text(""), ""),
+            _ => (text(Separator::Three(*b"\",\"")), Head::Json { count, label }, r#""]}"#),
         };
-        Spelling { script, head, tail }
+        IdEncoder { form, head, tail }
     }
 
     fn write_head(&self, format: &Format, out: &mut Vec<u8>) {
@@ -111,11 +107,11 @@ impl Spelling {
     fn len_after_head(&self, ids: &Outgoing) -> Option<u64> {
         let count = ids.batch.count();
         let short_len = |len: usize| u64::try_from(len).expect("a few bytes");
-        let ids_len = match self.script {
-            Script::Bytes { width } => short_len(width).checked_mul(count)?,
-            Script::Text { encoding, seam } => {
-                let seams = count.checked_sub(1)?.checked_mul(short_len(seam.len()))?;
-                ids.batch.text_len(&ids.format().encodings[encoding])?.checked_add(seams)?
+        let ids_len = match self.form {
+            Form::Bytes { width } => short_len(width).checked_mul(count)?,
+            Form::Text { encoding, separator } => {
+                let separators = count.checked_sub(1)?.checked_mul(short_len(separator.len()))?;
+                ids.batch.text_len(&ids.format().encodings[encoding])?.checked_add(separators)?
             }
         };
         ids_len.checked_add(short_len(self.tail.len()))
@@ -123,9 +119,9 @@ impl Spelling {
 
     /// The most bytes that `count` ids can take, with all that stands between and after them.
     fn room_for(&self, count: usize, format: &Format) -> usize {
-        let ids_len = match self.script {
-            Script::Bytes { width } => Row::bytes_len_max(count, width),
-            Script::Text { encoding, seam } => format.encodings[encoding].row_len_max(count, seam.len()),
+        let ids_len = match self.form {
+            Form::Bytes { width } => Row::bytes_len_max(count, width),
+            Form::Text { encoding, separator } => format.encodings[encoding].row_len_max(count, separator.len()),
         };
         ids_len.saturating_add(self.tail.len())
     }
@@ -143,21 +139,21 @@ impl Spelling {
         let mut computed = [0_u128; ROW];
         while out.len() < len_max && ids.batch.count() > 0 {
             let row = ids.batch.next_row(&mut computed);
-            match self.script {
-                Script::Bytes { width } => row.write_bytes(width, out),
-                Script::Text { encoding, seam: Seam::One(seam) } => {
-                    ids.format().encodings[encoding].write_row(row, seam, out);
+            match self.form {
+                Form::Bytes { width } => row.write_bytes(width, out),
+                Form::Text { encoding, separator: Separator::One(separator) } => {
+                    ids.format().encodings[encoding].write_row(row, separator, out);
                 }
-                Script::Text { encoding, seam: Seam::Three(seam) } => {
-                    ids.format().encodings[encoding].write_row(row, seam, out);
+                Form::Text { encoding, separator: Separator::Three(separator) } => {
+                    ids.format().encodings[encoding].write_row(row, separator, out);
                 }
             }
         }
         if ids.batch.count() > 0 {
             return false;
         }
-        if let Script::Text { seam, .. } = self.script {
-            out.truncate(out.len() - seam.len());
+        if let Form::Text { separator, .. } = self.form {
+            out.truncate(out.len() - separator.len());
         }
         out.extend_from_slice(self.tail.as_bytes());
         true
@@ -165,61 +161,36 @@ impl Spelling {
 }
 
 /// The body of a mint answer.
-pub(in crate::http) fn body(spelling: Spelling, mut ids: Outgoing) -> axum::body::Body {
-    let room = spelling.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
+pub(in crate::http) fn ids_body(encoder: IdEncoder, mut ids: Outgoing) -> Body {
+    let room = encoder.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
     let mut first_piece =
-        Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + spelling.room_for(IDS_AT_ONCE, ids.format())));
-    spelling.write_head(ids.format(), &mut first_piece);
+        Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + encoder.room_for(IDS_AT_ONCE, ids.format())));
+    encoder.write_head(ids.format(), &mut first_piece);
     if room <= PIECE_LEN {
-        spelling.write(&mut ids, &mut first_piece, usize::MAX);
-        return axum::body::Body::from(first_piece);
+        encoder.write(&mut ids, &mut first_piece, usize::MAX);
+        return Body::from(first_piece);
     }
     let head_len = u64::try_from(first_piece.len()).expect("a few bytes");
-    let len = spelling.len_after_head(&ids).and_then(|after| after.checked_add(head_len));
+    let len = encoder.len_after_head(&ids).and_then(|after| after.checked_add(head_len));
     let len_max = if len.is_some() { PIECE_LEN } else { BUILT_LEN_MAX };
-    if spelling.write(&mut ids, &mut first_piece, len_max) {
-        return axum::body::Body::from(first_piece);
+    if encoder.write(&mut ids, &mut first_piece, len_max) {
+        return Body::from(first_piece);
     }
-    axum::body::Body::new(LongBody { spelling, ids, ready: Some(first_piece), left: len, is_done: false })
+    long_body(IdPieces { encoder, ids }, first_piece, len)
 }
 
-/// A long answer: each piece is spelled when the connection has sent the one before.
-struct LongBody {
-    spelling: Spelling,
+/// Ids that are written in pieces.
+struct IdPieces {
+    encoder: IdEncoder,
     ids: Outgoing,
-    /// The piece that is spelled already.
-    ready: Option<Vec<u8>>,
-    /// Bytes not handed over yet, where the length is known.
-    left: Option<u64>,
-    is_done: bool,
 }
 
-impl Body for LongBody {
-    type Data = Bytes;
-    type Error = Infallible;
+impl Pieces for IdPieces {
+    const YIELDS: bool = false;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let this = &mut *self;
-        if this.is_done {
-            return Poll::Ready(None);
-        }
-        let piece = this.ready.take().unwrap_or_else(|| {
-            let mut piece = Vec::with_capacity(PIECE_LEN + this.spelling.room_for(IDS_AT_ONCE, this.ids.format()));
-            this.is_done = this.spelling.write(&mut this.ids, &mut piece, PIECE_LEN);
-            piece
-        });
-        if let Some(left) = &mut this.left {
-            let len = u64::try_from(piece.len()).expect("a piece is short");
-            *left = left.checked_sub(len).expect("the length was computed from the same ids");
-        }
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.is_done
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    fn next_piece(&mut self) -> (Vec<u8>, bool) {
+        let mut piece = Vec::with_capacity(PIECE_LEN + self.encoder.room_for(IDS_AT_ONCE, self.ids.format()));
+        let is_last = self.encoder.write(&mut self.ids, &mut piece, PIECE_LEN);
+        (piece, is_last)
     }
 }

@@ -1,14 +1,23 @@
 //! What goes back: ids, problems, and in which media type.
 
-mod ids;
 mod negotiate;
 mod problem;
 mod problem_catalog;
+
+mod events;
+mod ids;
+mod json;
+mod minted;
+mod pieces;
 mod refusal;
 
-pub(in crate::http) use ids::{Spelling, body};
-pub(in crate::http) use negotiate::unkept;
-pub use negotiate::{MediaType, choose, media_type_of_body};
-pub(in crate::http) use problem::{Page, name_instance};
+pub(in crate::http) use events::{event_detail, mark_outcome};
+pub(in crate::http) use ids::{IdEncoder, ids_body};
+pub(in crate::http) use json::{ANSWER_LEN, json};
+pub(in crate::http) use minted::{MINT_MEDIA_TYPES, minted};
+pub(in crate::http) use negotiate::no_store;
+pub use negotiate::{MediaType, media_type_of_body, negotiate};
+pub(in crate::http) use pieces::{Pieces, long_body};
+pub(crate) use problem::{Page, name_instance};
 pub use problem::{Problem, Slug};
 pub(in crate::http) use refusal::slug_of;

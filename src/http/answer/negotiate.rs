@@ -60,7 +60,7 @@ impl MediaType {
 ///
 /// # Errors
 /// 406 `not-acceptable`, listing what is offered, when the header rules all of it out.
-pub fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
+pub fn negotiate(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
     let first = *offered.first().expect("a route offers at least one representation");
     let Some(accept) = headers.get(header::ACCEPT) else { return Ok(first) };
     if accept == "*/*" {
@@ -101,7 +101,7 @@ pub fn media_type_of_body(headers: &HeaderMap, accepted: &[MediaType]) -> Result
 }
 
 /// An answer that nobody is to keep: an id out of a cache is a duplicate.
-pub(crate) fn unkept(media: MediaType, body: impl Into<Body>) -> Response<Body> {
+pub(crate) fn no_store(media: MediaType, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
@@ -243,20 +243,20 @@ mod tests {
             ("application/json;q=0.0", None),
             ("application/json;q=0", None),
         ] {
-            let answer = choose(&accepting(&[accept]), &MINT);
+            let answer = negotiate(&accepting(&[accept]), &MINT);
             assert_eq!(answer.as_ref().ok(), chosen.as_ref(), "{accept}");
         }
     }
 
     #[test]
     fn several_headers_count_as_one() {
-        assert_eq!(choose(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(), Some(MediaType::Text));
-        assert_eq!(choose(&HeaderMap::new(), &MINT).ok(), Some(MediaType::Json));
+        assert_eq!(negotiate(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(), Some(MediaType::Text));
+        assert_eq!(negotiate(&HeaderMap::new(), &MINT).ok(), Some(MediaType::Json));
     }
 
     #[test]
     fn a_refusal_lists_what_there_is() {
-        let problem = choose(&accepting(&["image/png"]), &MINT).expect_err("no image is offered");
+        let problem = negotiate(&accepting(&["image/png"]), &MINT).expect_err("no image is offered");
         assert_eq!(problem.status(), StatusCode::NOT_ACCEPTABLE);
         assert!(problem.detail().contains("application/x-ndjson"));
     }

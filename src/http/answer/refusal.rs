@@ -1,14 +1,46 @@
-//! How a refusal of the mint reads over HTTP.
+//! How what the service refuses reads over HTTP.
 
 use std::time::Duration;
 
 use super::problem::{Problem, Slug};
 use crate::conjunction::GroupRefusal;
-use crate::minting::{OrderError, Refusal};
+use crate::ledger::{AppendRefusal, LedgerId, PlaceError};
+use crate::minting::{Refusal, RequestError};
+use crate::service::{ServiceError, UnknownFormat, UnknownReading};
 use crate::storage::RecordError;
 
 /// When to ask again where no better time is known.
 const SOON: Duration = Duration::from_secs(1);
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Problem {
+        let detail = error.to_string();
+        match error {
+            ServiceError::UnknownFormat(unknown) => Problem::from(unknown),
+            ServiceError::NotMinted { .. } => Problem::new(Slug::InvalidParameter, detail).reason("format"),
+            ServiceError::Request(error) => Problem::from(error),
+            ServiceError::Refused(refusal) => Problem::from(refusal),
+            ServiceError::Records(error) => Problem::from(error),
+            ServiceError::UnknownLedger(ledger) => unknown_ledger(ledger),
+            ServiceError::UnknownEvent { .. } => Problem::new(Slug::NotFound, detail),
+        }
+    }
+}
+
+impl From<UnknownFormat> for Problem {
+    fn from(unknown: UnknownFormat) -> Problem {
+        Problem::new(Slug::UnknownFormat, unknown.to_string()).example("GET /formats")
+    }
+}
+
+impl From<UnknownReading> for Problem {
+    fn from(unknown: UnknownReading) -> Problem {
+        match unknown {
+            UnknownReading::Format(unknown) => Problem::from(unknown),
+            UnknownReading::Encoding(_) => Problem::new(Slug::InvalidParameter, unknown.to_string()).reason("encoding"),
+        }
+    }
+}
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Problem {
@@ -33,15 +65,14 @@ impl From<Refusal> for Problem {
     }
 }
 
-impl From<OrderError> for Problem {
-    fn from(error: OrderError) -> Problem {
+impl From<RequestError> for Problem {
+    fn from(error: RequestError) -> Problem {
         let problem = Problem::new(Slug::InvalidParameter, error.to_string());
         match error {
-            OrderError::TypeMissing { types } | OrderError::TypeUnknown { types, .. } => {
+            RequestError::TypeMissing { types } | RequestError::TypeUnknown { types, .. } => {
                 problem.reason("type").limit(types.join(", "))
             }
-            OrderError::NoTypes { .. } => problem.reason("type"),
-            OrderError::NotMinted { .. } => problem.reason("format"),
+            RequestError::NoTypes { .. } => problem.reason("type"),
         }
     }
 }
@@ -60,6 +91,36 @@ impl From<RecordError> for Problem {
             RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
         }
     }
+}
+
+impl From<AppendRefusal> for Problem {
+    fn from(refusal: AppendRefusal) -> Problem {
+        match refusal {
+            AppendRefusal::UnknownLedger(ledger) => unknown_ledger(ledger),
+            AppendRefusal::LedgerExists(head) => {
+                let ledger = head.id.ledger().to_string();
+                let detail = format!("ledger {ledger} is there already, its head is {}", head.id);
+                Problem::new(Slug::LedgerExists, detail).with("ledger", ledger).with("head", head.id.to_string())
+            }
+            AppendRefusal::HeadMoved { expected, head } => {
+                let detail = format!("expected_previous is {expected}, the head is {}", head.id);
+                Problem::new(Slug::HeadMoved, detail).with("head", head.id.to_string())
+            }
+            AppendRefusal::Event { index, error } => {
+                let problem =
+                    Problem::new(Slug::InvalidEvent, format!("events[{index}]: {error}")).reason(error.code());
+                match error {
+                    PlaceError::NotMonotonic { last, .. } => problem.limit(format!("above {last}")),
+                    PlaceError::Ahead { most, .. } => problem.limit(most.to_string()),
+                    PlaceError::OtherId { .. } | PlaceError::TimeEnded => problem,
+                }
+            }
+        }
+    }
+}
+
+fn unknown_ledger(ledger: LedgerId) -> Problem {
+    Problem::new(Slug::UnknownLedger, format!("there is no ledger {ledger}")).example("GET /ledgers")
 }
 
 /// The slug that callers get for a refusal, for those who only ask whether this node is ready.

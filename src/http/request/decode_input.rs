@@ -1,4 +1,4 @@
-//! The texts of a body: checked as a whole, held once, and taken one after the other.
+//! Texts to be decoded: a body that is checked as a whole, held once, and taken one text after the other.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::wire::DECODED_LEN_MAX;
 
 /// Texts that are still to be taken. Nothing is copied but what is escaped in JSON.
 #[derive(Debug)]
-pub(in crate::http) struct Texts {
+pub(in crate::http) struct DecodeInput {
     body: Bytes,
     /// Where the rest begins.
     at: usize,
@@ -28,20 +28,20 @@ enum Form {
     Lines,
 }
 
-impl Texts {
+impl DecodeInput {
     /// The texts of a body in one of three forms: a JSON array of strings, a JSON string a line, or a text a line. Lines end
     /// in LF or CRLF; what follows the last end counts only if it is not empty.
     ///
     /// # Errors
     /// 400 `malformed-request` for what is not JSON or not UTF-8; 422 `invalid-parameter`, naming the place, for other JSON
     /// than strings and for a text of more than [`DECODED_LEN_MAX`] bytes.
-    pub(in crate::http) fn read(body: Bytes, media: MediaType) -> Result<Texts, Problem> {
+    pub(in crate::http) fn read(body: Bytes, media: MediaType) -> Result<DecodeInput, Problem> {
         let form = match media {
             MediaType::Text => check_lines(&body).map(|()| Form::Lines),
             MediaType::Ndjson => check_json_lines(&body).map(|()| Form::Quoted),
             _ => strict_json(&body, Slug::InvalidParameter).map(|Strings| Form::Quoted),
         }?;
-        Ok(Texts { body, at: 0, form })
+        Ok(DecodeInput { body, at: 0, form })
     }
 
     /// The next text.
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn taken(body: &str, media: MediaType) -> Vec<String> {
-        let mut texts = Texts::read(Bytes::from(body.to_owned()), media).expect(body);
+        let mut texts = DecodeInput::read(Bytes::from(body.to_owned()), media).expect(body);
         let mut taken = Vec::new();
         while let Some(text) = texts.next() {
             taken.push(text.into_owned());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     fn refused(body: &[u8], media: MediaType) -> (Slug, String) {
-        let problem = Texts::read(Bytes::copy_from_slice(body), media).expect_err("no texts");
+        let problem = DecodeInput::read(Bytes::copy_from_slice(body), media).expect_err("no texts");
         (problem.slug(), problem.detail().to_owned())
     }
 

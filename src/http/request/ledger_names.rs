@@ -1,27 +1,8 @@
 //! Ledgers and events as requests name them: in the path, in parameters, in bodies.
 
-use axum::http::Uri;
-
-use super::query::percent_decoded;
 use crate::http::answer::{Problem, Slug};
 use crate::id::Rejection;
 use crate::ledger::{EventId, LedgerId};
-
-/// The ledger in the path of `/ledgers/{ledger}` and all below it.
-///
-/// # Errors
-/// 400 `malformed-request`, 422 `invalid-parameter`.
-pub(in crate::http) fn ledger_in(uri: &Uri) -> Result<LedgerId, Problem> {
-    ledger_id(&segment(uri, 2)?)
-}
-
-/// The event in the path of `/ledgers/{ledger}/ids/{id}`.
-///
-/// # Errors
-/// 400 `malformed-request`, 422 `invalid-parameter`.
-pub(in crate::http) fn event_in(uri: &Uri) -> Result<EventId, Problem> {
-    event_id("id", &segment(uri, 4)?)
-}
 
 /// Reads the id of a ledger.
 ///
@@ -62,8 +43,4 @@ pub(in crate::http) fn event_before(text: &str, ledger: LedgerId) -> Result<Even
 /// A parameter that names nothing there can be.
 pub(in crate::http) fn invalid(detail: String, rejection: Rejection) -> Problem {
     Problem::new(Slug::InvalidParameter, detail).reason(rejection.code())
-}
-
-fn segment(uri: &Uri, place: usize) -> Result<std::borrow::Cow<'_, str>, Problem> {
-    percent_decoded(uri.path().split('/').nth(place).unwrap_or_default())
 }

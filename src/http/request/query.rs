@@ -35,7 +35,7 @@ pub(crate) fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Resu
     let mut pairs: Vec<(&'static str, Cow<'a, str>)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let name = percent_decoded(name)?;
+        let name = percent_decode(name)?;
         let Some(known) = allowed.iter().find(|allowed| **allowed == name) else {
             return Err(unknown(&name, allowed));
         };
@@ -43,7 +43,7 @@ pub(crate) fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Resu
             let detail = format!("parameter {known} is given more than once");
             return Err(Problem::new(Slug::InvalidParameter, detail).reason("repeated_parameter"));
         }
-        pairs.push((known, percent_decoded(value)?));
+        pairs.push((known, percent_decode(value)?));
     }
     Ok(Query { pairs })
 }
@@ -70,31 +70,15 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
 ///
 /// # Errors
 /// 400 `malformed-request` where two hexadecimal digits do not follow a percent sign, or the result is not UTF-8.
-pub(crate) fn percent_decoded(text: &str) -> Result<Cow<'_, str>, Problem> {
-    if !text.contains('%') {
-        return Ok(Cow::Borrowed(text));
-    }
+pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
     let broken = || Problem::new(Slug::MalformedRequest, format!("{text:?} is not valid percent-encoded UTF-8"));
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let mut digit = || bytes.next().and_then(hex_digit).ok_or_else(broken);
-            decoded.push((digit()? << 4) | digit()?);
-        } else {
-            decoded.push(byte);
-        }
+    // The library leaves alone what is no escape.
+    let is_escape = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+    let mut behind_percent = text.as_bytes().split(|byte| *byte == b'%').skip(1);
+    if !behind_percent.all(|rest| rest.get(..2).is_some_and(is_escape)) {
+        return Err(broken());
     }
-    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| broken())
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        b'A'..=b'F' => Some(byte - b'A' + 10),
-        _ => None,
-    }
+    percent_encoding::percent_decode_str(text).decode_utf8().map_err(|_| broken())
 }
 
 #[cfg(test)]

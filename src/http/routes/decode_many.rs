@@ -1,25 +1,19 @@
 //! `POST /decode`: what can each of these texts be?
 
-use std::convert::Infallible;
 use std::io::Write;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
-use bytes::Bytes;
-use http_body::Frame;
 
-use super::decode::check;
-use crate::http::answer::{MediaType, Problem, Slug, choose, media_type_of_body, unkept};
-use crate::http::request::{Query, Texts, read_body, strict_query};
-use crate::id;
-use crate::id::DecoderAt;
-use crate::service::Service;
+use super::decode::outcome_of;
+use crate::http::answer::{MediaType, Pieces, Problem, Slug, long_body, media_type_of_body, negotiate, no_store};
+use crate::http::request::{DecodeInput, Query, read_body, strict_query};
+use crate::id::Pin;
+use crate::service::{DecodingAt, Service};
 use crate::time::UnixNanos;
-use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, Style, ruler};
+use crate::wire::{Style, ruler};
 
 /// The longest body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
@@ -48,34 +42,34 @@ pub(in crate::http) async fn decode_many(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let answer = read(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()));
-    service.metrics.decoded(answer.as_ref().err().map(Problem::slug));
+    service.counters().count_decode(outcome_of(&answer));
     answer
 }
 
 async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    let media = choose(&parts.headers, &MEDIA_TYPES)?;
+    let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
-    check(service, id::Pin { format: query.get("format"), encoding: query.get("encoding") })?;
+    service.decoding().check(Pin { format: query.get("format"), encoding: query.get("encoding") })?;
     let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
-    let body = read_body(body, BODY_LEN_MAX, service.limits.body_timeout).await?;
-    let texts = if body.len() <= BODY_LEN_AT_ONCE_MAX {
-        Texts::read(body, media_of_body)?
+    let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
+    let input = if body.len() <= BODY_LEN_AT_ONCE_MAX {
+        DecodeInput::read(body, media_of_body)?
     } else {
-        let checked = tokio::task::spawn_blocking(move || Texts::read(body, media_of_body));
+        let checked = tokio::task::spawn_blocking(move || DecodeInput::read(body, media_of_body));
         checked.await.expect("it does not panic, and nobody aborts it")?
     };
     let answers = Answers {
         service: Arc::clone(service),
-        texts,
+        input,
         format: query.get("format").map(str::to_owned),
         encoding: query.get("encoding").map(str::to_owned),
         form: Form { media, detail },
-        now: service.mint.clock().now(),
-        told: 0,
+        now: service.clock().now(),
+        written: 0,
     };
-    Ok(unkept(media, body_of(answers)))
+    Ok(no_store(media, body_of(answers)))
 }
 
 /// How much is said of each text.
@@ -107,7 +101,7 @@ struct Form {
 
 impl Form {
     /// What stands before the first answer, or between two.
-    fn seam(self, is_first: bool) -> &'static str {
+    fn separator(self, is_first: bool) -> &'static str {
         match (self.media, self.detail, is_first) {
             (MediaType::Json, _, true) => "[",
             (MediaType::Json, _, false) => ",",
@@ -117,8 +111,8 @@ impl Form {
     }
 
     /// What stands after the last of so many.
-    fn tail(self, told: u64) -> &'static str {
-        match (self.media, told) {
+    fn tail(self, written: u64) -> &'static str {
+        match (self.media, written) {
             (MediaType::Json, 0) => "[]",
             (MediaType::Json, _) => "]",
             _ => "",
@@ -126,17 +120,17 @@ impl Form {
     }
 
     /// Writes what one text can be.
-    fn tell(self, out: &mut Vec<u8>, text: &str, pin: id::Pin<'_>, decoder: &DecoderAt<'_>, parts: &AnswerParts) {
+    fn write(self, out: &mut Vec<u8>, text: &str, pin: Pin<'_>, decoding: &DecodingAt<'_>) {
         match self.detail {
             Detail::Brief => {
-                let reading = BriefReading::new(text, decoder.best(text, pin), parts);
+                let reading = decoding.best(text, pin);
                 match self.media {
                     MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
                     _ => reading.write_json(out),
                 }
             }
             Detail::Full => {
-                let answer = DecodeAnswer::new(text, decoder, pin, parts);
+                let answer = decoding.decode(text, pin);
                 match self.media {
                     MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
                     _ => answer.write_json(out),
@@ -152,29 +146,31 @@ impl Form {
 /// Answers that are still to be written.
 struct Answers {
     service: Arc<Service>,
-    texts: Texts,
+    input: DecodeInput,
     format: Option<String>,
     encoding: Option<String>,
     form: Form,
     /// When the request came: one moment decides for all texts what times are plausible.
     now: UnixNanos,
-    told: u64,
+    written: u64,
 }
 
-impl Answers {
-    /// The next piece, and whether it is the last.
-    fn piece(&mut self) -> (Vec<u8>, bool) {
-        let decoder = self.service.decoder.at(self.now);
-        let pin = id::Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
+impl Pieces for Answers {
+    // A caller who reads fast would keep the thread for seconds.
+    const YIELDS: bool = true;
+
+    fn next_piece(&mut self) -> (Vec<u8>, bool) {
+        let decoding = self.service.decoding().at(self.now);
+        let pin = Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         for _ in 0..PIECE_TEXTS_MAX {
-            let Some(text) = self.texts.next() else {
-                out.extend_from_slice(self.form.tail(self.told).as_bytes());
+            let Some(text) = self.input.next() else {
+                out.extend_from_slice(self.form.tail(self.written).as_bytes());
                 return (out, true);
             };
-            out.extend_from_slice(self.form.seam(self.told == 0).as_bytes());
-            self.form.tell(&mut out, &text, pin, &decoder, &self.service.answer_parts);
-            self.told += 1;
+            out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
+            self.form.write(&mut out, &text, pin, &decoding);
+            self.written += 1;
             if out.len() >= PIECE_LEN {
                 break;
             }
@@ -184,39 +180,8 @@ impl Answers {
 }
 
 fn body_of(mut answers: Answers) -> Body {
-    match answers.piece() {
+    match answers.next_piece() {
         (whole, true) => Body::from(whole),
-        (first, false) => Body::new(LongBody { answers, ready: Some(first), is_done: false }),
-    }
-}
-
-/// A long answer: each piece is written when the connection has sent the one before.
-struct LongBody {
-    answers: Answers,
-    /// The piece that is written already.
-    ready: Option<Vec<u8>>,
-    is_done: bool,
-}
-
-impl http_body::Body for LongBody {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(piece) = self.ready.take() {
-            return Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece)))));
-        }
-        if self.is_done {
-            return Poll::Ready(None);
-        }
-        // Between two pieces the thread is left to others: a caller who reads fast would keep it for seconds.
-        let (piece, is_last) = self.answers.piece();
-        self.ready = Some(piece);
-        self.is_done = is_last;
-        context.waker().wake_by_ref();
-        Poll::Pending
+        (first, false) => long_body(answers, first, None),
     }
 }

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Response, header};
 
-use crate::http::answer::{MediaType, Problem, choose, unkept};
+use crate::http::answer::{MediaType, Problem, negotiate, no_store};
 use crate::http::request::no_query;
 use crate::id::Format;
 use crate::service::Service;
@@ -19,9 +19,9 @@ const OPENAPI: &str = include_str!("../../../openapi.yaml");
 /// # Errors
 /// 406, 422.
 pub(in crate::http) async fn openapi(request: Request) -> Result<Response<Body>, Problem> {
-    let media = choose(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
+    let media = negotiate(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(unkept(media, OPENAPI))
+    Ok(no_store(media, OPENAPI))
 }
 
 /// The few requests that one needs to know, each to be pasted into a terminal.
@@ -32,10 +32,10 @@ pub(in crate::http) async fn cheat_sheet(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    let media = choose(request.headers(), &[MediaType::Text])?;
+    let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost:8080");
-    Ok(unkept(media, sheet(service.decoder.formats(), host)))
+    Ok(no_store(media, sheet(service.decoding().formats(), host)))
 }
 
 /// Ten lines, of which each names a format and a spelling that this service has.

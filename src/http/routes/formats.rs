@@ -7,14 +7,15 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
 
-use super::decode::json;
-use super::mint::unknown_format;
-use crate::http::answer::{MediaType, Problem, Slug, choose};
-use crate::http::request::{Query, no_query, percent_decoded, strict_query};
-use crate::id::{Format, IdRange, RangeError, Rule};
-use crate::service::Service;
+use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
+use crate::http::request::{Query, no_query, path_params, strict_query};
+use crate::id::{Format, IdRange, RangeError};
+use crate::service::{Service, ServiceError};
 use crate::time::{UnixTime, UnixTimeError};
-use crate::wire::{FormatInfo, FormatList, RangeAnswer};
+use crate::wire::{FormatList, RangeAnswer};
+
+pub(in crate::http) const ROUTE: &str = "/formats/{format}";
+pub(in crate::http) const RANGE_ROUTE: &str = "/formats/{format}/range";
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -26,9 +27,9 @@ pub(in crate::http) async fn list(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    choose(request.headers(), &[MediaType::Json])?;
+    negotiate(request.headers(), &[MediaType::Json])?;
     no_query(request.uri())?;
-    let formats = service.decoder.formats().iter().map(|format| info(&service, format)).collect();
+    let formats = service.formats().iter().map(|served| service.format_info(served)).collect();
     Ok(json(&FormatList { formats }))
 }
 
@@ -40,10 +41,11 @@ pub(in crate::http) async fn one(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    choose(request.headers(), &[MediaType::Json])?;
+    negotiate(request.headers(), &[MediaType::Json])?;
     no_query(request.uri())?;
-    let format = named(&service, request.uri().path().strip_prefix("/formats/"))?;
-    Ok(json(&info(&service, format)))
+    let [name] = path_params(ROUTE, request.uri())?;
+    let served = service.formats().named(&name).map_err(ServiceError::from)?;
+    Ok(json(&service.format_info(served)))
 }
 
 /// The smallest and the greatest id of a time span, in everything that sorts.
@@ -54,9 +56,9 @@ pub(in crate::http) async fn range(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
-    choose(request.headers(), &[MediaType::Json])?;
-    let path = request.uri().path();
-    let format = named(&service, path.strip_prefix("/formats/").and_then(|rest| rest.strip_suffix("/range")))?;
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let [name] = path_params(RANGE_ROUTE, request.uri())?;
+    let format = service.formats().named(&name).map_err(ServiceError::from)?.format();
     let found = range_of(format, request.uri().query().unwrap_or_default());
     let found = found.map_err(|problem| problem.or_example(|| range_that_works(&service, format)))?;
     Ok(json(&RangeAnswer::new(format, &found)))
@@ -90,7 +92,7 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
 
 /// A request for a range that can be answered: of this format, or of the first that has ranges.
 fn range_that_works(service: &Service, format: &Format) -> String {
-    let formats = service.decoder.formats().iter().map(AsRef::as_ref);
+    let formats = service.formats().iter().map(|served| served.format());
     let example = std::iter::once(format).chain(formats).find_map(|format: &Format| {
         let from = format.split(format.example()).ok()?.time?;
         let to = from.after(DAY);
@@ -98,25 +100,4 @@ fn range_that_works(service: &Service, format: &Format) -> String {
         Some(format!("GET /formats/{}/range?from={}&to={}", format.name, from.to_exact_text()?, to.to_exact_text()?))
     });
     example.unwrap_or_else(|| "GET /formats".to_owned())
-}
-
-fn named<'a>(service: &'a Service, name: Option<&str>) -> Result<&'a Format, Problem> {
-    let name = percent_decoded(name.unwrap_or_default())?;
-    let format = service.decoder.formats().iter().find(|format| format.name == name);
-    format.map(AsRef::as_ref).ok_or_else(|| unknown_format(service, &name))
-}
-
-/// Whether a number limits one order; events are limited by the length of the body.
-const fn has_count(rule: Rule) -> bool {
-    matches!(rule, Rule::Sequenced | Rule::Random | Rule::Grouped)
-}
-
-fn info(service: &Service, format: &Format) -> FormatInfo {
-    let configured = u64::from(service.limits.batch_max);
-    let workers = service.mint.workers(&format.name);
-    let batch_max = service.mint.format(&format.name).filter(|_| has_count(format.rule)).map(|(position, _)| {
-        let most = service.mint.count_max(position, 0).unwrap_or(configured);
-        most.min(configured)
-    });
-    FormatInfo::new(format, workers, batch_max)
 }

@@ -6,21 +6,20 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
-use super::appends::{detail, event_of, mark_outcome, unknown_ledger};
-use super::decode::json;
-use crate::http::answer::{MediaType, Problem, Slug, choose, media_type_of_body};
+use crate::http::answer::{MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate};
 use crate::http::request::{
-    event_before, event_in, idempotency_key, invalid, key_required, ledger_id, ledger_in, no_query, read_body,
-    strict_query,
+    event_before, event_id, idempotency_key, invalid, key_required, ledger_id, no_query, path_params, read_body,
+    read_event, strict_query,
 };
-use crate::id::{Rejection, Rule};
-use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of};
-use crate::service::Service;
-use crate::storage::{Appended, DatabaseError, LedgerSummary, Records, unreadable};
+use crate::id::Rejection;
+use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, RequestMark, digest_of};
+use crate::service::{Page, Service, ServiceError};
+use crate::storage::LedgerSummary;
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
-/// How many ledgers or events one answer lists.
-const PAGE_LEN: usize = 1_000;
+pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}";
+pub(in crate::http) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
+pub(in crate::http) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
 
 /// Creates the ledger that begins with the event in the body.
 ///
@@ -35,27 +34,23 @@ pub(in crate::http) async fn create(
 
 async fn create_from(service: &Service, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
-    choose(&parts.headers, &[MediaType::Json])?;
+    negotiate(&parts.headers, &[MediaType::Json])?;
     no_query(&parts.uri)?;
     let key = idempotency_key(&parts.headers)?;
-    let body = read_body(body, LEDGER_BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let body = read_body(body, LEDGER_BODY_LEN_MAX, service.limits().body_timeout).await?;
     media_type_of_body(&parts.headers, &[MediaType::Json])?;
-    let genesis = event_of(&body, None)?;
+    let genesis = read_event(&body, None)?;
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));
     }
     let digest = digest_of(std::slice::from_ref(&genesis));
     let mark = key.map(|key| RequestMark { key: KeyHash::of(None, key), digest });
-    let Appended { is_replayed, links } = service.append(LedgerOrder::Create { genesis, mark }).await?;
+    let (appended, ledger) = service.create_ledger(genesis, mark).await?;
 
-    let ledger = links.first().expect("a ledger begins with an event").id.ledger();
-    let mut response = json(&info(&one_of(service.records()?, ledger)?));
-    let location = HeaderValue::try_from(format!("/ledgers/{ledger}")).expect("hexadecimal digits");
+    let mut response = json(&info(&ledger));
+    let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger())).expect("hexadecimal digits");
     response.headers_mut().insert(header::LOCATION, location);
-    mark_outcome(&mut response, is_replayed);
-    if !is_replayed {
-        service.count_genesis();
-    }
+    mark_outcome(&mut response, appended.is_replayed);
     Ok(response)
 }
 
@@ -68,13 +63,13 @@ pub(in crate::http) async fn list(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    choose(&headers, &[MediaType::Json])?;
+    negotiate(&headers, &[MediaType::Json])?;
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(ledger_id).transpose();
     let after = after.map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))?;
-    let found = service.records()?.ledgers(after, PAGE_LEN + 1).map_err(unavailable)?;
-    let (page, next) = page(found, |last| last.head.id.ledger().to_string());
-    Ok(json(&LedgerList { ledgers: page.iter().map(info).collect(), next }))
+    let page = service.ledgers(after)?;
+    let next = next(&page, |last| last.head.id.ledger().to_string());
+    Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
 }
 
 /// One ledger.
@@ -86,10 +81,10 @@ pub(in crate::http) async fn one(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    choose(&headers, &[MediaType::Json])?;
+    negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
-    let ledger = ledger_of(&uri)?;
-    Ok(json(&info(&one_of(service.records()?, ledger)?)))
+    let [ledger] = path_params(ROUTE, &uri)?;
+    Ok(json(&info(&service.ledger(read_ledger(&ledger)?)?)))
 }
 
 /// The events of a ledger, a page at a time.
@@ -101,16 +96,15 @@ pub(in crate::http) async fn ids(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    choose(&headers, &[MediaType::Json])?;
+    negotiate(&headers, &[MediaType::Json])?;
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
-    let ledger = ledger_of(&uri)?;
-    let records = service.records()?;
-    one_of(records, ledger)?;
-    let after = query.get("after").map(|text| known_event(records, ledger, text)).transpose();
-    let after = after.map_err(|problem| problem.or_example(|| format!("GET /ledgers/{ledger}/ids")))?;
-    let found = records.chain(ledger, after, PAGE_LEN + 1).map_err(unavailable)?;
-    let (page, next) = page(found, |last| last.id.to_string());
-    let ids = page.iter().map(|link| detail(link, |id| id.to_string())).collect();
+    let [ledger] = path_params(IDS_ROUTE, &uri)?;
+    let ledger = service.ledger(read_ledger(&ledger)?)?.head.id.ledger();
+    let after = query.get("after").map(|text| known_event(&service, ledger, text)).transpose();
+    let after = after.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
+    let page = service.events(ledger, after)?;
+    let next = next(&page, |last| last.id.to_string());
+    let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
     Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
 }
 
@@ -123,61 +117,47 @@ pub(in crate::http) async fn id(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    choose(&headers, &[MediaType::Json])?;
+    negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
-    let ledger = ledger_of(&uri)?;
-    let records = service.records()?;
-    one_of(records, ledger)?;
-    let id = event_in(&uri).map_err(|problem| problem.or_example(|| format!("GET /ledgers/{ledger}/ids")))?;
-    let link = if id.ledger() == ledger { records.link(id).map_err(unavailable)? } else { None };
-    let link = link.ok_or_else(|| Problem::new(Slug::NotFound, format!("ledger {ledger} has no event {id}")))?;
-    Ok(json(&detail(&link, |id| id.to_string())))
+    let [ledger, id] = path_params(ID_ROUTE, &uri)?;
+    let ledger = service.ledger(read_ledger(&ledger)?)?.head.id.ledger();
+    let id = event_id("id", &id).map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
+    let link = service.event(ledger, id)?;
+    Ok(json(&event_detail(&link, |id| id.to_string())))
 }
 
 /// A request that works once: it has the time of now.
 pub(in crate::http) fn example(service: &Service) -> String {
-    let now = EventTime::from_micros(service.mint.clock().now().get() / 1_000);
+    let now = EventTime::from_micros(service.clock().now().get() / 1_000);
     let timestamp = now.map_or_else(String::new, |now| format!(r#","timestamp":"{now}""#));
     format!(r#"POST /ledgers {{"event":"Ledger Created","entities":{{"ledger":"example"}}{timestamp}}}"#)
 }
 
-impl Service {
-    /// Counts the id of a first event, of the format that ids of events have.
-    fn count_genesis(&self) {
-        if let Some((.., stats)) = self.mint.formats().find(|(format, ..)| format.rule == Rule::Chained) {
-            stats.count_granted(1, false);
-        }
-    }
-
-    fn records(&self) -> Result<&Records, Problem> {
-        self.records.get().map(|keeper| keeper.records()).ok_or_else(|| self.not_begun())
-    }
+fn ids_example(ledger: LedgerId) -> String {
+    format!("GET /ledgers/{ledger}/ids")
 }
 
-/// The first of the found, and what to ask for next if there are more.
-fn page<T>(mut found: Vec<T>, name: impl Fn(&T) -> String) -> (Vec<T>, Option<String>) {
-    let has_more = found.len() > PAGE_LEN;
-    found.truncate(PAGE_LEN);
-    let next = found.last().filter(|_| has_more).map(name);
-    (found, next)
+/// What to ask for next, if there is more.
+fn next<T>(page: &Page<T>, name: impl Fn(&T) -> String) -> Option<String> {
+    page.items.last().filter(|_| page.has_more).map(name)
 }
 
 /// The ledger that an address names.
-fn ledger_of(uri: &Uri) -> Result<LedgerId, Problem> {
-    ledger_in(uri).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
-}
-
-fn one_of(records: &Records, ledger: LedgerId) -> Result<LedgerSummary, Problem> {
-    records.ledger(ledger).map_err(unavailable)?.ok_or_else(|| unknown_ledger(ledger))
+fn read_ledger(text: &str) -> Result<LedgerId, Problem> {
+    ledger_id(text).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
 }
 
 /// An event that the ledger has.
-fn known_event(records: &Records, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
+fn known_event(service: &Service, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
     let id = event_before(text, ledger)?;
-    let link = records.link(id).map_err(unavailable)?;
-    let unknown =
-        || invalid(format!("after is {id}, which is no event of ledger {ledger}"), Rejection::ChecksumMismatch);
-    link.map(|link| link.id).ok_or_else(unknown)
+    match service.event(ledger, id) {
+        Ok(link) => Ok(link.id),
+        Err(ServiceError::UnknownEvent { .. }) => {
+            let detail = format!("after is {id}, which is no event of ledger {ledger}");
+            Err(invalid(detail, Rejection::ChecksumMismatch))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn info(ledger: &LedgerSummary) -> LedgerInfo {
@@ -190,8 +170,4 @@ fn info(ledger: &LedgerSummary) -> LedgerInfo {
         head: head.id.to_string(),
         updated: head.id.timestamp().to_string(),
     }
-}
-
-fn unavailable(error: DatabaseError) -> Problem {
-    Problem::from(unreadable(&error))
 }

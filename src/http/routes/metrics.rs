@@ -1,6 +1,4 @@
 //! `GET /metrics`: everything that is counted, in the text format of Prometheus.
-//!
-//! The mint's own counters are read here, when they are asked for, so that counting costs a mint next to nothing.
 
 use std::sync::Arc;
 
@@ -8,7 +6,6 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use prometheus::TextEncoder;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use crate::http::answer::{Problem, Slug};
 use crate::service::Service;
@@ -19,153 +16,11 @@ use crate::service::Service;
 /// 500 `internal-error` if a metric cannot be written.
 pub(in crate::http) async fn metrics(State(service): State<Arc<Service>>) -> Result<Response<Body>, Problem> {
     let text = TextEncoder::new()
-        .encode_to_string(&families(&service))
+        .encode_to_string(&service.metric_families())
         .map_err(|error| Problem::new(Slug::InternalError, format!("the metrics cannot be written: {error}")))?;
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(prometheus::TEXT_FORMAT));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
-}
-
-fn families(service: &Service) -> Vec<MetricFamily> {
-    let mut families = service.metrics.gather();
-    families.extend(minting(service));
-    families.extend(node(service));
-    families.sort_by(|a, b| a.name().cmp(b.name()));
-    families
-}
-
-/// Labels and value of one series.
-type Sample = (Vec<(&'static str, String)>, f64);
-
-/// What the mint has counted.
-fn minting(service: &Service) -> Vec<MetricFamily> {
-    let mut minted = Vec::new();
-    let mut requests = Vec::new();
-    let mut waits = Vec::new();
-    let mut unsent = Vec::new();
-    let mut exhausted = Vec::new();
-    let mut ends = Vec::new();
-    for (format, lanes, stats) in service.mint.formats() {
-        let labels = || vec![("format", format.name.clone())];
-        minted.push((labels(), count(stats.minted())));
-        waits.push((labels(), count(stats.waits())));
-        unsent.push((labels(), count(stats.unsent())));
-        for (outcome, total) in
-            [("minted", stats.granted()), ("refused", stats.refused()), ("invalid", stats.invalid())]
-        {
-            requests.push(([labels(), vec![("outcome", outcome.to_owned())]].concat(), count(total)));
-        }
-        let workers = lanes.map_or(&[][..], |lanes| lanes.workers());
-        for (worker, total) in workers.iter().zip(stats.exhausted()) {
-            exhausted.push(([labels(), vec![("worker", worker.to_string())]].concat(), count(total)));
-        }
-        if let Some(end) = format.end() {
-            ends.push((labels(), seconds(end.seconds())));
-        }
-    }
-    vec![
-        counters("idmint_ids_minted_total", "Ids handed out.", minted),
-        counters("idmint_mint_requests_total", "Mint requests, by outcome.", requests),
-        counters("idmint_mint_waits_total", "Mint requests that were held until their ids were due.", waits),
-        counters(
-            "idmint_ids_unsent_total",
-            "Ids that were handed out and never sent, because the caller had gone.",
-            unsent,
-        ),
-        counters(
-            "idmint_sequence_exhausted_total",
-            "How often a worker number had used up its sequence when ids were asked for.",
-            exhausted,
-        ),
-        gauges(
-            "idmint_format_end_timestamp_seconds",
-            "When the format cannot mint any more, in seconds since 1970.",
-            ends,
-        ),
-    ]
-}
-
-/// The state of this node.
-fn node(service: &Service) -> Vec<MetricFamily> {
-    let readiness = service.readiness();
-    let now = service.mint.clock().now();
-    let remaining = service.mint.tenure().map_or(0.0, |tenure| tenure.horizon().since(now).as_secs_f64());
-    let extensions =
-        service.keeper.get().map_or((0, 0), |keeper| (keeper.counts().extended(), keeper.counts().failed()));
-    let by_outcome = [("extended", extensions.0), ("failed", extensions.1)];
-    let extensions = by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));
-    let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-    vec![
-        gauges(
-            "idmint_ready",
-            "1 if sequenced ids are minted, else 0.",
-            vec![(vec![], f64::from(u8::from(readiness.ready)))],
-        ),
-        gauges("idmint_worker_slot", "The slot this node holds.", vec![(vec![], f64::from(service.slot))]),
-        gauges(
-            "idmint_horizon_remaining_seconds",
-            "Time reserved on disk and not used yet; 0 when idle.",
-            vec![(vec![], remaining)],
-        ),
-        counters("idmint_horizon_extensions_total", "Extensions of the horizon, by outcome.", extensions.to_vec()),
-        gauges("idmint_build_info", "Always 1; the label says which build this is.", vec![(version, 1.0)]),
-    ]
-}
-
-fn counters(name: &str, help: &str, samples: Vec<Sample>) -> MetricFamily {
-    let metric = |value| {
-        let (mut metric, mut counter) = (Metric::default(), Counter::default());
-        counter.set_value(value);
-        metric.set_counter(counter);
-        metric
-    };
-    family(name, help, MetricType::COUNTER, samples, metric)
-}
-
-fn gauges(name: &str, help: &str, samples: Vec<Sample>) -> MetricFamily {
-    let metric = |value| {
-        let (mut metric, mut gauge) = (Metric::default(), Gauge::default());
-        gauge.set_value(value);
-        metric.set_gauge(gauge);
-        metric
-    };
-    family(name, help, MetricType::GAUGE, samples, metric)
-}
-
-fn family(
-    name: &str,
-    help: &str,
-    kind: MetricType,
-    samples: Vec<Sample>,
-    metric: impl Fn(f64) -> Metric,
-) -> MetricFamily {
-    let labelled = |(labels, value): Sample| {
-        let pair = |(name, value): (&str, String)| {
-            let mut pair = LabelPair::default();
-            pair.set_name(name.to_owned());
-            pair.set_value(value);
-            pair
-        };
-        let mut metric = metric(value);
-        metric.set_label(labels.into_iter().map(pair).collect());
-        metric
-    };
-    let mut family = MetricFamily::default();
-    family.set_name(name.to_owned());
-    family.set_help(help.to_owned());
-    family.set_field_type(kind);
-    family.set_metric(samples.into_iter().map(labelled).collect());
-    family
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a metric is a double; 2^53 ids are minted in 100 years at 3 M/s")]
-fn count(total: u64) -> f64 {
-    total as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a metric is a double; seconds are exact for 285 million years")]
-fn seconds(seconds: i128) -> f64 {
-    seconds as f64
 }

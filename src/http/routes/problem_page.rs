@@ -5,7 +5,10 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::IntoResponse;
 
-use crate::http::answer::{MediaType, Page, Problem, Slug, choose};
+use crate::http::answer::{MediaType, Page, Problem, Slug, negotiate};
+use crate::http::request::path_params;
+
+pub(in crate::http) const ROUTE: &str = "/problems/{slug}";
 
 /// Answers `GET /problems/{slug}`: text by default, HTML to a browser, JSON when asked.
 pub async fn problem_page(request: Request) -> Response<Body> {
@@ -13,12 +16,11 @@ pub async fn problem_page(request: Request) -> Response<Body> {
 }
 
 fn page_of(request: &Request) -> Result<Response<Body>, Problem> {
-    let path = request.uri().path();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let slug = Slug::named(name).ok_or_else(|| {
+    let [name] = path_params(ROUTE, request.uri())?;
+    let slug = Slug::named(&name).ok_or_else(|| {
         Problem::new(Slug::NotFound, format!("no problem is named {name:?}")).reason("unknown_problem")
     })?;
-    let media_type = choose(request.headers(), &[MediaType::Text, MediaType::Html, MediaType::Json])?;
+    let media_type = negotiate(request.headers(), &[MediaType::Text, MediaType::Html, MediaType::Json])?;
     let page = slug.page();
     let document = match media_type {
         MediaType::Html => html(page),

@@ -9,13 +9,14 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
 
-use super::mint::{MEDIA_TYPES, answer, encoding, refuse_parameters};
-use crate::conjunction::{Grouped, Report};
-use crate::http::answer::{MediaType, Problem, Slug, Spelling, body, choose, media_type_of_body};
-use crate::http::request::{Query, Reports, read_body, strict_query};
+use crate::conjunction::{Grouped, GroupedMinter, Report};
+use crate::http::answer::{
+    IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, ids_body, media_type_of_body, minted, negotiate,
+};
+use crate::http::request::{Query, Reports, encoding, read_body, refuse_count, strict_query};
 use crate::id::Format;
 use crate::minting::Batch;
-use crate::service::{Service, Ungrouped};
+use crate::service::{GroupFailure, Outgoing, ServedFormat, Service};
 use crate::time::UnixTime;
 use crate::wire::{MintAnswer, MintDetails, ReportDetail, ReportRequest};
 
@@ -48,25 +49,26 @@ enum Wanted {
 /// and the keyword.
 pub(in crate::http) async fn mint_reports(
     service: &Arc<Service>,
-    position: usize,
-    format: &Arc<Format>,
+    served: &Arc<ServedFormat>,
+    minter: &Arc<GroupedMinter>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, request_body) = request.into_parts();
+    let format = &served.counted().format;
     let query = parts.uri.query().unwrap_or_default();
     let query = strict_query(query, &["count", "encoding", "type", "domain", "return"])?;
-    refuse_parameters(&query, "report", format)?;
+    refuse_count(&query, "report", format)?;
     let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
     let media = match wanted {
-        Wanted::Ids => choose(&parts.headers, &MEDIA_TYPES)?,
-        Wanted::Messages => choose(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
+        Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
+        Wanted::Messages => negotiate(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
     };
-    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits.body_timeout).await?;
+    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, &BODY_TYPES)? };
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
 
-    let (most, of_format) = (service.limits.batch_max, Arc::clone(format));
+    let (most, of_format) = (service.limits().batch_max, Arc::clone(format));
     let read = move || {
         let reports = Reports::read(request_body, body_media, most)?;
         if wanted == Wanted::Messages {
@@ -76,23 +78,24 @@ pub(in crate::http) async fn mint_reports(
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(is_short, read).await?;
-    let grouped = service.group(position, &sightings).await.map_err(|error| match error {
-        Ungrouped::Report(refusal) => reports.refused(&refusal, &format.encodings[encoding]),
-        Ungrouped::Problem(problem) => problem,
+    let grouped = service.group(served, minter, &sightings).await.map_err(|error| match error {
+        GroupFailure::Report(refusal) => reports.refused(&refusal, &format.encodings[encoding]),
+        GroupFailure::Service(error) => error.into(),
     })?;
-    let (service, format) = (Arc::clone(service), Arc::clone(format));
+    let (counted, format) = (Arc::clone(served.counted()), Arc::clone(format));
     let write = move || match (wanted, media) {
         (Wanted::Messages, _) => {
             let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            answer(media, &format, count_of(&grouped), Body::from(reports.annotated(&ids)))
+            minted(media, &format, count_of(&grouped), Body::from(reports.annotated(&ids)))
         }
         (Wanted::Ids, MediaType::Json) => {
-            answer(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))
+            minted(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))
         }
         (Wanted::Ids, _) => {
             let count = count_of(&grouped);
-            let ids = service.outgoing(position, Batch::of_ids(grouped.iter().map(|one| one.id).collect()));
-            answer(media, &format, count, body(Spelling::new(media, &format, encoding, count, None), ids))
+            let ids = Batch::of_ids(grouped.iter().map(|one| one.id).collect());
+            let encoder = IdEncoder::new(media, &format, encoding, count, None);
+            minted(media, &format, count, ids_body(encoder, Outgoing::new(counted, ids)))
         }
     };
     Ok(at_once_or_aside(is_short, write).await)
@@ -122,13 +125,13 @@ fn wanted(query: &Query<'_>) -> Result<Wanted, Problem> {
 }
 
 /// A request that works, for a format that may have any epoch and objects of any width.
-pub(in crate::http) fn example(service: &Service, position: usize, format: &Format) -> String {
+pub(in crate::http) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
         let tca = UnixTime::from_nanos(seconds * 1_000_000_000);
         Report::new(tca, primary, secondary).expect("two objects, neither of them 0")
     };
     let known = Some(of(1_706_745_600, 25_544, 48_274));
-    let known = known.filter(|report| service.mint.grouped(position).id_of(report).is_ok());
+    let known = known.filter(|report| minter.id_of(report).is_ok());
     let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
     let tca = report.tca().to_text(0).unwrap_or_default().into();
     let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary() };

@@ -8,12 +8,13 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use bytes::Bytes;
 
-use super::decode::json;
-use crate::http::answer::{MediaType, Problem, Slug, choose, media_type_of_body};
-use crate::http::request::{event_before, ledger_in, next_piece, strict_query};
+use crate::http::answer::{MediaType, Problem, Slug, json, media_type_of_body, negotiate};
+use crate::http::request::{event_before, ledger_id, next_piece, path_params, strict_query};
 use crate::ledger::{ChainChecker, ChainLines, LineTooLong};
 use crate::service::Service;
 use crate::wire::LedgerCheck;
+
+pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}/verify";
 
 /// As much is checked before the thread is left to others; a longer line is checked on a thread of its own.
 const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
@@ -35,13 +36,14 @@ pub(in crate::http) async fn verify(
 
 async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Problem> {
     let (parts, mut body) = request.into_parts();
-    choose(&parts.headers, &[MediaType::Json])?;
-    let ledger = ledger_in(&parts.uri)?;
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    let [ledger] = path_params(ROUTE, &parts.uri)?;
+    let ledger = ledger_id(&ledger)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
     media_type_of_body(&parts.headers, &[MediaType::Ndjson, MediaType::Text])?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
-    while let Some(mut piece) = piece_within(&mut body, service.limits.body_timeout).await? {
+    while let Some(mut piece) = piece_within(&mut body, service.limits().body_timeout).await? {
         while !piece.is_empty() {
             let part = piece.split_to(piece.len().min(CHECKED_AT_ONCE_MAX));
             lines = read(lines, part).await?;

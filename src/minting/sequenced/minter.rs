@@ -1,31 +1,32 @@
-//! Minting from time, worker and sequence: which lane serves an order.
+//! Minting from time, worker and sequence: which lane serves an request.
 
 use std::time::Duration;
 
+use super::beginning::Beginning;
+use super::catch_up::{CatchUp, Moment};
 use super::lanes::Lanes;
-use super::pace::Moment;
 use super::run::{Run, Shape};
 use super::sequencer::{Grant, Sequencer, Shortage};
 use super::stamps::StampLine;
 use crate::id::Format;
 use crate::minting::batch::Batch;
-use crate::minting::order::Order;
-use crate::minting::stats::MintStats;
-use crate::minting::tenure::Beginning;
+use crate::minting::batch_request::BatchRequest;
+use crate::minting::counters::MintCounters;
 use crate::time::{Tick, UnixNanos};
 
 /// Ticks at least this long have no lead: half a second of ids from the future would be seen.
 const LEAD_TICK_MAX: Duration = Duration::from_millis(100);
 
-/// The lanes of one sequenced format during one tenure.
+/// The lanes of one sequenced format during one session.
 #[derive(Debug)]
 pub struct SequencedMinter {
     /// For each variant of the format.
     shapes: Vec<Shape>,
-    /// The greatest order of each variant that can be filled at any time.
+    /// The greatest count of each variant that can be filled at any time.
     counts_max: Vec<u64>,
     lanes: Vec<Lane>,
     wait_max: Duration,
+    catch_up: CatchUp,
 }
 
 /// One worker number, with a sequence for each variant of the format.
@@ -36,7 +37,7 @@ struct Lane {
     sequencers: Vec<Sequencer>,
 }
 
-/// What was reserved for one order: nearly always all of it on one lane.
+/// What was reserved for one request: nearly always all of it on one lane.
 #[derive(Debug)]
 pub(in crate::minting) enum Placement {
     Whole(Share),
@@ -58,7 +59,7 @@ impl Placement {
         match self {
             Placement::Whole(share) => share.grant.due,
             Placement::Spread(shares) => {
-                shares.iter().map(|share| share.grant.due).max().expect("an order has a share")
+                shares.iter().map(|share| share.grant.due).max().expect("a request has a share")
             }
         }
     }
@@ -91,50 +92,56 @@ impl SequencedMinter {
         };
         let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
         let counts_max = shapes.iter().map(|shape| count_max(tick, lead_ticks, wait_max, shape, lanes.len())).collect();
-        SequencedMinter { shapes, counts_max, lanes, wait_max }
+        SequencedMinter { shapes, counts_max, lanes, wait_max, catch_up: beginning.catch_up() }
     }
 
-    /// Reserves the ids of an order: on the lowest lane that can answer at once, else on the one that can answer first,
+    /// The moment at which the clock shows `now`.
+    #[inline]
+    pub(in crate::minting) fn moment(&self, now: UnixNanos) -> Moment {
+        self.catch_up.at(now)
+    }
+
+    /// Reserves the ids of a request: on the lowest lane that can answer at once, else on the one that can answer first,
     /// else spread over several as runs that each increase.
     #[inline]
     pub(in crate::minting) fn reserve(
         &self,
-        order: &Order,
+        request: &BatchRequest,
         moment: &Moment,
-        stats: &MintStats,
+        counters: &MintCounters,
     ) -> Result<Placement, Shortage> {
-        match self.reserve_at_once(order, moment) {
-            Err(Shortage::Sequence { due }) => self.reserve_late(due, order, moment, stats),
+        match self.reserve_at_once(request, moment) {
+            Err(Shortage::Sequence { due }) => self.reserve_late(due, request, moment, counters),
             outcome => outcome,
         }
     }
 
-    /// Reserves the ids of an order that no lane can fill before `due`.
+    /// Reserves the ids of a request that no lane can fill before `due`.
     fn reserve_late(
         &self,
         due: UnixNanos,
-        order: &Order,
+        request: &BatchRequest,
         moment: &Moment,
-        stats: &MintStats,
+        counters: &MintCounters,
     ) -> Result<Placement, Shortage> {
         if due.since(moment.now) <= self.wait_max {
             // Another caller may take the place of that lane meanwhile: then the next first one, while there is one.
             for _ in 0..=self.lanes.len() {
-                let lane = self.first_to_answer(order, moment);
-                match self.lanes[lane].sequencers[order.variant()].reserve(order.count(), moment, self.wait_max) {
+                let lane = self.first_to_answer(request, moment);
+                match self.lanes[lane].sequencers[request.variant()].reserve(request.count(), moment, self.wait_max) {
                     Ok(grant) => {
-                        stats.count_exhausted(lane);
-                        return Ok(Placement::Whole(Share { lane, grant, count: order.count() }));
+                        counters.count_exhausted(lane);
+                        return Ok(Placement::Whole(Share { lane, grant, count: request.count() }));
                     }
                     Err(Shortage::Sequence { .. }) => {}
                     Err(shortage) => return Err(shortage),
                 }
             }
         }
-        self.spread(order, moment, stats)
+        self.spread(request, moment, counters)
     }
 
-    /// The greatest order that can be filled at any time.
+    /// The greatest count that can be filled at any time.
     pub(in crate::minting) fn count_max(&self, variant: usize) -> u64 {
         self.counts_max[variant]
     }
@@ -144,13 +151,13 @@ impl SequencedMinter {
         self.lanes.iter().flat_map(|lane| &lane.sequencers)
     }
 
-    /// Reserves the ids of an order on the lowest lane whose ids may leave at once.
+    /// Reserves the ids of a request on the lowest lane whose ids may leave at once.
     #[inline]
-    fn reserve_at_once(&self, order: &Order, moment: &Moment) -> Result<Placement, Shortage> {
+    fn reserve_at_once(&self, request: &BatchRequest, moment: &Moment) -> Result<Placement, Shortage> {
         let mut first_due = None;
         for (at, lane) in self.lanes.iter().enumerate() {
-            match lane.sequencers[order.variant()].reserve(order.count(), moment, Duration::ZERO) {
-                Ok(grant) => return Ok(Placement::Whole(Share { lane: at, grant, count: order.count() })),
+            match lane.sequencers[request.variant()].reserve(request.count(), moment, Duration::ZERO) {
+                Ok(grant) => return Ok(Placement::Whole(Share { lane: at, grant, count: request.count() })),
                 Err(Shortage::Sequence { due }) => {
                     first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
                 }
@@ -160,39 +167,39 @@ impl SequencedMinter {
         Err(Shortage::Sequence { due: first_due.expect("a minter has a lane") })
     }
 
-    fn first_to_answer(&self, order: &Order, moment: &Moment) -> usize {
-        let due = |lane: &Lane| lane.sequencers[order.variant()].due_for(order.count(), moment);
+    fn first_to_answer(&self, request: &BatchRequest, moment: &Moment) -> usize {
+        let due = |lane: &Lane| lane.sequencers[request.variant()].due_for(request.count(), moment);
         let lanes = self.lanes.iter().enumerate();
         lanes.min_by_key(|(_, lane)| due(lane)).map(|(at, _)| at).expect("a minter has a lane")
     }
 
-    /// An order that no single lane can fill in time, from as many as it takes: all of it or nothing.
-    fn spread(&self, order: &Order, moment: &Moment, stats: &MintStats) -> Result<Placement, Shortage> {
+    /// A request that no single lane can fill in time, from as many as it takes: all of it or nothing.
+    fn spread(&self, request: &BatchRequest, moment: &Moment, counters: &MintCounters) -> Result<Placement, Shortage> {
         let wait_max = self.wait_max;
-        let available = |lane: &Lane| lane.sequencers[order.variant()].available(moment, wait_max);
+        let available = |lane: &Lane| lane.sequencers[request.variant()].available(moment, wait_max);
         let refused = |shortage_at: UnixNanos| {
-            stats.count_exhausted(self.first_to_answer(order, moment));
+            counters.count_exhausted(self.first_to_answer(request, moment));
             Err(Shortage::Sequence { due: shortage_at })
         };
         let all: u64 = self.lanes.iter().map(available).fold(0, u64::saturating_add);
-        if all < order.count() {
-            return refused(self.filled_at(order, moment));
+        if all < request.count() {
+            return refused(self.filled_at(request, moment));
         }
         let mut shares = Vec::new();
-        let mut missing = order.count();
+        let mut missing = request.count();
         for (at, lane) in self.lanes.iter().enumerate() {
             let count = available(lane).min(missing);
             if count == 0 {
                 continue;
             }
-            match lane.sequencers[order.variant()].reserve(count, moment, wait_max) {
+            match lane.sequencers[request.variant()].reserve(count, moment, wait_max) {
                 Ok(grant) => {
-                    stats.count_exhausted(at);
+                    counters.count_exhausted(at);
                     shares.push(Share { lane: at, grant, count });
                     missing -= count;
                 }
                 Err(shortage @ Shortage::Horizon { .. }) => {
-                    return self.give_up(shortage, order.count() - missing, stats);
+                    return self.give_up(shortage, request.count() - missing, counters);
                 }
                 Err(_) => {}
             }
@@ -200,26 +207,26 @@ impl SequencedMinter {
         if missing > 0 {
             // Others took the rest between the look and the reservation. What was reserved here stays a gap.
             return self.give_up(
-                Shortage::Sequence { due: self.filled_at(order, moment) },
-                order.count() - missing,
-                stats,
+                Shortage::Sequence { due: self.filled_at(request, moment) },
+                request.count() - missing,
+                counters,
             );
         }
         Ok(Placement::Spread(shares))
     }
 
-    fn give_up(&self, shortage: Shortage, reserved: u64, stats: &MintStats) -> Result<Placement, Shortage> {
-        stats.count_unsent(reserved);
+    fn give_up(&self, shortage: Shortage, reserved: u64, counters: &MintCounters) -> Result<Placement, Shortage> {
+        counters.count_unsent(reserved);
         Err(shortage)
     }
 
-    /// When all lanes together could fill the order, if nobody else came: found by bisection over the next ticks, to the
+    /// When all lanes together could fill the request, if nobody else came: found by bisection over the next ticks, to the
     /// nanosecond, because callers are told whole milliseconds, rounded up.
-    fn filled_at(&self, order: &Order, moment: &Moment) -> UnixNanos {
+    fn filled_at(&self, request: &BatchRequest, moment: &Moment) -> UnixNanos {
         let enough = |wait: Duration| {
             let available =
-                |lane: &Lane| lane.sequencers[order.variant()].available(&moment.later(wait), Duration::ZERO);
-            self.lanes.iter().map(available).fold(0, u64::saturating_add) >= order.count()
+                |lane: &Lane| lane.sequencers[request.variant()].available(&moment.later(wait), Duration::ZERO);
+            self.lanes.iter().map(available).fold(0, u64::saturating_add) >= request.count()
         };
         let (mut short, mut long) = (Duration::ZERO, self.wait_max.max(Duration::from_millis(1)));
         while !enough(long) && long < Duration::from_secs(1 << 20) {
@@ -232,21 +239,21 @@ impl SequencedMinter {
         moment.now.after(long)
     }
 
-    /// The ids of an order, where they were placed.
+    /// The ids of a request, where they were placed.
     #[inline]
-    pub(in crate::minting) fn batch(&self, order: &Order, placement: &Placement) -> Batch {
+    pub(in crate::minting) fn batch(&self, request: &BatchRequest, placement: &Placement) -> Batch {
         match placement {
-            Placement::Whole(share) => Batch::of_run(self.run(order, share)),
-            Placement::Spread(shares) => Batch::of_runs(shares.iter().map(|share| self.run(order, share)).collect()),
+            Placement::Whole(share) => Batch::of_run(self.run(request, share)),
+            Placement::Spread(shares) => Batch::of_runs(shares.iter().map(|share| self.run(request, share)).collect()),
         }
     }
 
     #[inline]
-    fn run(&self, order: &Order, share: &Share) -> Run {
-        let shape = &self.shapes[order.variant()];
+    fn run(&self, request: &BatchRequest, share: &Share) -> Run {
+        let shape = &self.shapes[request.variant()];
         let lane = &self.lanes[share.lane];
-        let (tick, sequence) = lane.sequencers[order.variant()].line().tick_and_sequence(share.grant.first);
-        let base = lane.bases[order.variant()] + u128::from(order.domain().get()) * shape.object_stride;
+        let (tick, sequence) = lane.sequencers[request.variant()].line().tick_and_sequence(share.grant.first);
+        let base = lane.bases[request.variant()] + u128::from(request.domain().get()) * shape.object_stride;
         Run { steps: shape.steps, base, tick, sequence, count: share.count }
     }
 }
@@ -273,16 +280,14 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::conjunction::PairOrder;
     use crate::id::{FormatDefinition, PRESETS};
     use crate::minting::durable::Durable;
     use crate::minting::mint::{Mint, MintSettings};
-    use crate::minting::random::Randomness;
     use crate::minting::sequenced::lanes::{LaneCount, LaneRule};
     use crate::time::ManualClock;
 
     #[test]
-    fn no_order_is_held_while_a_lane_is_free() {
+    fn no_request_is_held_while_a_lane_is_free() {
         let snowflake = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
         let format = FormatDefinition::from_toml(snowflake.name, snowflake.toml).expect("a definition");
         let format = Arc::new(format.compile(snowflake.name).expect("a format"));
@@ -290,19 +295,18 @@ mod tests {
         let lanes = Lanes::of(&format, &rule).expect("room for 8 lanes");
         let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
         let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-        let (window, pair_order) = (Duration::from_secs(3), PairOrder::Reported);
-        let settings = MintSettings { wait_max, lead_max, window, shard: 0, pair_order };
-        let formats = vec![(Arc::clone(&format), Some(lanes))];
-        let mint = Mint::new(formats, Arc::clone(&clock), &Randomness::Thread, settings);
-        let tenure = mint.prepare(clock.now());
-        let plan = tenure.plan_extension(clock.now(), clock.now());
+        let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
+        let mut mint = Mint::new(Arc::clone(&clock), settings);
+        let minter = mint.add_sequenced(format, lanes);
+        let session = mint.prepare(clock.now());
+        let plan = session.plan_extension(clock.now(), clock.now());
         let on_disk = Durable::write(plan, |_| Ok::<_, std::io::Error>(())).expect("nothing to fail");
-        tenure.raise(&on_disk, clock.now());
-        mint.begin(Arc::new(tenure));
+        session.raise(&on_disk, clock.now());
+        mint.begin(session);
 
         // A lane has 4 096 ids for the present tick and for each of the five of the lead.
-        let whole_lane = Order::new(&format, NonZeroU32::new(6 * 4096).expect("some"), None).expect("an order");
-        let is_held = |_| mint.reserve(0, &whole_lane).expect("all lanes together have them").due.is_some();
+        let whole_lane = minter.request(NonZeroU32::new(6 * 4096).expect("some"), None).expect("a request");
+        let is_held = |_| minter.reserve(&whole_lane).expect("all lanes together have them").due.is_some();
         assert_eq!((0..9).map(is_held).position(|held| held), Some(8));
     }
 }

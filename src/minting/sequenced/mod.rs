@@ -1,16 +1,21 @@
 //! Ids from time, worker number and sequence: never twice, and increasing for each worker.
 
+mod catch_up;
 mod lanes;
-mod minter;
-mod pace;
 mod run;
-mod sequencer;
 mod stamps;
 mod sync;
 
+mod beginning;
+mod format;
+mod minter;
+mod sequencer;
+
+pub(in crate::minting) use beginning::Beginning;
+pub use catch_up::{CatchUp, Moment};
+pub(in crate::minting) use format::SequencedFormat;
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes};
 pub use minter::SequencedMinter;
-pub use pace::{Moment, Pace};
 pub use run::Run;
 pub use sequencer::{Grant, Sequencer, Shortage};
 pub use stamps::StampLine;

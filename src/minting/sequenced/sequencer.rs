@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use super::pace::Moment;
+use super::catch_up::Moment;
 use super::stamps::StampLine;
 use super::sync::{AtomicU64, Ordering};
 use crate::time::UnixNanos;
@@ -12,17 +12,17 @@ use crate::time::UnixNanos;
 /// Hands out runs of stamps, each stamp once: one compare-exchange for a run of any length.
 ///
 /// Unit: stamps relative to the start, see [`StampLine`]. Nothing is handed out at or above the horizon, which only a
-/// [`Tenure`](super::Tenure) raises, and only to what is durable.
+/// [`Session`](super::Session) raises, and only to what is durable.
 ///
 /// ```
 /// use std::time::Duration;
-/// use idmint::minting::{Pace, Sequencer, Shortage, StampLine};
+/// use idmint::minting::{CatchUp, Sequencer, Shortage, StampLine};
 /// use idmint::time::{UnixNanos, UnixTime};
 ///
 /// let start = UnixNanos::from_seconds(1_800_000_000);
 /// let line = StampLine::new("1ms".parse()?, UnixTime::EPOCH, 4096, start);
 /// let sequencer = Sequencer::new(line, start, 1 << 41, 5);
-/// let moment = Pace::new(start, start).at(start);
+/// let moment = CatchUp::new(start, start).at(start);
 /// let refused = sequencer.reserve(1, &moment, Duration::ZERO).expect_err("no horizon is durable yet");
 /// assert!(matches!(refused, Shortage::Horizon { needed } if needed > start));
 /// # Ok::<(), idmint::time::TickError>(())
@@ -158,7 +158,7 @@ impl Sequencer {
 
     /// Lets stamps below the horizon be minted; from `refill` on it should be raised again.
     ///
-    /// Only for a horizon that is durable. The callers see to that: see [`Tenure::raise`](super::Tenure::raise).
+    /// Only for a horizon that is durable. The callers see to that: see [`Session::raise`](super::Session::raise).
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
         assert!(ceiling >= self.state.ceiling.load(Ordering::Relaxed), "a horizon is never lowered");
@@ -182,8 +182,8 @@ impl Sequencer {
     }
 
     /// The first stamp that may not leave at this moment, which is in that tick. By the clock a whole tick is free as
-    /// soon as it has begun, and the lead after it, but nothing before the clock has come to the start; by the pace of a
-    /// start ahead of the clock only what the pace has come past.
+    /// soon as it has begun, and the lead after it, but nothing before the clock has come to the start; by a start ahead
+    /// of the clock only what that has come past.
     #[inline]
     fn free_until(&self, tick: u64, moment: &Moment) -> u64 {
         let by_clock = if moment.now < self.line.base() {
@@ -192,9 +192,9 @@ impl Sequencer {
             let ticks = tick.saturating_add(self.lead_ticks).saturating_add(1);
             ticks.saturating_mul(self.line.per_tick())
         };
-        match moment.paced {
+        match moment.catching_up {
             None => by_clock,
-            Some(paced) => by_clock.max(self.line.first_stamp_at(paced.after(self.lead()))),
+            Some(reached) => by_clock.max(self.line.first_stamp_at(reached.after(self.lead()))),
         }
     }
 
@@ -202,9 +202,9 @@ impl Sequencer {
     fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self.line.tick_start(last_tick.saturating_sub(self.lead_ticks));
-        match moment.paced {
+        match moment.catching_up {
             None => by_clock,
-            Some(_) => by_clock.min(moment.pace_reaches(self.line.instant_covering(end).before(self.lead()))),
+            Some(_) => by_clock.min(moment.catches_up_to(self.line.instant_covering(end).before(self.lead()))),
         }
     }
 
@@ -216,7 +216,7 @@ impl Sequencer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minting::sequenced::pace::Pace;
+    use crate::minting::sequenced::catch_up::CatchUp;
     use crate::time::UnixTime;
 
     const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
@@ -224,11 +224,11 @@ mod tests {
     const NO_WAIT: Duration = Duration::ZERO;
 
     /// Sequences of 1 296 values a second, as a payment id has.
-    fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, Pace) {
+    fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, CatchUp) {
         let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
         let sequencer = Sequencer::new(line, start, u128::MAX, 0);
         sequencer.raise(FAR, FAR);
-        (sequencer, Pace::new(start, now))
+        (sequencer, CatchUp::new(start, now))
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
     fn nothing_is_handed_out_above_the_horizon_and_the_need_is_exact() {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
         let sequencer = Sequencer::new(line, START, u128::MAX, 5);
-        let moment = Pace::new(START, START).at(START);
+        let moment = CatchUp::new(START, START).at(START);
         let Err(Shortage::Horizon { needed }) = sequencer.reserve(4096, &moment, NO_WAIT) else {
             panic!("no horizon was raised yet")
         };
@@ -277,7 +277,7 @@ mod tests {
         let last_tick = 1_800_000_000_000;
         let sequencer = Sequencer::new(line, START, last_tick + 1, 5);
         sequencer.raise(FAR, FAR);
-        let moment = Pace::new(START, START).at(START);
+        let moment = CatchUp::new(START, START).at(START);
         assert_eq!(sequencer.reserve(4097, &moment, NO_WAIT), Err(Shortage::Ended));
         assert!(sequencer.reserve(4096, &moment, NO_WAIT).is_ok());
         assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
@@ -289,7 +289,7 @@ mod tests {
         let epoch = UnixTime::from(FAR);
         let sequencer = Sequencer::new(StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START), START, 9, 0);
         sequencer.raise(UnixNanos::new(u64::MAX), FAR);
-        let pace = Pace::new(START, START);
+        let pace = CatchUp::new(START, START);
         assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::NotBegun));
         assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
         assert!(sequencer.reserve(1, &pace.at(FAR), NO_WAIT).is_ok());
@@ -309,7 +309,7 @@ mod models {
     use loom::thread;
 
     use super::*;
-    use crate::minting::sequenced::pace::Pace;
+    use crate::minting::sequenced::catch_up::CatchUp;
     use crate::time::UnixTime;
 
     const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
@@ -338,11 +338,11 @@ mod models {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || {
                     // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
-                    let moment = Pace::new(START, START).at(START.after(TICK));
+                    let moment = CatchUp::new(START, START).at(START.after(TICK));
                     [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
                 })
             };
-            let moment = Pace::new(START, START).at(START);
+            let moment = CatchUp::new(START, START).at(START);
             let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
             let theirs = other.join().expect("the model does not panic");
             assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
@@ -368,7 +368,7 @@ mod models {
                     }
                 })
             };
-            let moment = Pace::new(START, START).at(START);
+            let moment = CatchUp::new(START, START).at(START);
             for _ in 0..2 {
                 if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
                     let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
@@ -387,7 +387,7 @@ mod models {
         loom::model(|| {
             let sequencer = Arc::new(sequencer());
             sequencer.raise(START.after(TICK), START);
-            let moment = Pace::new(START, START).at(START);
+            let moment = CatchUp::new(START, START).at(START);
             let other = {
                 let sequencer = Arc::clone(&sequencer);
                 thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))

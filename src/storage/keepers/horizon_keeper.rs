@@ -7,13 +7,13 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
 use tracing::error;
 
-use crate::minting::{Durable, HorizonPlan, Tenure};
+use crate::minting::{Durable, HorizonPlan, Session};
 use crate::storage::causes::WithCauses;
 use crate::storage::embedded::HorizonError;
 use crate::storage::store::Store;
 use crate::time::{Clock, UnixNanos};
 
-/// Extends the horizon of one tenure when asked, on a thread of its own.
+/// Extends the horizon of one session when asked, on a thread of its own.
 #[derive(Debug)]
 pub struct HorizonKeeper {
     wanted: Arc<Wanted>,
@@ -66,12 +66,12 @@ enum Extension {
 }
 
 impl HorizonKeeper {
-    /// Begins to serve a tenure whose first horizon is durable in `store`.
-    pub fn start(tenure: Arc<Tenure>, clock: Arc<Clock>, store: Store) -> HorizonKeeper {
+    /// Begins to serve a session whose first horizon is durable in `store`.
+    pub fn start(session: Arc<Session>, clock: Arc<Clock>, store: Store) -> HorizonKeeper {
         let wanted = Arc::new(Wanted::default());
         let counts = Arc::new(ExtensionCounts::default());
-        let (report, state) = watch::channel(KeeperState::Durable(tenure.horizon()));
-        let worker = Worker { tenure, clock, store, wanted: Arc::clone(&wanted), counts: Arc::clone(&counts), report };
+        let (report, state) = watch::channel(KeeperState::Durable(session.horizon()));
+        let worker = Worker { session, clock, store, wanted: Arc::clone(&wanted), counts: Arc::clone(&counts), report };
         let thread = thread::Builder::new()
             .name("horizon".to_owned())
             .spawn(move || worker.run())
@@ -143,7 +143,7 @@ impl Wanted {
 }
 
 struct Worker {
-    tenure: Arc<Tenure>,
+    session: Arc<Session>,
     clock: Arc<Clock>,
     store: Store,
     wanted: Arc<Wanted>,
@@ -154,13 +154,13 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         while let Extension::To(needed) = self.wanted.wait() {
-            if needed <= self.tenure.horizon() && !self.tenure.is_running_low() {
+            if needed <= self.session.horizon() && !self.session.is_running_low() {
                 continue;
             }
-            let plan = self.tenure.plan_extension(self.clock.now(), needed);
+            let plan = self.session.plan_extension(self.clock.now(), needed);
             match make_durable(&mut self.store, plan) {
                 Ok(durable) => {
-                    self.tenure.raise(&durable, self.clock.now());
+                    self.session.raise(&durable, self.clock.now());
                     self.counts.extended.fetch_add(1, Ordering::Relaxed);
                     self.report.send_replace(KeeperState::Durable(plan.horizon()));
                 }
@@ -188,34 +188,33 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::conjunction::PairOrder;
     use crate::id::preset;
-    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, Randomness};
+    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings};
     use crate::storage::memory::MemoryStore;
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
-    fn tenure(clock: &Arc<Clock>) -> Arc<Tenure> {
+    fn session(clock: &Arc<Clock>) -> Arc<Session> {
         let format = Arc::new(preset("snowflake"));
         let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
         let lanes = Lanes::of(&format, &rule).expect("fits");
         let window = Duration::from_secs(3);
-        let pair_order = PairOrder::Reported;
-        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0, pair_order };
-        let mint = Mint::new(vec![(format, Some(lanes))], Arc::clone(clock), &Randomness::Thread, settings);
-        Arc::new(mint.prepare(NOON))
+        let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0 };
+        let mut mint = Mint::new(Arc::clone(clock), settings);
+        mint.add_sequenced(format, lanes);
+        mint.prepare(NOON)
     }
 
     #[tokio::test]
     async fn what_is_asked_for_is_durable_when_the_wait_ends() {
         let clock = Arc::new(ManualClock::at(NOON).clock());
-        let tenure = tenure(&clock);
+        let session = session(&clock);
         let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
-        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        let keeper = HorizonKeeper::start(Arc::clone(&session), clock, store);
         let needed = NOON.after(Duration::from_secs(60));
         assert!(keeper.raise_to(needed).await);
-        assert!(tenure.horizon() >= needed);
+        assert!(session.horizon() >= needed);
         assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (1, 0));
     }
 
@@ -223,12 +222,12 @@ mod tests {
     async fn idle_the_horizon_stays_where_it_is() {
         let hand = ManualClock::at(NOON);
         let clock = Arc::new(hand.clock());
-        let tenure = tenure(&clock);
+        let session = session(&clock);
         let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
-        let keeper = HorizonKeeper::start(Arc::clone(&tenure), clock, store);
+        let keeper = HorizonKeeper::start(Arc::clone(&session), clock, store);
         hand.advance(Duration::from_secs(3600));
         keeper.refill();
         drop(keeper);
-        assert_eq!(tenure.horizon(), NOON, "nobody has minted, so nothing is low");
+        assert_eq!(session.horizon(), NOON, "nobody has minted, so nothing is low");
     }
 }

@@ -2,61 +2,44 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::durable::Durable;
 use super::horizon::{HorizonPlan, Reservation};
-use crate::id::Format;
-use crate::minting::sequenced::{Lanes, Moment, Pace, SequencedMinter, Sequencer};
+use crate::minting::sequenced::{Beginning, CatchUp, Moment, SequencedFormat, SequencedMinter, Sequencer};
 use crate::time::UnixNanos;
 
 /// The sequences of all formats, and the horizon below which they may be used.
 #[derive(Debug)]
-pub struct Tenure {
-    pace: Pace,
-    /// For each format of the program, in order; `None` where it is not sequenced.
-    minters: Vec<Option<SequencedMinter>>,
+pub struct Session {
+    catch_up: CatchUp,
+    /// Every sequenced format, and what mints it in this session.
+    minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
     /// The durable horizon, for those who look. Written by: `raise`. The sequencers hold their own share of it.
     horizon: AtomicU64,
     reservation: Mutex<Reservation>,
 }
 
-/// What a tenure begins with.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Beginning {
-    /// The first instant that may be used: the durable horizon, or the clock if that shows more.
-    pub(super) start: UnixNanos,
-    /// What the clock shows.
-    pub(super) now: UnixNanos,
-    /// The most that one extension reserves.
-    pub(super) window: Duration,
-    /// How far ahead of the clock a lane may mint.
-    pub(super) lead_max: Duration,
-    /// How long an answer may be held until its ids are due.
-    pub(super) wait_max: Duration,
-    /// The configured shard number.
-    pub(super) shard: u64,
-}
-
-impl Tenure {
+impl Session {
     /// Begins at a start; nothing can be minted until a horizon above it is raised.
-    pub(super) fn begin(formats: &[(Arc<Format>, Option<Lanes>)], beginning: &Beginning) -> Tenure {
-        let minter = |(format, lanes): &(Arc<Format>, Option<Lanes>)| {
-            let lanes = lanes.as_ref()?;
-            Some(SequencedMinter::new(format, lanes, beginning))
-        };
-        Tenure {
-            pace: Pace::new(beginning.start, beginning.now),
+    pub(super) fn begin(formats: &[Arc<SequencedFormat>], beginning: &Beginning) -> Session {
+        let minter = |format: &Arc<SequencedFormat>| (Arc::clone(format), Arc::new(format.minter(beginning)));
+        Session {
+            catch_up: beginning.catch_up(),
             minters: formats.iter().map(minter).collect(),
             horizon: AtomicU64::new(beginning.start.get()),
             reservation: Mutex::new(Reservation::up_to(beginning.window)),
         }
     }
 
+    /// From now on the formats are minted in this session.
+    pub(super) fn hand_out(&self) {
+        self.minters.iter().for_each(|(format, minter)| format.begin(Arc::clone(minter)));
+    }
+
     /// The moment at which the clock shows `now`.
     #[inline]
     pub fn at(&self, now: UnixNanos) -> Moment {
-        self.pace.at(now)
+        self.catch_up.at(now)
     }
 
     /// The first instant that is not reserved.
@@ -85,16 +68,12 @@ impl Tenure {
             sequencer.raise(horizon, refill);
         }
         self.horizon.store(horizon.get(), Ordering::Release);
-        if self.at(now).paced.is_none() {
+        if self.at(now).catching_up.is_none() {
             reservation.grow();
         }
     }
 
-    pub(super) fn minter(&self, format: usize) -> Option<&SequencedMinter> {
-        self.minters[format].as_ref()
-    }
-
     fn sequencers(&self) -> impl Iterator<Item = &Sequencer> {
-        self.minters.iter().flatten().flat_map(SequencedMinter::sequencers)
+        self.minters.iter().flat_map(|(_, minter)| minter.sequencers())
     }
 }

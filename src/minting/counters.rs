@@ -1,12 +1,31 @@
 //! What was minted and what was not: counters of one format, read when metrics are scraped.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
+use crate::id::Format;
+
+/// A format and what is counted of it: shared by whatever has to do with its ids.
+#[derive(Debug)]
+pub struct CountedFormat {
+    /// What its ids are.
+    pub format: Arc<Format>,
+    /// What was minted and what was not.
+    pub counters: MintCounters,
+}
+
+impl CountedFormat {
+    /// A format of which nothing is counted yet, minted with so many lanes.
+    pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
+        CountedFormat { format, counters: MintCounters::new(lanes) }
+    }
+}
+
 /// The counters of one format. Each only grows; Relaxed, since nothing else depends on them.
 #[derive(Debug)]
-pub struct MintStats {
+pub struct MintCounters {
     minted: CachePadded<AtomicU64>,
     granted: CachePadded<AtomicU64>,
     refused: AtomicU64,
@@ -16,9 +35,9 @@ pub struct MintStats {
     exhausted: Vec<AtomicU64>,
 }
 
-impl MintStats {
-    pub(super) fn new(lanes: usize) -> MintStats {
-        MintStats {
+impl MintCounters {
+    fn new(lanes: usize) -> MintCounters {
+        MintCounters {
             minted: CachePadded::default(),
             granted: CachePadded::default(),
             refused: AtomicU64::default(),

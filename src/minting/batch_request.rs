@@ -1,20 +1,20 @@
-//! What a caller wants: checked once, and then minted without another look.
+//! How many ids of which sort a caller wants: checked once, and then minted without another look.
 
 use std::num::NonZeroU32;
 
-use crate::id::{DomainHash, Format, Rule};
+use crate::id::{DomainHash, Format};
 
 /// How many ids of which sort: fits its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order {
+pub struct BatchRequest {
     count: NonZeroU32,
     variant: usize,
     domain: DomainHash,
 }
 
-/// An order that its format cannot fill.
+/// What its format cannot fill.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OrderError {
+pub enum RequestError {
     /// The format needs a type and got none.
     #[error("`type` is missing: one of {}", .types.join(", "))]
     TypeMissing {
@@ -37,42 +37,31 @@ pub enum OrderError {
         /// As asked for.
         given: String,
     },
-    /// The format is only read.
-    #[error("`{format}` is decoded and not minted here (rule {})", .rule.name())]
-    NotMinted {
-        /// The format.
-        format: String,
-        /// Its rule.
-        rule: Rule,
-    },
 }
 
-impl Order {
+impl BatchRequest {
     /// `count` ids of `format`, of the type of that name where the format has types.
     ///
     /// # Errors
     /// [`OrderError`] names what was asked for and what there is.
-    pub fn new(format: &Format, count: NonZeroU32, of_type: Option<&str>) -> Result<Order, OrderError> {
-        if !format.rule.is_counted() {
-            return Err(OrderError::NotMinted { format: format.name.clone(), rule: format.rule });
-        }
+    pub(super) fn new(format: &Format, count: NonZeroU32, of_type: Option<&str>) -> Result<BatchRequest, RequestError> {
         let variant = match (of_type, format.has_types()) {
             (None, false) => 0,
             (Some(given), false) => {
-                return Err(OrderError::NoTypes { format: format.name.clone(), given: given.to_owned() });
+                return Err(RequestError::NoTypes { format: format.name.clone(), given: given.to_owned() });
             }
-            (None, true) => return Err(OrderError::TypeMissing { types: types_of(format) }),
+            (None, true) => return Err(RequestError::TypeMissing { types: types_of(format) }),
             (Some(given), true) => format
                 .type_named(given)
-                .map_err(|_| OrderError::TypeUnknown { given: given.to_owned(), types: types_of(format) })?,
+                .map_err(|_| RequestError::TypeUnknown { given: given.to_owned(), types: types_of(format) })?,
         };
-        Ok(Order { count, variant, domain: DomainHash::DEVELOPMENT })
+        Ok(BatchRequest { count, variant, domain: DomainHash::DEVELOPMENT })
     }
 
-    /// The same order for ids of a domain; without effect where the format has no such field.
+    /// The same request for ids of a domain; without effect where the format has no such field.
     #[must_use]
-    pub fn for_domain(self, domain: DomainHash) -> Order {
-        Order { domain, ..self }
+    pub fn for_domain(self, domain: DomainHash) -> BatchRequest {
+        BatchRequest { domain, ..self }
     }
 
     /// How many ids.

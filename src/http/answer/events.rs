@@ -1,0 +1,26 @@
+//! Events of a ledger, as answers tell them.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode};
+
+use crate::ledger::{EventId, Link};
+use crate::wire::EventDetail;
+
+/// An event in its chain, its ids written so.
+pub(in crate::http) fn event_detail(link: &Link, text_of: impl Fn(EventId) -> String) -> EventDetail {
+    EventDetail {
+        id: text_of(link.id),
+        timestamp: link.id.timestamp().to_string(),
+        previous: text_of(link.previous),
+        place: link.place,
+    }
+}
+
+/// 201, or 200 and `Idempotency-Replayed: true` where the same request was done before.
+pub(in crate::http) fn mark_outcome(response: &mut Response<Body>, is_replayed: bool) {
+    if is_replayed {
+        response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+    } else {
+        *response.status_mut() = StatusCode::CREATED;
+    }
+}

@@ -1,0 +1,72 @@
+//! Long answers, sent piece by piece: each is written when the connection has taken the one before.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+/// Writes an answer in pieces.
+pub(in crate::http) trait Pieces: Send + Unpin + 'static {
+    /// Whether a piece takes so long that the thread should be left to others between two of them.
+    const YIELDS: bool;
+
+    /// The next piece, and whether it is the last.
+    fn next_piece(&mut self) -> (Vec<u8>, bool);
+}
+
+/// The body of an answer whose first piece is written already and is not the last.
+///
+/// `len`: of the whole body, if it is known.
+pub(in crate::http) fn long_body(pieces: impl Pieces, first: Vec<u8>, len: Option<u64>) -> axum::body::Body {
+    axum::body::Body::new(LongBody { pieces, ready: Some(first), left: len, is_done: false })
+}
+
+struct LongBody<P> {
+    pieces: P,
+    /// The piece that is written already.
+    ready: Option<Vec<u8>>,
+    /// Bytes not handed over yet, where the length is known.
+    left: Option<u64>,
+    /// Whether the last piece is written.
+    is_done: bool,
+}
+
+impl<P: Pieces> Body for LongBody<P> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        if this.ready.is_none() && this.is_done {
+            return Poll::Ready(None);
+        }
+        if this.ready.is_none() {
+            let (piece, is_last) = this.pieces.next_piece();
+            this.ready = Some(piece);
+            this.is_done = is_last;
+            if P::YIELDS {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        let piece = this.ready.take().expect("written just now, or before");
+        if let Some(left) = &mut this.left {
+            let len = u64::try_from(piece.len()).expect("a piece is short");
+            *left = left.checked_sub(len).expect("the length was computed from what is written");
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_done && self.ready.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

@@ -1,0 +1,30 @@
+//! What a session begins with.
+
+use std::time::Duration;
+
+use super::catch_up::CatchUp;
+use crate::time::UnixNanos;
+
+/// Where a session begins, and what the configuration says of it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::minting) struct Beginning {
+    /// The first instant that may be used: the durable horizon, or the clock if that shows more.
+    pub(in crate::minting) start: UnixNanos,
+    /// What the clock shows.
+    pub(in crate::minting) now: UnixNanos,
+    /// The most that one extension reserves.
+    pub(in crate::minting) window: Duration,
+    /// How far ahead of the clock a lane may mint.
+    pub(in crate::minting) lead_max: Duration,
+    /// How long an answer may be held until its ids are due.
+    pub(in crate::minting) wait_max: Duration,
+    /// The configured shard number.
+    pub(in crate::minting) shard: u64,
+}
+
+impl Beginning {
+    /// How far minting may run ahead of the clock.
+    pub(in crate::minting) fn catch_up(&self) -> CatchUp {
+        CatchUp::new(self.start, self.now)
+    }
+}

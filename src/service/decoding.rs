@@ -1,0 +1,103 @@
+//! Reading ids: by the routes and by the commands alike.
+
+use std::sync::Arc;
+
+use super::formats::UnknownFormat;
+use crate::id::{Decoder, DecoderAt, Format, Pin};
+use crate::time::UnixNanos;
+use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, KnownDomains};
+
+/// What reads ids, and what is said of those that it reads.
+pub struct Decoding {
+    decoder: Decoder,
+    parts: AnswerParts,
+}
+
+/// Decoding at one moment, which decides what times are plausible.
+pub struct DecodingAt<'a> {
+    decoder: DecoderAt<'a>,
+    parts: &'a AnswerParts,
+}
+
+/// What is asked to be tried is not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownReading {
+    /// No format has this name.
+    #[error(transparent)]
+    Format(UnknownFormat),
+    /// None of the formats that are tried has this encoding.
+    #[error("no format that is tried has an encoding {0:?}; /formats lists them")]
+    Encoding(String),
+}
+
+impl Decoding {
+    /// Reads with this decoder, and names these domains.
+    pub fn new(decoder: Decoder, domains: KnownDomains) -> Decoding {
+        Decoding { parts: AnswerParts::new(decoder.formats(), domains), decoder }
+    }
+
+    /// What reads ids.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Every format that is tried, in order.
+    pub fn formats(&self) -> &[Arc<Format>] {
+        self.decoder.formats()
+    }
+
+    /// The format of that name.
+    ///
+    /// # Errors
+    /// [`UnknownFormat`] says which there are.
+    pub fn format(&self, name: &str) -> Result<&Arc<Format>, UnknownFormat> {
+        self.formats().iter().find(|format| format.name == name).ok_or_else(|| {
+            let names: Vec<_> = self.formats().iter().map(|format| format.name.as_str()).collect();
+            UnknownFormat { name: name.to_owned(), known: names.join(", ") }
+        })
+    }
+
+    /// That there are formats and encodings of these names.
+    ///
+    /// # Errors
+    /// [`UnknownReading`].
+    pub fn check(&self, filter: Pin<'_>) -> Result<(), UnknownReading> {
+        let tried = match filter.format {
+            None => self.formats(),
+            Some(name) => std::slice::from_ref(self.format(name).map_err(UnknownReading::Format)?),
+        };
+        match filter.encoding {
+            Some(name) if tried.iter().all(|format| format.encoding(name).is_none()) => {
+                Err(UnknownReading::Encoding(name.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Decoding while the clock shows `now`.
+    pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
+        DecodingAt { decoder: self.decoder.at(now), parts: &self.parts }
+    }
+}
+
+impl DecodingAt<'_> {
+    /// All that a text can be.
+    pub fn decode<'a>(&'a self, text: &'a str, filter: Pin<'_>) -> DecodeAnswer<'a> {
+        DecodeAnswer::new(text, &self.decoder, filter, self.parts)
+    }
+
+    /// Formats that ids of this one may be taken for, because the evidence leaves a doubt.
+    pub fn rivals(&self, format: &Format) -> Vec<String> {
+        let text = format.canonical().to_text(format.example());
+        let decoded = self.decoder.decode(&text, Pin::default());
+        let Some(found) = decoded.matches.iter().find(|found| found.format().name == format.name) else {
+            return Vec::new();
+        };
+        decoded.rivals(found).map(|rival| rival.format().name.clone()).collect()
+    }
+
+    /// What a text is most likely.
+    pub fn best<'a>(&'a self, text: &'a str, filter: Pin<'_>) -> BriefReading<'a> {
+        BriefReading::new(text, self.decoder.best(text, filter), self.parts)
+    }
+}

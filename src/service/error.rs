@@ -1,0 +1,43 @@
+//! Why the service did not do what it was asked.
+
+use super::formats::UnknownFormat;
+use crate::id::Rule;
+use crate::ledger::{EventId, LedgerId};
+use crate::minting::{Refusal, RequestError};
+use crate::storage::RecordError;
+
+/// Nothing was done, unless it says that this is not known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServiceError {
+    /// No format has this name.
+    #[error(transparent)]
+    UnknownFormat(#[from] UnknownFormat),
+    /// The format is only read.
+    #[error("`{format}` is decoded and not minted here (rule {})", .rule.name())]
+    NotMinted {
+        /// The format.
+        format: String,
+        /// Its rule.
+        rule: Rule,
+    },
+    /// The format does not have what was asked for.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// Ids by number cannot be minted now.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Ids with memory cannot be had, or not so.
+    #[error(transparent)]
+    Records(#[from] RecordError),
+    /// No ledger has this id.
+    #[error("there is no ledger {0}")]
+    UnknownLedger(LedgerId),
+    /// The ledger has no event of this id.
+    #[error("ledger {ledger} has no event {event}")]
+    UnknownEvent {
+        /// The ledger.
+        ledger: LedgerId,
+        /// What it does not have.
+        event: EventId,
+    },
+}

@@ -1,0 +1,125 @@
+//! Ledgers: created, appended to, and read.
+
+use super::error::ServiceError;
+use super::served_format::{IdSource, ServedFormat};
+use super::service::Service;
+use crate::ledger::{Event, EventId, LedgerId, LedgerOrder, Link, RequestMark};
+use crate::storage::{Appended, DatabaseError, LedgerSummary, RecordError, Records, unreadable};
+
+/// Some of a list, from some place on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// So many at the most: [`PAGE_LEN`].
+    pub items: Vec<T>,
+    /// Whether there are more behind the last one.
+    pub has_more: bool,
+}
+
+/// How many ledgers or events are listed at once.
+pub const PAGE_LEN: usize = 1_000;
+
+impl Service {
+    /// Creates the ledger that begins with this event; what comes back is durable.
+    ///
+    /// # Errors
+    /// [`ServiceError`]: nothing was created, or that is not known.
+    pub async fn create_ledger(
+        &self,
+        genesis: Event,
+        mark: Option<RequestMark>,
+    ) -> Result<(Appended, LedgerSummary), ServiceError> {
+        let appended = self.append_durably(LedgerOrder::Create { genesis, mark }).await?;
+        let ledger = appended.links.first().expect("a ledger begins with an event").id.ledger();
+        let summary = self.ledger(ledger)?;
+        let of_events = self.formats().iter().find(|served| matches!(served.source(), IdSource::Events));
+        if let Some(served) = of_events.filter(|_| !appended.is_replayed) {
+            served.counters().count_granted(1, false);
+        }
+        Ok((appended, summary))
+    }
+
+    /// Appends to a ledger, whose ids are of this format; what comes back is durable.
+    ///
+    /// # Errors
+    /// [`ServiceError`]: nothing was appended, or that is not known.
+    pub async fn append(&self, served: &ServedFormat, request: LedgerOrder) -> Result<Appended, ServiceError> {
+        let appended = self.append_durably(request).await?;
+        if !appended.is_replayed {
+            let count = u64::try_from(appended.links.len()).expect("a list is shorter than 2^64");
+            served.counters().count_granted(count, false);
+        }
+        Ok(appended)
+    }
+
+    async fn append_durably(&self, request: LedgerOrder) -> Result<Appended, ServiceError> {
+        let keepers = self.keepers().ok_or_else(|| self.not_begun())?;
+        let outcome = keepers.records.append(request).await;
+        self.counters().count_append(&outcome);
+        Ok(outcome?)
+    }
+
+    /// A page of all ledgers, behind `after`.
+    ///
+    /// # Errors
+    /// [`ServiceError`].
+    pub fn ledgers(&self, after: Option<LedgerId>) -> Result<Page<LedgerSummary>, ServiceError> {
+        self.records()?.ledgers(after, PAGE_LEN + 1).map(page).map_err(unavailable)
+    }
+
+    /// A ledger that there is, if there is any.
+    pub fn any_ledger(&self) -> Option<LedgerId> {
+        let found = self.records().ok()?.ledgers(None, 1).ok()?;
+        found.first().map(|ledger| ledger.head.id.ledger())
+    }
+
+    /// One ledger.
+    ///
+    /// # Errors
+    /// [`ServiceError::UnknownLedger`] among others.
+    pub fn ledger(&self, ledger: LedgerId) -> Result<LedgerSummary, ServiceError> {
+        self.records()?.ledger(ledger).map_err(unavailable)?.ok_or(ServiceError::UnknownLedger(ledger))
+    }
+
+    /// A page of the events of a ledger, behind the event `after`.
+    ///
+    /// # Errors
+    /// [`ServiceError::UnknownEvent`] among others, if there is no such event.
+    pub fn events(&self, ledger: LedgerId, after: Option<EventId>) -> Result<Page<Link>, ServiceError> {
+        if let Some(after) = after {
+            self.event(ledger, after)?;
+        }
+        self.records()?.chain(ledger, after, PAGE_LEN + 1).map(page).map_err(unavailable)
+    }
+
+    /// One event of a ledger.
+    ///
+    /// # Errors
+    /// [`ServiceError::UnknownEvent`] among others.
+    pub fn event(&self, ledger: LedgerId, event: EventId) -> Result<Link, ServiceError> {
+        let records = self.records()?;
+        let link = if event.ledger() == ledger { records.link(event).map_err(unavailable)? } else { None };
+        link.ok_or(ServiceError::UnknownEvent { ledger, event })
+    }
+
+    fn records(&self) -> Result<&Records, ServiceError> {
+        self.keepers().map(|keepers| keepers.records.records()).ok_or_else(|| self.not_begun())
+    }
+
+    /// Why nothing is stored yet.
+    pub(super) fn not_begun(&self) -> ServiceError {
+        match self.session() {
+            Err(refusal) => ServiceError::Refused(refusal),
+            Ok(_) => ServiceError::Records(RecordError::Unavailable),
+        }
+    }
+}
+
+fn page<T>(mut items: Vec<T>) -> Page<T> {
+    let has_more = items.len() > PAGE_LEN;
+    items.truncate(PAGE_LEN);
+    Page { items, has_more }
+}
+
+fn unavailable(error: DatabaseError) -> ServiceError {
+    ServiceError::Records(unreadable(&error))
+}

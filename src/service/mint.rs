@@ -1,0 +1,87 @@
+//! Minting by count: reserve, and hold the ids until they are due.
+
+use std::sync::Arc;
+
+use super::maybe_ready::MaybeReady;
+use super::outgoing::Outgoing;
+use super::service::Service;
+use crate::minting::{BatchRequest, Denied, Granted, Minter, Refusal};
+use crate::time::UnixNanos;
+
+impl Service {
+    /// Reserves the ids of a request and holds them until they are due.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was minted.
+    pub fn mint(
+        self: &Arc<Self>,
+        minter: &Arc<Minter>,
+        request: &BatchRequest,
+    ) -> MaybeReady<Result<Outgoing, Refusal>> {
+        match minter.reserve(request) {
+            Ok(granted) => self.release(minter, granted).map(Ok),
+            Err(Denied::Refused(refusal)) => MaybeReady::ready(Err(refusal)),
+            Err(Denied::Horizon { needed }) => {
+                let (service, minter, request) = (Arc::clone(self), Arc::clone(minter), *request);
+                MaybeReady::pending(async move {
+                    let granted = service.reserve_above_horizon(&minter, &request, needed).await?;
+                    Ok(service.release(&minter, granted).await)
+                })
+            }
+        }
+    }
+
+    /// Lets ids go when they are due.
+    fn release(self: &Arc<Self>, minter: &Minter, granted: Granted) -> MaybeReady<Outgoing> {
+        let Granted { batch, due, refill } = granted;
+        let outgoing = Outgoing::new(Arc::clone(minter.counted()), batch);
+        if let Some(keepers) = self.keepers().filter(|_| refill) {
+            keepers.horizon.refill();
+        }
+        let Some(due) = due else { return MaybeReady::ready(outgoing) };
+        let service = Arc::clone(self);
+        MaybeReady::pending(async move {
+            let held = service.counters().mint_wait_seconds.start_timer();
+            service.wait_until(due).await;
+            held.observe_duration();
+            outgoing
+        })
+    }
+
+    /// Has the horizon raised until the request fits below it. Another caller may take the room meanwhile, so more than
+    /// one extension may be needed; all of them share one wait.
+    async fn reserve_above_horizon(
+        &self,
+        minter: &Minter,
+        request: &BatchRequest,
+        needed: UnixNanos,
+    ) -> Result<Granted, Refusal> {
+        let keepers = self.keepers().expect("only a session that has begun has a horizon, and keepers come before it");
+        let extended = async {
+            let mut needed = needed;
+            loop {
+                if !keepers.horizon.raise_to(needed).await {
+                    return Err(Refusal::StorageFailed);
+                }
+                match minter.reserve(request) {
+                    Ok(granted) => return Ok(granted),
+                    Err(Denied::Refused(refusal)) => return Err(refusal),
+                    Err(Denied::Horizon { needed: more }) => needed = more,
+                }
+            }
+        };
+        let wait_max = self.limits().horizon_wait_max;
+        tokio::time::timeout(wait_max, extended).await.unwrap_or(Err(Refusal::HorizonReached { retry_after: wait_max }))
+    }
+
+    /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it.
+    async fn wait_until(&self, due: UnixNanos) {
+        loop {
+            let left = due.since(self.clock().now());
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+}

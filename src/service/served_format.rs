@@ -1,0 +1,83 @@
+//! One format of this program: what it is, what is counted of it, and where its ids come from.
+
+use std::sync::Arc;
+
+use crate::conjunction::GroupedMinter;
+use crate::id::Format;
+use crate::minting::{CountedFormat, MintCounters, Minter};
+
+/// A format, handed around by reference wherever something is done with its ids.
+#[derive(Debug)]
+pub struct ServedFormat {
+    counted: Arc<CountedFormat>,
+    source: IdSource,
+}
+
+/// Where ids come from, with whatever makes them.
+#[derive(Debug)]
+pub enum IdSource {
+    /// Callers say how many they want.
+    Count(Arc<Minter>),
+    /// One for each event that is appended to a ledger.
+    Events,
+    /// One for each conjunction that is reported.
+    Reports(Arc<GroupedMinter>),
+    /// They are read and never made.
+    DecodeOnly,
+}
+
+impl ServedFormat {
+    /// A format of which callers want a number of ids.
+    pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
+        ServedFormat { counted: Arc::clone(minter.counted()), source: IdSource::Count(minter) }
+    }
+
+    /// A format whose ids are made of events.
+    pub fn of_events(format: Arc<Format>) -> ServedFormat {
+        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source: IdSource::Events }
+    }
+
+    /// A format whose ids are made of reports.
+    pub fn of_reports(format: Arc<Format>, minter: GroupedMinter) -> ServedFormat {
+        let counted = Arc::new(CountedFormat::new(format, 0));
+        ServedFormat { counted, source: IdSource::Reports(Arc::new(minter)) }
+    }
+
+    /// A format that is only read.
+    pub fn decode_only(format: Arc<Format>) -> ServedFormat {
+        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source: IdSource::DecodeOnly }
+    }
+
+    /// What its ids are.
+    pub fn format(&self) -> &Format {
+        &self.counted.format
+    }
+
+    /// What was minted and what was not.
+    pub fn counters(&self) -> &MintCounters {
+        &self.counted.counters
+    }
+
+    /// Both, to be kept.
+    pub fn counted(&self) -> &Arc<CountedFormat> {
+        &self.counted
+    }
+
+    /// Where its ids come from.
+    pub fn source(&self) -> &IdSource {
+        &self.source
+    }
+
+    /// What mints it, if callers say how many they want.
+    pub fn minter(&self) -> Option<&Arc<Minter>> {
+        match &self.source {
+            IdSource::Count(minter) => Some(minter),
+            IdSource::Events | IdSource::Reports(_) | IdSource::DecodeOnly => None,
+        }
+    }
+
+    /// The worker numbers that this node mints it with.
+    pub fn workers(&self) -> &[u32] {
+        self.minter().and_then(|minter| minter.lanes()).map_or(&[], |lanes| lanes.workers())
+    }
+}
