@@ -15,6 +15,8 @@ mod decode;
 mod decode_many;
 mod draining;
 mod formats;
+#[path = "../http1/mod.rs"]
+mod http1;
 mod http2;
 mod ledger_pages;
 mod ledgers;
