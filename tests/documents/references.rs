@@ -1,4 +1,4 @@
-//! README, `docs/`, `config/` and `deploy/` name only what there is.
+//! README, CONTRIBUTING, `docs/`, `config/` and `deploy/` name only what there is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,9 +14,10 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
