@@ -8,13 +8,20 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+
+# Three unit tests take longer than all others together; a skip that matches nothing only makes this slower.
+# Many tests of the service wait for a timeout, so more of them run at once than there are cores.
+quick: SLOW := by_any_loss_of_power every_day_of_ten_thousand_years a_flipped_byte_in_the_database
+quick: export RUST_TEST_THREADS := 8
+quick: fmt-check ## After an edit: formatting, unit tests, the floor plan and the service in process.
+	$(CARGO) test $(LOCKED) --lib --test architecture --test it -- $(SLOW:%=--skip %)
 
 test: ## Every test that needs nothing but the toolchain.
 	$(CARGO) test $(LOCKED)

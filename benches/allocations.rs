@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use axum::body::Body;
 use axum::http::Request;
 use divan::{AllocProfiler, Bencher};
-use harness::workshop::{YEARS, service};
+use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};

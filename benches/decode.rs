@@ -7,8 +7,8 @@ mod harness;
 
 use std::hint::black_box;
 
-use harness::comparison::{Comparison, Target, timed};
-use harness::workshop::{YEARS, service};
+use harness::comparison::{Comparison, Target, time_per_unit};
+use harness::service::{YEARS, service};
 use idmint::id::{Format, Pin};
 use idmint::time::UnixTime;
 use rand::rngs::StdRng;
@@ -30,17 +30,19 @@ fn main() {
     let of_all: Vec<String> = of_all.collect();
     let mut comparison = Comparison::new();
     comparison.add("all formats, best reading", Target::Under(500.0), || {
-        timed(IDS, || of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some())))
+        time_per_unit(IDS, || {
+            of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some()))
+        })
     });
     comparison.add("all formats, every reading", Target::None, || {
-        timed(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
+        time_per_unit(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
     });
     let snowflake = formats.iter().find(|format| format.name == "snowflake").expect("is on");
     let of_one: Vec<_> = (0..IDS / 10).map(|_| text(snowflake, now.into(), &mut random)).collect();
     let answering = &decoding;
     let mut json = Vec::new();
     comparison.add("snowflake, the whole answer as JSON", Target::None, move || {
-        timed(IDS / 10, || {
+        time_per_unit(IDS / 10, || {
             for text in &of_one {
                 let answer = answering.decode(text, Pin::default());
                 json.clear();
@@ -53,7 +55,7 @@ fn main() {
         let texts: Vec<_> = (0..IDS / 10).map(|_| text(format, now.into(), &mut random)).collect();
         let decoder = &decoder;
         comparison.add(format!("{}, best reading", format.name), Target::None, move || {
-            timed(IDS / 10, || {
+            time_per_unit(IDS / 10, || {
                 texts.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some()))
             })
         });

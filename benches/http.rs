@@ -1,7 +1,7 @@
 //! Requests a second with everything on, against the least that axum can do: a constant body of the same size.
 //!
-//! Both servers run in this process, each on one thread. One more thread is the caller, with several kept-alive
-//! connections: it asks on all of them before it reads the answers. Rounds alternate, so that a slow moment of the
+//! Both servers run in this process, each on one thread. One more thread is the client, with several kept-alive
+//! connections: it sends on all of them before it reads the answers. Rounds alternate, so that a slow moment of the
 //! machine slows both. Where other work takes turns on the cores, the time for which a server's thread was really
 //! running says more than requests a second do; Linux tells it for each thread, in `/proc`.
 
@@ -16,9 +16,9 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
 use axum::serve::ListenerExt;
-use harness::callers::{CONNECTIONS, Callers};
+use harness::clients::{CONNECTIONS, Clients};
 use harness::comparison::{Target, ratios, report};
-use harness::server::{everything_on, one_thread};
+use harness::server::{serve_in, single_thread_runtime};
 use tokio::net::TcpListener;
 
 const ROUNDS: usize = 21;
@@ -39,7 +39,7 @@ const IDS_OF_EACH: usize = 2_000;
 struct Subject {
     name: &'static str,
     server: &'static str,
-    callers: Callers,
+    clients: Clients,
     requests_per_second: Vec<f64>,
     /// How long the server's thread was running for each request.
     busy_us: Vec<f64>,
@@ -47,14 +47,14 @@ struct Subject {
 
 fn main() {
     let directory = tempfile::tempdir().expect("a place for the horizon");
-    let bare_runtime = one_thread(BARE);
+    let bare_runtime = single_thread_runtime(BARE);
     let bare = bare_runtime.block_on(bare_axum());
-    let idmint_runtime = one_thread(IDMINT);
-    let idmint = idmint_runtime.block_on(everything_on(directory.path()));
+    let idmint_runtime = single_thread_runtime(IDMINT);
+    let idmint = idmint_runtime.block_on(serve_in(directory.path()));
     // A start begins at the next whole second, and is ahead of its clock until that has come.
     thread::sleep(Duration::from_secs(3));
 
-    let minted = Callers::to(idmint, ONE_ID).ask_once();
+    let minted = Clients::new(idmint, ONE_ID).exchange_once().text();
     let id = minted.split('"').nth_back(1).expect("an id between quotes");
     let mut subjects = [
         Subject::new("bare axum, a constant body", BARE, bare, ONE_ID),
@@ -101,34 +101,32 @@ async fn bare_axum() -> SocketAddr {
     address
 }
 
-/// Callers that have a text of many ids decoded, answered as NDJSON.
-fn mixed_ids(idmint: SocketAddr) -> Callers {
-    let mint = |order| Callers::to(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}")).ask_once();
+/// Clients that have a text of many ids decoded, answered as NDJSON.
+fn mixed_ids(idmint: SocketAddr) -> Clients {
+    let mint = |order| Clients::new(idmint, &format!("POST /ids/{order}count={IDS_OF_EACH}")).exchange_once().text();
     let minted = MIXED.map(mint);
     let ids = minted.iter().flat_map(|answer| {
         let (_, ids) = answer.split_once("\"ids\":[\"").expect("an answer in JSON");
         ids.trim_end_matches("\"]}").split("\",\"")
     });
     let body = ids.collect::<Vec<_>>().join("\n");
-    let headers =
-        format!("content-type: text/plain\r\naccept: application/x-ndjson\r\ncontent-length: {}\r\n", body.len());
-    Callers::sending(idmint, "POST /decode", &headers, &body)
+    Clients::with_body(idmint, "POST /decode", "content-type: text/plain\r\naccept: application/x-ndjson\r\n", &body)
 }
 
 impl Subject {
     fn new(name: &'static str, server: &'static str, address: SocketAddr, request: &str) -> Self {
-        Self::of(name, server, Callers::to(address, request))
+        Self::of(name, server, Clients::new(address, request))
     }
 
-    fn of(name: &'static str, server: &'static str, callers: Callers) -> Self {
-        Self { name, server, callers, requests_per_second: Vec::new(), busy_us: Vec::new() }
+    fn of(name: &'static str, server: &'static str, clients: Clients) -> Self {
+        Self { name, server, clients, requests_per_second: Vec::new(), busy_us: Vec::new() }
     }
 
     fn measure(&mut self, counts: bool) {
         let (began, busy_before) = (Instant::now(), busy_nanos(self.server));
         let mut requests = 0.0;
         while began.elapsed() < ROUND_MIN {
-            self.callers.ask_all();
+            self.clients.exchange_all();
             requests += CONNECTIONS as f64;
         }
         let (passed, busy) = (began.elapsed(), busy_nanos(self.server) - busy_before);

@@ -14,9 +14,10 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::callers::Callers;
+use harness::clients::Clients;
 use harness::comparison::{Target, ratios, report};
-use harness::server::{everything_on, one_thread};
+use harness::http1::request;
+use harness::server::{serve_in, single_thread_runtime};
 
 const ROUNDS: usize = 9;
 const ROUND_MIN: Duration = Duration::from_millis(300);
@@ -30,13 +31,13 @@ const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00.250Z","primary":25544,"secon
 
 fn main() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a place on the disk of the build");
-    let runtime = one_thread("idmint-serve");
-    let idmint = runtime.block_on(everything_on(directory.path()));
+    let runtime = single_thread_runtime("idmint-serve");
+    let idmint = runtime.block_on(serve_in(directory.path()));
     // A start begins at the next whole second, and is ahead of its clock until that has come.
     thread::sleep(Duration::from_secs(3));
-    let post = |path, body: &str| Callers::sending(idmint, path, &headers(body), body);
-    post("POST /ledgers", GENESIS).ask_once();
-    post("POST /ids/conjunction", REPORT).ask_once();
+    let post = |path, body: &str| Clients::with_body(idmint, path, JSON, body);
+    post("POST /ledgers", GENESIS).exchange_once();
+    post("POST /ids/conjunction", REPORT).exchange_once();
 
     let disk = Disk::at(&directory.path().join("blocks"));
     let mut one = Appenders::new(idmint, 1, 1);
@@ -51,8 +52,8 @@ fn main() {
             rate(|| one.append()),
             rate(|| many.append()),
             rate(|| groups.append()),
-            rate(|| ask(&mut reports)),
-            rate(|| ask(&mut mints)),
+            rate(|| exchange_all(&mut reports)),
+            rate(|| exchange_all(&mut mints)),
         ];
         for (rates, measured) in rates.iter_mut().zip(measured).filter(|_| round > 0) {
             rates.push(measured);
@@ -85,14 +86,12 @@ fn rate(mut work: impl FnMut() -> usize) -> f64 {
     done as f64 / began.elapsed().as_secs_f64()
 }
 
-fn ask(callers: &mut Callers) -> usize {
-    callers.ask_all();
-    harness::callers::CONNECTIONS
+fn exchange_all(clients: &mut Clients) -> usize {
+    clients.exchange_all();
+    harness::clients::CONNECTIONS
 }
 
-fn headers(body: &str) -> String {
-    format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len())
-}
+const JSON: &str = "content-type: application/json\r\n";
 
 /// A file of blocks that are there already, so that syncing one changes no length.
 struct Disk {
@@ -120,28 +119,28 @@ impl Disk {
 
 /// Clients that append to one ledger, each request with a key of its own.
 struct Appenders {
-    callers: Callers,
-    clients: usize,
+    clients: Clients,
+    count: usize,
     events: usize,
     body: String,
     requests: usize,
 }
 
 impl Appenders {
-    fn new(idmint: SocketAddr, clients: usize, events: usize) -> Appenders {
+    fn new(idmint: SocketAddr, count: usize, events: usize) -> Appenders {
         let body = format!(r#"{{"ledger":"{LEDGER}","events":[{}]}}"#, vec![EVENT; events].join(","));
-        Appenders { callers: Callers::on(idmint, clients), clients, events, body, requests: 0 }
+        Appenders { clients: Clients::connect(idmint, count), count, events, body, requests: 0 }
     }
 
     fn append(&mut self) -> usize {
-        let Appenders { callers, clients, events, body, requests } = self;
-        let (head, round) = (headers(body), *requests);
-        let request = |client| -> Cow<'static, [u8]> {
-            let key = format!("idempotency-key: {clients}-{events}-{client}-{round}\r\n");
-            format!("POST /ids/evently HTTP/1.1\r\nhost: bench\r\n{head}{key}\r\n{body}").into_bytes().into()
+        let Appenders { clients, count, events, body, requests } = self;
+        let round = *requests;
+        let append = |client| -> Cow<'static, [u8]> {
+            let headers = format!("{JSON}idempotency-key: {count}-{events}-{client}-{round}\r\n");
+            request("POST /ids/evently", &headers, body).into_bytes().into()
         };
-        callers.ask_each(request);
+        clients.exchange_each(append);
         *requests += 1;
-        *clients * *events
+        *count * *events
     }
 }

@@ -1,7 +1,7 @@
 //! What it costs to reserve a run: under 40 ns, for one id as for 4 096, with the system's clock read each time.
 //!
 //! Measured is `Mint::reserve`, the whole of what a request asks of the mint: it reads the clock, bounds the run, takes
-//! it by compare-exchange and counts it. The result is a batch that nobody spells. See `harness::workshop` for why time does not
+//! it by compare-exchange and counts it. The result is a batch that nobody spells. See `harness::service` for why time does not
 //! run out.
 
 mod harness;
@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 use std::thread;
 use std::time::Duration;
 
-use harness::comparison::{Comparison, Target, timed};
-use harness::workshop::{YEARS, service};
+use harness::comparison::{Comparison, Target, time_per_unit};
+use harness::service::{YEARS, service};
 use idmint::service::Service;
 use tokio::runtime::Runtime;
 
@@ -28,13 +28,13 @@ fn main() {
     let roomy = &*service(&runtime, YEARS);
     let mut comparison = Comparison::new();
     comparison.add("the clock alone", Target::None, || {
-        timed(RUNS, || (0..RUNS).for_each(|_| _ = black_box(roomy.clock().now())))
+        time_per_unit(RUNS, || (0..RUNS).for_each(|_| _ = black_box(roomy.clock().now())))
     });
     for (name, held) in [("snowflake", ""), ("siq", ""), ("payment-90ms", ""), ("payment", ", held")] {
         for count in [1, 4_096] {
             let mut reserve = reservation(roomy, name, count);
             comparison.add(format!("{name}, a run of {count}{held}"), Target::Under(40.0), move || {
-                timed(RUNS, || (0..RUNS).for_each(|_| reserve()))
+                time_per_unit(RUNS, || (0..RUNS).for_each(|_| reserve()))
             });
         }
     }
@@ -46,7 +46,7 @@ fn main() {
     let mut reserve = reservation(usual, "payment", 1);
     comparison.add("payment, a run of 1 that may leave at once", Target::Under(40.0), move || {
         wait_for_next_second(usual);
-        timed(RUNS_IN_A_SECOND, || (0..RUNS_IN_A_SECOND).for_each(|_| reserve()))
+        time_per_unit(RUNS_IN_A_SECOND, || (0..RUNS_IN_A_SECOND).for_each(|_| reserve()))
     });
     comparison.run("Reserving a run within the present second", SECONDS);
 }

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Request;
-use harness::comparison::{Comparison, Target, ratios, report, timed};
-use harness::workshop::{YEARS, service};
+use harness::comparison::{Comparison, Target, ratios, report, time_per_unit};
+use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};
@@ -49,13 +49,13 @@ fn answers() {
     let router = Api::new(service, Arc::new(metrics));
     let answer = |path: &'static str| {
         let (router, runtime) = (&router, &runtime);
-        move || timed(IDS, || assert!(runtime.block_on(answer_len(router, path)) > 0))
+        move || time_per_unit(IDS, || assert!(runtime.block_on(answer_len(router, path)) > 0))
     };
     let mut comparison = Comparison::new();
     comparison.add("flax as base64_lex, drawn and spelled", Target::Under(12.0), answer("flax?encoding=base64_lex"));
     comparison.add("uuid7 as uuid, drawn and spelled", Target::None, answer("uuid7?encoding=uuid"));
     comparison.add("snowflake as hashids", Target::None, answer("snowflake?encoding=hashids"));
-    comparison.add("ids of that size, `write!`", Target::None, || timed(IDS, || written(with_write)));
+    comparison.add("ids of that size, `write!`", Target::None, || time_per_unit(IDS, || write_plainly(with_write)));
     comparison.run("An id in an answer of 100 000", ROUNDS);
 
     for (path, plainly, plain, target) in [
@@ -65,7 +65,7 @@ fn answers() {
         ("siq?encoding=hex_padded", "format!", with_format, Target::AtLeast(3.0)),
     ] {
         let ours = answer(path);
-        let theirs = || timed(IDS, || written(plain));
+        let theirs = || time_per_unit(IDS, || write_plainly(plain));
         let (mut figures, mut of): (Vec<f64>, Vec<f64>) = (0..=ROUNDS).map(|_| (ours(), theirs())).skip(1).unzip();
         let mut times = ratios(&of, &figures);
         println!("\n{path}, and the plain way: {plainly}");
@@ -95,7 +95,7 @@ fn encodings() {
         let ids: Vec<u128> = (0..ROW).map(|_| random.random_range(0..=greatest)).collect();
         let is_random = format.rule == Rule::Random;
         comparison.add(format!("{} as {}", format.name, format.canonical().name()), Target::None, move || {
-            timed(4096, || {
+            time_per_unit(4096, || {
                 for _ in 0..4096 / ROW {
                     spell(match is_random {
                         true => Row::Ids(&ids),
@@ -130,7 +130,7 @@ const SIQ: u128 = 0x6a_1234_5678_9abc_0102_0304_0506;
 type Plain = fn(u64, &mut String);
 
 /// As many ids as [`IDS`], in pieces as an answer has them.
-fn written(write: Plain) {
+fn write_plainly(write: Plain) {
     let mut piece = String::new();
     for number in 0..u64::from(IDS) {
         if piece.len() >= PIECE_LEN {

@@ -15,7 +15,7 @@ pub(crate) struct Machine(pub(crate) Vec<(&'static str, String)>);
 
 impl Machine {
     /// Before anything runs, so that the load is that of others.
-    pub(crate) fn seen() -> Self {
+    pub(crate) fn inspect() -> Self {
         let cpus = available_parallelism().map_or_else(|_| "?".to_owned(), |cpus| cpus.to_string());
         let model = read("/proc/cpuinfo").lines().find_map(|line| Some(line.strip_prefix("model name")?.to_owned()));
         let model = model.unwrap_or_default().trim_start_matches(['\t', ' ', ':']).to_owned();
@@ -24,17 +24,18 @@ impl Machine {
             ("CPU", format!("{model}, {cpus} to be used")),
             ("Kernel", format!("Linux {}", read("/proc/sys/kernel/osrelease").trim())),
             ("Load before the run", read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" ")),
-            ("idmint", said(&binary().display().to_string(), &["--version"])),
-            ("Commit", said("git", &["describe", "--always", "--dirty"])),
-            ("Rust", said("rustc", &["--version"])),
-            ("hyper", locked("hyper")),
-            ("axum", locked("axum")),
-            ("tokio", locked("tokio")),
-            ("nginx", said("/usr/sbin/nginx", &["-v"])),
-            ("Redis", said("redis-server", &["--version"])),
+            ("idmint", first_line_of(&binary().display().to_string(), &["--version"])),
+            ("Commit", first_line_of("git", &["describe", "--always", "--dirty"])),
+            ("Rust", first_line_of("rustc", &["--version"])),
+            ("hyper", version_of("hyper")),
+            ("axum", version_of("axum")),
+            ("tokio", version_of("tokio")),
+            ("nginx", first_line_of("/usr/sbin/nginx", &["-v"])),
+            ("Redis", first_line_of("redis-server", &["--version"])),
             (
                 "PostgreSQL",
-                postgres.map_or_else(|| "not installed".to_owned(), |postgres| said(&postgres, &["--version"])),
+                postgres
+                    .map_or_else(|| "not installed".to_owned(), |postgres| first_line_of(&postgres, &["--version"])),
             ),
         ])
     }
@@ -45,14 +46,14 @@ fn read(path: &str) -> String {
 }
 
 /// The first line a program prints, wherever it prints it.
-fn said(program: &str, words: &[&str]) -> String {
+fn first_line_of(program: &str, words: &[&str]) -> String {
     let Ok(output) = Command::new(program).args(words).output() else { return "not installed".to_owned() };
     let printed = if output.stdout.is_empty() { output.stderr } else { output.stdout };
     String::from_utf8_lossy(&printed).lines().next().unwrap_or_default().to_owned()
 }
 
 /// The version of a crate that this program is built with.
-fn locked(name: &str) -> String {
+fn version_of(name: &str) -> String {
     let lock: toml::Table = include_str!("../../Cargo.lock").parse().unwrap_or_default();
     let packages = lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten();
     let versions = packages.filter(|package| package["name"].as_str() == Some(name));

@@ -1,37 +1,37 @@
 //! The released binary beside everything else that hands out ids or answers requests, in one run: `make compare`.
 //!
-//! Every server is a process of its own. Rounds measure each row once, so that a slow moment of the machine slows all
+//! Every server is a process of its own. Rounds measure each scenario once, so that a slow moment of the machine slows all
 //! of them; ratios are of figures of one round. The results are a table, a chart and every figure of every round, in
 //! `target/compare/`.
 
-mod ask;
-mod busy;
-mod claims;
-mod growth;
+mod cpu_pinning;
+mod cpu_time;
+mod fetch;
+mod goals;
 #[path = "../harness/mod.rs"]
 mod harness;
 mod load;
 mod machine;
-mod places;
 mod process;
 mod report;
 mod rivals;
-mod row;
-mod rows;
+mod scaling;
+mod scenario;
+mod scenarios;
 mod settings;
-mod starts;
+mod startup;
 mod uniqueness;
 
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use cpu_pinning::CpuPinning;
 use machine::Machine;
-use places::Places;
 use report::Results;
-use rows::Servers;
+use scenarios::Servers;
 use settings::Settings;
-use starts::Starts;
+use startup::Startup;
 
 fn main() -> ExitCode {
     rivals::bare::serve_if_asked();
@@ -46,17 +46,17 @@ fn main() -> ExitCode {
 
 fn compare(settings: &Settings) -> Result<(), String> {
     let began = Instant::now();
-    let machine = Machine::seen();
-    let places = Places::taken();
-    let starts = Starts::measured(&places, settings.time);
-    let servers = Servers::start(&places)?;
-    uniqueness::checked(servers.wide.address())?;
-    let mut rows = servers.rows()?;
+    let machine = Machine::inspect();
+    let pinning = CpuPinning::pin_load();
+    let startup = Startup::measure(&pinning, settings.time);
+    let servers = Servers::start(&pinning)?;
+    uniqueness::check(servers.wide.address())?;
+    let mut scenarios = servers.scenarios()?;
     // A start begins at the next whole second, and is ahead of its clock until that has come.
     thread::sleep(Duration::from_secs(2));
-    row::measure_all("rows", &mut rows, settings.rounds, settings.time);
-    let verdicts = claims::judged(&rows, &starts);
-    let growth = growth::measured(&places, &servers, settings)?;
-    let results = Results { machine, places, settings, rows, verdicts, growth, passed: began.elapsed() };
-    results.written().map_err(|error| format!("{}: {error}", settings.output.display()))
+    scenario::measure_all("scenarios", &mut scenarios, settings.rounds, settings.time);
+    let verdicts = goals::check(&scenarios, &startup);
+    let scaling = scaling::measure(&pinning, &servers, settings)?;
+    let results = Results { machine, pinning, settings, scenarios, verdicts, scaling, passed: began.elapsed() };
+    results.write().map_err(|error| format!("{}: {error}", settings.output.display()))
 }

@@ -89,8 +89,8 @@ pub(crate) fn free_port() -> SocketAddr {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// Says what it said.
-pub(crate) fn finished(mut command: Command) -> Result<String, String> {
+/// Says what it wrote to standard error.
+pub(crate) fn run_to_end(mut command: Command) -> Result<String, String> {
     let run = command.stdin(Stdio::null()).output();
     let Output { status, stdout, stderr } = run.map_err(|error| format!("{command:?} does not run: {error}"))?;
     if !status.success() {

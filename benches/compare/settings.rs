@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub(crate) struct Settings {
-    /// How often every row is measured, after one round that does not count. `COMPARE_ROUNDS`.
+    /// How often every scenario is measured, after one round that does not count. `COMPARE_ROUNDS`.
     pub(crate) rounds: usize,
-    /// The same for the rows that show how figures grow, of which only the shape matters.
-    pub(crate) growth_rounds: usize,
-    /// How long one row is measured in one round. `COMPARE_SECONDS`.
+    /// The same for the scenarios that show how figures scale, of which only the shape matters.
+    pub(crate) scaling_rounds: usize,
+    /// How long one scenario is measured in one round. `COMPARE_SECONDS`.
     pub(crate) time: Duration,
     /// The folder for the results. `COMPARE_OUTPUT`.
     pub(crate) output: PathBuf,
@@ -24,7 +24,7 @@ impl Settings {
         let rounds = read("COMPARE_ROUNDS", 9_usize, |rounds| (1..=1_000).contains(rounds))?;
         let seconds = read("COMPARE_SECONDS", 1.0_f64, |seconds| (0.05..=60.0).contains(seconds))?;
         let output = env::var_os("COMPARE_OUTPUT").map_or_else(|| PathBuf::from("target/compare"), PathBuf::from);
-        Ok(Self { rounds, growth_rounds: rounds.min(3), time: Duration::from_secs_f64(seconds), output })
+        Ok(Self { rounds, scaling_rounds: rounds.min(3), time: Duration::from_secs_f64(seconds), output })
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn median(figures: &mut [f64]) -> f64 {
 }
 
 /// Nanoseconds for each of `units` that `work` does together.
-pub(crate) fn timed(units: u32, work: impl FnOnce()) -> f64 {
+pub(crate) fn time_per_unit(units: u32, work: impl FnOnce()) -> f64 {
     let began = Instant::now();
     work();
     nanos(began.elapsed()) / f64::from(units)

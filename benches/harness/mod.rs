@@ -1,7 +1,9 @@
 //! What the benchmarks share.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
-pub(crate) mod callers;
+pub(crate) mod clients;
 pub(crate) mod comparison;
+#[path = "../../tests/http1/mod.rs"]
+pub(crate) mod http1;
 pub(crate) mod server;
-pub(crate) mod workshop;
+pub(crate) mod service;

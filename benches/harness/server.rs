@@ -9,12 +9,12 @@ use idmint::server::{RunOptions, open};
 use idmint::time::Clock;
 use tokio::runtime::{Builder, Runtime};
 
-pub(crate) fn one_thread(name: &str) -> Runtime {
+pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().expect("a thread")
 }
 
 /// As `idmint serve` does it, with its default configuration and its files.
-pub(crate) async fn everything_on(directory: &Path) -> SocketAddr {
+pub(crate) async fn serve_in(directory: &Path) -> SocketAddr {
     let mut config = Config::default();
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();

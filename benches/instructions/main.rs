@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         subjects::run_all(|name, units| println!("{name} {units}"));
         return ExitCode::SUCCESS;
     }
-    match counted().and_then(|counted| record_or_compare(&counted)) {
+    match count_all().and_then(|counted| record_or_compare(&counted)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("{reason}");
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs every subject under callgrind.
-fn counted() -> Result<Counts, String> {
+fn count_all() -> Result<Counts, String> {
     if env::consts::ARCH != ARCHITECTURE {
         return Err(format!("the counts are of {ARCHITECTURE}, this is {}: nothing was compared", env::consts::ARCH));
     }
@@ -67,13 +67,13 @@ fn counted() -> Result<Counts, String> {
     for (at, line) in told.lines().enumerate() {
         let (name, units) = line.rsplit_once(' ').expect("written above");
         let units: u64 = units.parse().expect("written above");
-        counts.insert(name, profiled(at + 1, name)? / units);
+        counts.insert(name, total_of_profile(at + 1, name)? / units);
     }
     Ok(counts)
 }
 
 /// The instructions in the profile of that number, which gets the name of its subject.
-fn profiled(number: usize, name: &str) -> Result<u64, String> {
+fn total_of_profile(number: usize, name: &str) -> Result<u64, String> {
     let part = format!("{PROFILES}/part.{number}");
     let text = fs::read_to_string(&part).map_err(|cause| format!("no profile of {name} in {part}: {cause}"))?;
     let total = text.lines().find_map(|line| line.strip_prefix("totals: ")).and_then(|total| total.parse().ok());

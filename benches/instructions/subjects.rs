@@ -21,7 +21,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::runtime::Builder;
 use tower::ServiceExt;
 
-use crate::harness::workshop::still_service;
+use crate::harness::service::frozen_service;
 
 /// How often a subject does its work.
 const UNITS: u32 = 1_000;
@@ -56,7 +56,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         told(&name, UNITS);
     };
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let service = still_service(&runtime);
+    let service = frozen_service(&runtime);
     let decoder = service.decoding().decoder().at(service.clock().now());
     for preset in PRESETS {
         let served = service.formats().named(preset.name).expect("every built-in format is on");
@@ -96,7 +96,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
     let api = Api::new(Arc::clone(&service), Arc::new(metrics));
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
-        count(format!("POST {path}"), &mut || runtime.block_on(ask(&api, path)));
+        count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, path)));
     }
 }
 
@@ -113,8 +113,8 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     std::iter::repeat_with(|| random.random_range(0..=format.greatest())).filter(is_past).take(UNITS as usize).collect()
 }
 
-/// Asks as often as [`UNITS`], and takes each answer as a connection does.
-async fn ask(api: &Api, path: &str) {
+/// Sends as many requests as [`UNITS`], and takes each answer as a connection does.
+async fn exchange(api: &Api, path: &str) {
     for _ in 0..UNITS {
         let request = Request::post(path).body(Body::empty()).expect("a request");
         let response = api.clone().oneshot(request).await.expect("the API answers everything");

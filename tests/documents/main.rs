@@ -5,6 +5,6 @@
 mod formats;
 mod generated;
 mod interface;
+mod references;
 mod schema;
 mod service;
-mod texts;

@@ -1,9 +1,10 @@
 //! Every answer has a request id and is counted; every refusal is a problem.
 
-use crate::support::{Answer, Running, WIDE, get_request, post_request};
+use crate::http1::Answer;
+use crate::support::{Running, WIDE, get_request, post_request};
 
 fn assert_problem(answer: &Answer, status: u16, slug: &str) {
-    assert_eq!(answer.status(), status, "{answer:?}");
+    assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/problem+json"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let problem = answer.json();
@@ -18,20 +19,24 @@ async fn a_refusal_is_a_problem_whoever_refuses() {
     let server = Running::start(WIDE).await;
     let with_header = |path, header| format!("GET {path} HTTP/1.1\r\n{header}\r\n\r\n");
 
-    assert_problem(&server.ask(&get_request("/nowhere")).await, 404, "not-found");
-    assert_problem(&server.ask(&get_request("/problems/nonsense")).await, 404, "not-found");
-    assert_problem(&server.ask(&get_request(&format!("/hello?{}", "x".repeat(8_192)))).await, 414, "uri-too-long");
+    assert_problem(&server.exchange(&get_request("/nowhere")).await, 404, "not-found");
+    assert_problem(&server.exchange(&get_request("/problems/nonsense")).await, 404, "not-found");
+    assert_problem(&server.exchange(&get_request(&format!("/hello?{}", "x".repeat(8_192)))).await, 414, "uri-too-long");
 
-    let not_allowed = server.ask(&post_request("/hello", "", "")).await;
+    let not_allowed = server.exchange(&post_request("/hello", "", "")).await;
     assert_problem(&not_allowed, 405, "method-not-allowed");
     assert_eq!(not_allowed.header("allow"), Some("GET,HEAD"));
 
-    let not_acceptable = server.ask(&with_header("/represented", "accept: image/png")).await;
+    let not_acceptable = server.exchange(&with_header("/represented", "accept: image/png")).await;
     assert_problem(&not_acceptable, 406, "not-acceptable");
     assert_eq!(not_acceptable.json()["accepts"], serde_json::json!(["application/json", "text/plain"]));
-    assert_eq!(server.ask(&with_header("/represented", "accept: text/*")).await.body, "text/plain; charset=utf-8");
+    assert_eq!(
+        server.exchange(&with_header("/represented", "accept: text/*")).await.text(),
+        "text/plain; charset=utf-8"
+    );
 
-    let form = server.ask(&post_request("/echo", "content-type: application/x-www-form-urlencoded\r\n", "a=b")).await;
+    let form =
+        server.exchange(&post_request("/echo", "content-type: application/x-www-form-urlencoded\r\n", "a=b")).await;
     assert_problem(&form, 415, "unsupported-media-type");
     assert_eq!(form.header("accept"), Some("application/json, text/plain"));
 }
@@ -40,7 +45,7 @@ async fn a_refusal_is_a_problem_whoever_refuses() {
 async fn a_body_too_large_is_answered_413_before_it_is_sent() {
     let server = Running::start(WIDE).await;
     let head = "POST /echo HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 17\r\n\r\n";
-    let declared = server.ask(head).await;
+    let declared = server.exchange(head).await;
     assert_problem(&declared, 413, "payload-too-large");
     assert_eq!(declared.json()["limit"], "16 bytes");
     assert_eq!(declared.header("connection"), Some("close"));
@@ -49,57 +54,57 @@ async fn a_body_too_large_is_answered_413_before_it_is_sent() {
 #[tokio::test]
 async fn a_body_without_end_is_answered_413_and_the_answer_can_be_read() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
-    caller.send("POST /echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    let mut client = server.connect().await;
+    client.send("POST /echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n").await;
     // More than the buffers on the way hold: without lingering the connection would be reset under the answer.
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     for _ in 0..200 {
-        caller.send(&chunk).await;
+        client.send(&chunk).await;
     }
-    assert_problem(&caller.answer().await, 413, "payload-too-large");
+    assert_problem(&client.receive().await, 413, "payload-too-large");
 }
 
 #[tokio::test]
 async fn a_slow_body_is_answered_408() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
-    let slow = caller.ask("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\nab").await;
+    let mut client = server.connect().await;
+    let slow = client.exchange("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\nab").await;
     assert_problem(&slow, 408, "request-timeout");
     assert_eq!(slow.header("connection"), Some("close"));
-    assert_eq!(caller.read_to_close().await, "");
+    assert_eq!(client.read_to_close().await, "");
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_harms_nobody() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
-    let bad_chunk = caller.ask("POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n").await;
+    let mut client = server.connect().await;
+    let bad_chunk = client.exchange("POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n").await;
     assert_problem(&bad_chunk, 400, "malformed-request");
     let mut gone = server.connect().await;
     gone.send("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\nab").await;
     drop(gone);
-    assert_eq!(server.ask(&get_request("/hello")).await.status(), 200);
+    assert_eq!(server.exchange(&get_request("/hello")).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_handler_that_panics_has_answered_500() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     for _ in 0..3 {
-        let answer = caller.ask(&get_request("/panic")).await;
+        let answer = client.exchange(&get_request("/panic")).await;
         assert_problem(&answer, 500, "internal-error");
-        assert!(!answer.body.contains("the test wants it"), "no internals");
+        assert!(!answer.text().contains("the test wants it"), "no internals");
     }
-    assert_eq!(caller.ask(&get_request("/hello")).await.body, "hello");
+    assert_eq!(client.exchange(&get_request("/hello")).await.text(), "hello");
     assert!(server.metrics().contains("idmint_http_in_flight 0"));
 }
 
 #[tokio::test]
 async fn the_callers_request_id_is_kept_and_an_unusable_one_replaced() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     let mut ask = async |id: &str, path: &str| {
-        let answer = caller.ask(&format!("GET {path} HTTP/1.1\r\nx-request-id: {id}\r\n\r\n")).await;
+        let answer = client.exchange(&format!("GET {path} HTTP/1.1\r\nx-request-id: {id}\r\n\r\n")).await;
         answer.header("x-request-id").unwrap().to_owned()
     };
     for path in ["/hello", "/nowhere"] {
@@ -117,9 +122,9 @@ async fn requests_are_counted_by_route_method_and_status() {
     let server = Running::start(WIDE).await;
     assert!(server.metrics().contains(r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 0"#));
     for request in [get_request("/hello"), get_request("/hello"), get_request("/nowhere"), get_request("/echo")] {
-        server.ask(&request).await;
+        server.exchange(&request).await;
     }
-    server.ask("BREW /hello HTTP/1.1\r\n\r\n").await;
+    server.exchange("BREW /hello HTTP/1.1\r\n\r\n").await;
     let metrics = server.metrics();
     for series in [
         r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 2"#,
@@ -136,13 +141,13 @@ async fn requests_are_counted_by_route_method_and_status() {
 #[tokio::test]
 async fn a_head_request_has_the_headers_and_no_body() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     for path in ["/hello", "/nowhere"] {
-        caller.send(format!("HEAD {path} HTTP/1.1\r\n\r\n")).await;
+        client.send(format!("HEAD {path} HTTP/1.1\r\n\r\n")).await;
     }
     // Were there a body, this answer would not be found behind it.
-    caller.send("GET /hello HTTP/1.1\r\nconnection: close\r\n\r\n").await;
-    let all = caller.read_to_close().await;
+    client.send("GET /hello HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+    let all = client.read_to_close().await;
     assert_eq!(all.matches("HTTP/1.1 ").count(), 3, "{all}");
     assert_eq!(all.matches("hello").count(), 1, "{all}");
     assert!(!all.contains("\"type\""), "{all}");

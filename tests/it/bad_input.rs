@@ -7,8 +7,9 @@ use idmint::time::ManualClock;
 use serde_json::Value;
 
 use crate::cases::FORMATS;
+use crate::http1::Answer;
 use crate::service::{NEW_YEAR, Service, config};
-use crate::support::{Answer, get_request, post_request};
+use crate::support::{get_request, post_request};
 
 /// A format that has ended, one that has not begun, and (among those of the vectors) one that is only read.
 const OUT_OF_TIME: &str = r#"
@@ -45,7 +46,7 @@ fn post_json(body: &str) -> String {
 }
 
 fn assert_refused(answer: &Answer, wrong: &Wrong) -> Value {
-    assert_eq!(answer.status(), wrong.status, "{:?}: {answer:?}", wrong.request);
+    assert_eq!(answer.status, wrong.status, "{:?}: {answer:?}", wrong.request);
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{:?}", wrong.request);
     assert_eq!(answer.header("cache-control"), Some("no-store"), "{:?}", wrong.request);
     let problem = answer.json();
@@ -63,14 +64,14 @@ fn assert_refused(answer: &Answer, wrong: &Wrong) -> Value {
 async fn assert_all_refused(service: &Service, all: &[Wrong]) {
     for wrong in all {
         let before = service.minted().await;
-        let problem = assert_refused(&service.ask(&wrong.request).await, wrong);
+        let problem = assert_refused(&service.exchange(&wrong.request).await, wrong);
         assert_eq!(service.minted().await, before, "{:?}", wrong.request);
         if wrong.status == 422 {
             let example = problem["example"].as_str().unwrap_or_else(|| panic!("{:?}: {problem}", wrong.request));
             let (method, path) = example.split_once(' ').unwrap();
             let (path, body) = path.split_once(' ').unwrap_or((path, ""));
             let request = if method == "POST" { post_request(path, "", body) } else { get_request(path) };
-            assert_eq!(service.ask(&request).await.status(), 200, "{example:?} of {:?}", wrong.request);
+            assert_eq!(service.exchange(&request).await.status, 200, "{example:?} of {:?}", wrong.request);
         }
     }
 }
@@ -301,8 +302,8 @@ async fn a_method_a_media_type_or_a_size_that_is_not_taken_is_refused() {
     )
     .await;
     assert_eq!(service.get("/ids/snowflake").await.header("allow"), Some("POST"));
-    let fits = service.ask(&post_json(&format!("{}{{}}", " ".repeat(16 * 1024 - 2)))).await;
-    assert_eq!(fits.status(), 200, "a body of just the limit: {fits:?}");
+    let fits = service.exchange(&post_json(&format!("{}{{}}", " ".repeat(16 * 1024 - 2)))).await;
+    assert_eq!(fits.status, 200, "a body of just the limit: {fits:?}");
 }
 
 #[tokio::test]
@@ -339,8 +340,8 @@ async fn a_body_of_texts_to_decode_is_read_strictly() {
         ],
     )
     .await;
-    let fits = service.ask(&json(&format!("{}[]", " ".repeat((8 << 20) - 2)))).await;
-    assert_eq!((fits.status(), fits.body.as_str()), (200, "[]"), "a body of just the limit");
+    let fits = service.exchange(&json(&format!("{}[]", " ".repeat((8 << 20) - 2)))).await;
+    assert_eq!((fits.status, fits.text().as_str()), (200, "[]"), "a body of just the limit");
 }
 
 #[tokio::test]
@@ -369,7 +370,7 @@ async fn a_format_out_of_its_time_is_refused_without_a_retry() {
 async fn refusals_are_counted_by_whose_fault_they_are() {
     let service = Service::start(OUT_OF_TIME).await;
     service.post("/ids/snowflake?count=0").await;
-    service.ask(&post_json("{")).await;
+    service.exchange(&post_json("{")).await;
     service.post("/ids/ended").await;
     service.get("/decode/1?x=1").await;
     let metrics = service.metrics().await;

@@ -5,8 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::cases;
+use crate::http1::Answer;
 use crate::service::{Service, ids_of};
-use crate::support::{Answer, post_request};
+use crate::support::post_request;
 
 /// Every report gets the id of its own time: what is tested here is how reports are read and told back.
 const PURE: &str = "conjunction.mode = 'pure'";
@@ -20,7 +21,7 @@ fn fixture(name: &str) -> String {
 
 async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
     let headers = format!("content-type: {media}\r\n");
-    service.ask(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+    service.exchange(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
 }
 
 /// Every fixture, its media type, and how many messages it has.
@@ -47,7 +48,7 @@ async fn messages_of_every_form_get_the_ids_of_their_reports() {
     assert_eq!(plain["ids"][0], FIRST);
     for (name, media, count) in SENT {
         let answer = send(&service, "", media, &fixture(name)).await;
-        assert_eq!(answer.status(), 200, "{name}: {answer:?}");
+        assert_eq!(answer.status, 200, "{name}: {answer:?}");
         let json = answer.json();
         for member in ["ids", "details"] {
             let expected: Vec<_> = plain[member].as_array().unwrap()[..count].to_vec();
@@ -61,8 +62,8 @@ async fn messages_of_every_form_get_the_ids_of_their_reports() {
     let finer = send(&service, "", "text/plain", &fixture("several-crlf.kvn")).await.json();
     assert_eq!(finer["details"][1]["anchor_tca"], "2024-02-01T11:04:27.500000Z");
     let text = "content-type: text/xml\r\naccept: text/plain\r\n";
-    let lines = service.ask(&post_request("/ids/conjunction", text, &fixture("several.xml"))).await;
-    assert_eq!(lines.body.lines().next(), Some(FIRST));
+    let lines = service.exchange(&post_request("/ids/conjunction", text, &fixture("several.xml"))).await;
+    assert_eq!(lines.text().lines().next(), Some(FIRST));
 }
 
 #[tokio::test]
@@ -73,33 +74,33 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             let (sent, query) = (fixture(name), format!("?return=cdm&encoding={encoding}"));
             let ids = ids_of(&send(&service, &format!("?encoding={encoding}"), media, &sent).await);
             let back = send(&service, &query, media, &sent).await;
-            assert_eq!(back.status(), 200, "{name}: {back:?}");
+            assert_eq!(back.status, 200, "{name}: {back:?}");
             let media_type = media.split(';').next().unwrap();
             assert_eq!(back.header("content-type").unwrap().split(';').next(), Some(media_type));
             assert_eq!(back.header("idmint-count"), Some(count.to_string().as_str()));
             assert_eq!(back.header("cache-control"), Some("no-store"));
-            assert_eq!(back.header("content-length"), Some(back.bytes.len().to_string().as_str()));
+            assert_eq!(back.header("content-length"), Some(back.body.len().to_string().as_str()));
             let new: Vec<_> = ids.iter().filter(|_| name != "noted.kvn").collect();
-            assert!(new.iter().all(|id| back.body.contains(id.as_str())), "{name}: {}", back.body);
-            assert_eq!(back.body == sent, new.is_empty(), "{name}");
+            assert!(new.iter().all(|id| back.text().contains(id.as_str())), "{name}: {}", back.text());
+            assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
             // Whatever spelling they have, these ids are known again, and stay.
             for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
-                let again = send(&service, query, media, &back.body).await;
-                assert!(again.bytes == back.bytes, "{name} {query}: {}", again.body);
+                let again = send(&service, query, media, &back.text()).await;
+                assert!(again.body == back.body, "{name} {query}: {}", again.text());
             }
-            assert_eq!(ids_of(&send(&service, "", media, &back.body).await).len(), count);
+            assert_eq!(ids_of(&send(&service, "", media, &back.text()).await).len(), count);
         }
     }
     let one = send(&service, "?return=cdm", "text/plain", &fixture("one.kvn")).await;
     let comment =
         format!("COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n");
-    assert!(one.body.contains(&comment), "{}", one.body);
+    assert!(one.text().contains(&comment), "{}", one.text());
 }
 
 fn assert_refused(answer: &Answer, status: u16, slug: &str, reason: &str, detail: &str) -> Value {
     let problem = answer.json();
-    assert_eq!((answer.status(), &problem["reason"]), (status, &json!(reason)), "{problem}");
+    assert_eq!((answer.status, &problem["reason"]), (status, &json!(reason)), "{problem}");
     assert_eq!(problem["type"], format!("/problems/{slug}"));
     assert!(problem["detail"].as_str().unwrap().contains(detail), "{problem}");
     problem
@@ -138,7 +139,7 @@ async fn a_message_that_is_wrong_is_told_with_its_line_and_its_keyword() {
         (fixture("one.kvn"), "application/json", 400),
         (fixture("one.kvn"), "text/csv", 415),
     ] {
-        assert_eq!(send(&service, "", media, &body).await.status(), status, "{media}: {body}");
+        assert_eq!(send(&service, "", media, &body).await.status, status, "{media}: {body}");
     }
 }
 
@@ -148,7 +149,7 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
     for (name, media, line) in
         [("one.kvn", "text/plain", 4), ("one.xml", "text/xml", 6), ("cdm.json", "application/json", 1)]
     {
-        let back = send(&service, "?return=cdm", media, &fixture(name)).await.body;
+        let back = send(&service, "?return=cdm", media, &fixture(name)).await.text();
         // An id of the second after.
         let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:01.250");
         let answer = send(&service, "", media, &moved).await;
@@ -204,8 +205,8 @@ async fn what_comes_back_is_what_was_sent_or_nothing() {
         [("application/xml", 200), ("application/*", 200), ("application/json", 406), ("text/xml", 406)]
     {
         let headers = format!("content-type: application/xml\r\naccept: {accept}\r\n");
-        let answer = service.ask(&post_request("/ids/conjunction?return=cdm", &headers, &one)).await;
-        assert_eq!(answer.status(), status, "{accept}: {answer:?}");
+        let answer = service.exchange(&post_request("/ids/conjunction?return=cdm", &headers, &one)).await;
+        assert_eq!(answer.status, status, "{accept}: {answer:?}");
     }
 }
 
@@ -222,10 +223,10 @@ async fn a_mixture_of_two_kinds_of_json_is_refused() {
         theirs.replace('{', r#"{"primary":25544,"#),
     ] {
         let answer = send(&service, "", "application/json", &body).await;
-        assert_eq!((answer.status(), &answer.json()["reason"]), (422, &json!("report_form")), "{body}: {answer:?}");
+        assert_eq!((answer.status, &answer.json()["reason"]), (422, &json!("report_form")), "{body}: {answer:?}");
     }
     let bom = send(&service, "?return=cdm", "application/json", &format!("\u{feff}{theirs}")).await;
-    assert_eq!(bom.body, format!("\u{feff}{},\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"}}", theirs.trim_end_matches('}')));
+    assert_eq!(bom.text(), format!("\u{feff}{},\"CONJUNCTION_EVENT_ID\":\"{FIRST}\"}}", theirs.trim_end_matches('}')));
 }
 
 #[tokio::test]
@@ -239,10 +240,13 @@ async fn a_long_document_comes_back_whole() {
     };
     let sent: String = (1..=100_000).map(message).collect();
     let back = send(&service, "?return=cdm&encoding=hex_padded", "text/plain", &sent).await;
-    assert_eq!((back.status(), back.header("idmint-count")), (200, Some("100000")));
-    let kept: String =
-        back.body.split_inclusive('\n').filter(|line| !line.starts_with("COMMENT CONJUNCTION_EVENT_ID = 06")).collect();
-    assert!(kept == sent && back.body.len() > sent.len());
+    assert_eq!((back.status, back.header("idmint-count")), (200, Some("100000")));
+    let kept: String = back
+        .text()
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("COMMENT CONJUNCTION_EVENT_ID = 06"))
+        .collect();
+    assert!(kept == sent && back.text().len() > sent.len());
 }
 
 #[tokio::test]
@@ -263,10 +267,10 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
             continue; // One of its times is before this epoch.
         }
         let headers = format!("content-type: {media}\r\n");
-        let back = service.ask(&post_request("/ids/odd?return=cdm", &headers, &fixture(name))).await;
-        assert_eq!((back.status(), back.header("idmint-count")), (200, Some(count.to_string().as_str())), "{back:?}");
-        let again = service.ask(&post_request("/ids/odd?return=cdm", &headers, &back.body)).await;
-        assert!(again.bytes == back.bytes, "{name}: {}\n{}", back.body, again.body);
+        let back = service.exchange(&post_request("/ids/odd?return=cdm", &headers, &fixture(name))).await;
+        assert_eq!((back.status, back.header("idmint-count")), (200, Some(count.to_string().as_str())), "{back:?}");
+        let again = service.exchange(&post_request("/ids/odd?return=cdm", &headers, &back.text())).await;
+        assert!(again.body == back.body, "{name}: {}\n{}", back.text(), again.text());
     }
 }
 
@@ -280,7 +284,7 @@ async fn every_report_of_the_vectors_gets_its_id_here_too() {
         for (encoding, text) in &case.spellings {
             let answer = send(&service, &format!("?encoding={encoding}"), "application/json", &body).await;
             if one == 0 || other == 0 || one == other {
-                assert_eq!(answer.status(), 422, "{case:?}: {answer:?}");
+                assert_eq!(answer.status, 422, "{case:?}: {answer:?}");
                 refused += 1;
             } else {
                 assert_eq!(ids_of(&answer), [text.as_str()], "{case:?}");

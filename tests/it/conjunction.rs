@@ -3,8 +3,9 @@
 use idmint::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 
+use crate::http1::Answer;
 use crate::service::{Service, ids_of, in_path};
-use crate::support::{Answer, post_request};
+use crate::support::post_request;
 
 const JSON: &str = "content-type: application/json\r\n";
 const KNOWN: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
@@ -33,7 +34,7 @@ fn post(path: &str, body: &str) -> String {
     post_request(path, JSON, body)
 }
 
-fn accepting(media: &str, body: &str) -> String {
+fn request_accepting(media: &str, body: &str) -> String {
     post_request("/ids/conjunction", &format!("{JSON}accept: {media}\r\n"), body)
 }
 
@@ -46,24 +47,24 @@ fn list(reports: impl Iterator<Item = (u64, u64)>) -> String {
 
 async fn id(service: &Service, tca: &str, primary: u64, secondary: u64) -> String {
     let report = json!({ "tca": tca, "primary": primary, "secondary": secondary }).to_string();
-    let answer = service.ask(&post("/ids/conjunction", &report)).await;
-    assert_eq!(answer.status(), 200, "{report}: {answer:?}");
+    let answer = service.exchange(&post("/ids/conjunction", &report)).await;
+    assert_eq!(answer.status, 200, "{report}: {answer:?}");
     ids_of(&answer).remove(0)
 }
 
 #[tokio::test]
 async fn a_report_gets_the_id_of_its_second_and_its_objects() {
     let service = Service::start(PURE).await;
-    let answer = service.ask(&post("/ids/conjunction", KNOWN)).await;
+    let answer = service.exchange(&post("/ids/conjunction", KNOWN)).await;
     assert_eq!(
-        answer.body,
+        answer.text(),
         r#"{"format":"conjunction","count":1,"ids":["zwwqlzz-pjjmxmd-lkpvwq"],"details":[{"id":"zwwqlzz-pjjmxmd-lkpvwq","created":null,"anchor_tca":"2024-02-01T00:00:00.000000Z","tca_delta_us":0}]}"#
     );
     for (name, value) in [
         ("content-type", "application/json"),
         ("cache-control", "no-store"),
         ("idmint-count", "1"),
-        ("content-length", &answer.bytes.len().to_string()),
+        ("content-length", &answer.body.len().to_string()),
     ] {
         assert_eq!(answer.header(name), Some(value), "{}", answer.head);
     }
@@ -88,29 +89,29 @@ async fn every_spelling_of_an_instant_is_the_same_instant() {
         assert_ne!(id(&service, tca, primary, secondary).await, KNOWN_ID, "{tca} {primary} {secondary}");
     }
     let finer = post("/ids/conjunction", &KNOWN.replace("00:00Z", "00:00.2500009Z"));
-    assert_eq!(service.ask(&finer).await.json()["details"][0]["anchor_tca"], "2024-02-01T00:00:00.250000Z");
+    assert_eq!(service.exchange(&finer).await.json()["details"][0]["anchor_tca"], "2024-02-01T00:00:00.250000Z");
 }
 
 #[tokio::test]
 async fn an_answer_has_the_form_that_was_asked_for() {
     let service = Service::start("").await;
     let two = format!("[{KNOWN},{KNOWN}]");
-    let ask = async |media: &str| service.ask(&accepting(media, &two)).await;
+    let ask = async |media: &str| service.exchange(&request_accepting(media, &two)).await;
     let text = ask("text/plain").await;
-    assert_eq!(text.body, format!("{KNOWN_ID}\n{KNOWN_ID}\n"));
+    assert_eq!(text.text(), format!("{KNOWN_ID}\n{KNOWN_ID}\n"));
     let lines = ask("application/x-ndjson").await;
-    assert_eq!(lines.body, format!("\"{KNOWN_ID}\"\n\"{KNOWN_ID}\"\n"));
+    assert_eq!(lines.text(), format!("\"{KNOWN_ID}\"\n\"{KNOWN_ID}\"\n"));
     let bytes = ask("application/octet-stream").await;
     let big_endian = 30_025_386_125_795_551_919_250_u128.to_be_bytes();
-    assert_eq!(bytes.bytes, [&big_endian[6..], &big_endian[6..]].concat());
+    assert_eq!(bytes.body, [&big_endian[6..], &big_endian[6..]].concat());
     assert_eq!(bytes.header("idmint-width"), Some("10"));
     for answer in [text, lines, bytes] {
-        assert_eq!(answer.status(), 200);
-        assert_eq!(answer.header("content-length"), Some(answer.bytes.len().to_string().as_str()));
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
         assert_eq!(answer.header("idmint-count"), Some("2"));
         assert_eq!(answer.header("cache-control"), Some("no-store"));
     }
-    assert_eq!(ask("image/png").await.status(), 406);
+    assert_eq!(ask("image/png").await.status, 406);
     assert_eq!(service.metric(r#"idmint_ids_unsent_total{format="conjunction"}"#).await, 0.0);
 }
 
@@ -120,7 +121,7 @@ async fn every_encoding_is_answered_and_decodes_back() {
     for (encoding, text) in
         [("hashids", KNOWN_ID), ("decimal", "30025386125795551919250"), ("hex_padded", "065badf00018f200bc92")]
     {
-        let answer = service.ask(&post(&format!("/ids/conjunction?encoding={encoding}"), KNOWN)).await;
+        let answer = service.exchange(&post(&format!("/ids/conjunction?encoding={encoding}"), KNOWN)).await;
         assert_eq!(ids_of(&answer), [text]);
         assert_eq!(answer.json()["details"][0]["id"], text);
         let path = format!("/decode/{}?format=conjunction&encoding={encoding}", in_path(text));
@@ -135,20 +136,20 @@ async fn every_encoding_is_answered_and_decodes_back() {
 async fn a_list_gets_its_ids_in_its_order() {
     let service = Service::start("mint.batch_max = 1000").await;
     let body = list((1..=1_000).map(|object| (object, object + 1)));
-    let answer = service.ask(&post("/ids/conjunction?encoding=decimal", &body)).await;
+    let answer = service.exchange(&post("/ids/conjunction?encoding=decimal", &body)).await;
     let ids = ids_of(&answer);
     let expected = (1..=1_000_u128).map(|object| 1_706_745_600_u128 << 44 | object << 22 | (object + 1));
     assert!(expected.map(|id| id.to_string()).eq(ids.iter().cloned()), "{ids:?}");
     let details = answer.json()["details"].as_array().unwrap().clone();
     assert!(details.iter().map(|detail| detail["id"].as_str().unwrap()).eq(&ids));
     for media in ["text/plain", "application/x-ndjson"] {
-        let answer = service.ask(&accepting(media, &body)).await;
-        assert_eq!((answer.status(), answer.body.lines().count()), (200, 1_000), "{media}");
-        assert_eq!(answer.header("content-length"), Some(answer.bytes.len().to_string().as_str()));
+        let answer = service.exchange(&request_accepting(media, &body)).await;
+        assert_eq!((answer.status, answer.text().lines().count()), (200, 1_000), "{media}");
+        assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
     }
 
     let one_more = list((1..=1_001).map(|object| (object, object + 1)));
-    assert_refused(&service.ask(&post("/ids/conjunction", &one_more)).await, "count", &["1001", "1 to 1000"]);
+    assert_refused(&service.exchange(&post("/ids/conjunction", &one_more)).await, "count", &["1001", "1 to 1000"]);
 }
 
 #[tokio::test]
@@ -158,15 +159,15 @@ async fn a_long_answer_of_numbers_of_several_lengths_has_its_exact_length() {
     let reports = times.map(|tca| json!({ "tca": tca, "primary": 1, "secondary": 2 }));
     let body = Value::Array(reports.collect()).to_string();
     let request = post_request("/ids/close-calls", &format!("{JSON}accept: text/plain\r\n"), &body);
-    let answer = service.ask(&request).await;
-    assert_eq!((answer.status(), answer.body.lines().count()), (200, 20_000));
-    assert_eq!(answer.header("content-length"), Some(answer.bytes.len().to_string().as_str()));
-    assert!(answer.body.lines().any(|id| id.len() < 8) && answer.bytes.len() > 3 * 64 * 1024);
+    let answer = service.exchange(&request).await;
+    assert_eq!((answer.status, answer.text().lines().count()), (200, 20_000));
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
+    assert!(answer.text().lines().any(|id| id.len() < 8) && answer.body.len() > 3 * 64 * 1024);
 }
 
 fn assert_refused(answer: &Answer, reason: &str, named: &[&str]) -> Value {
     let problem = answer.json();
-    assert_eq!(answer.status(), 422, "{problem}");
+    assert_eq!(answer.status, 422, "{problem}");
     assert_eq!(problem["type"], "/problems/invalid-report", "{problem}");
     assert_eq!(problem["reason"], reason, "{problem}");
     let detail = problem["detail"].as_str().unwrap();
@@ -213,11 +214,11 @@ async fn a_report_that_makes_no_id_is_refused_with_its_value_and_its_bound() {
         (with("tca", "\"\""), "bad_timestamp", &["tca: ``"], None),
     ];
     for (report, reason, named, limit) in &cases {
-        let problem = assert_refused(&service.ask(&post("/ids/conjunction", report)).await, reason, named);
+        let problem = assert_refused(&service.exchange(&post("/ids/conjunction", report)).await, reason, named);
         assert_eq!(problem["limit"].as_str(), *limit, "{problem}");
         // In a list its place is named, and none of the others is minted.
         let listed = format!("[{KNOWN},{KNOWN},{KNOWN},{report}]");
-        let problem = assert_refused(&service.ask(&post("/ids/conjunction", &listed)).await, reason, named);
+        let problem = assert_refused(&service.exchange(&post("/ids/conjunction", &listed)).await, reason, named);
         assert!(problem["detail"].as_str().unwrap().starts_with("[3]."), "{problem}");
     }
     assert_eq!(service.minted().await, 0.0);
@@ -247,9 +248,9 @@ async fn json_that_is_no_report_is_refused_with_its_place() {
         (format!("[{KNOWN},[{KNOWN}]]"), &["[1]"]),
     ];
     for (body, named) in cases {
-        assert_refused(&service.ask(&post("/ids/conjunction", body)).await, "report_form", named);
+        assert_refused(&service.exchange(&post("/ids/conjunction", body)).await, "report_form", named);
     }
-    assert_refused(&service.ask(&post("/ids/conjunction", " [ ] ")).await, "count", &["0 reports", "1 to 100000"]);
+    assert_refused(&service.exchange(&post("/ids/conjunction", " [ ] ")).await, "count", &["0 reports", "1 to 100000"]);
     assert_eq!(service.minted().await, 0.0);
 }
 
@@ -259,22 +260,22 @@ async fn a_body_that_cannot_be_read_is_refused() {
     let twice = KNOWN.replace("\"primary\"", "\"tca\":\"\",\"primary\"");
     let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
     for body in ["{", " ", "[", KNOWN.trim_end_matches('}'), "CCSDS_CDM_VERS = 1.0", &twice, &deep] {
-        let answer = service.ask(&post("/ids/conjunction", body)).await;
-        assert_eq!((answer.status(), &answer.json()["type"]), (400, &json!("/problems/malformed-request")), "{body}");
+        let answer = service.exchange(&post("/ids/conjunction", body)).await;
+        assert_eq!((answer.status, &answer.json()["type"]), (400, &json!("/problems/malformed-request")), "{body}");
     }
-    let text = service.ask(&post_request("/ids/conjunction", "content-type: text/csv\r\n", KNOWN)).await;
+    let text = service.exchange(&post_request("/ids/conjunction", "content-type: text/csv\r\n", KNOWN)).await;
     let known = "application/json, text/plain, application/xml, text/xml";
-    assert_eq!((text.status(), text.header("accept")), (415, Some(known)));
+    assert_eq!((text.status, text.header("accept")), (415, Some(known)));
     let packed =
-        service.ask(&post_request("/ids/conjunction", &format!("{JSON}content-encoding: gzip\r\n"), KNOWN)).await;
-    assert_eq!(packed.status(), 415);
+        service.exchange(&post_request("/ids/conjunction", &format!("{JSON}content-encoding: gzip\r\n"), KNOWN)).await;
+    assert_eq!(packed.status, 415);
 
     const MOST: usize = 16 * 1024 * 1024;
     let padded = |len: usize| format!("{KNOWN}{}", " ".repeat(len - KNOWN.len()));
-    assert_eq!(service.ask(&post("/ids/conjunction", &padded(MOST))).await.status(), 200);
+    assert_eq!(service.exchange(&post("/ids/conjunction", &padded(MOST))).await.status, 200);
     let head = format!("POST /ids/conjunction HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", MOST + 1);
-    let too_long = service.ask(&head).await;
-    assert_eq!(too_long.status(), 413);
+    let too_long = service.exchange(&head).await;
+    assert_eq!(too_long.status, 413);
     assert!(too_long.json()["detail"].as_str().unwrap().contains("16777216"), "{too_long:?}");
 }
 
@@ -288,18 +289,18 @@ async fn a_parameter_that_means_nothing_to_reports_is_refused_with_a_request_tha
         ("encoding=base36", "encoding", &["base36", "decimal"]),
     ] {
         for format in ["conjunction", "close-calls"] {
-            let problem = service.ask(&post(&format!("/ids/{format}?{query}"), KNOWN)).await.json();
+            let problem = service.exchange(&post(&format!("/ids/{format}?{query}"), KNOWN)).await.json();
             assert_eq!((&problem["type"], &problem["reason"]), (&json!("/problems/invalid-parameter"), &json!(reason)));
             let detail = problem["detail"].as_str().unwrap();
             assert!(named.iter().all(|named| detail.contains(named)), "{detail}");
             let example: Vec<_> = problem["example"].as_str().unwrap().splitn(3, ' ').collect();
             assert_eq!((example[0], example[1]), ("POST", format!("/ids/{format}").as_str()));
-            let answer = service.ask(&post(example[1], example[2])).await;
-            assert_eq!(answer.status(), 200, "{example:?}: {answer:?}");
+            let answer = service.exchange(&post(example[1], example[2])).await;
+            assert_eq!(answer.status, 200, "{example:?}: {answer:?}");
         }
     }
-    let unknown = service.ask(&post("/ids/conjunction?retrun=cdm", KNOWN)).await;
-    assert_eq!(unknown.status(), 422);
+    let unknown = service.exchange(&post("/ids/conjunction?retrun=cdm", KNOWN)).await;
+    assert_eq!(unknown.status, 422);
     assert!(unknown.json()["detail"].as_str().unwrap().contains("return"));
 }
 
@@ -315,17 +316,17 @@ async fn a_pair_has_no_order_where_that_is_configured() {
 async fn a_node_that_cannot_mint_others_answers_reports() {
     // A clock that nobody has set: nothing that needs the time is minted.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1)), PURE).await;
-    assert_eq!(service.get("/health/ready").await.status(), 503);
-    assert_eq!(service.post("/ids/snowflake").await.status(), 503);
+    assert_eq!(service.get("/health/ready").await.status, 503);
+    assert_eq!(service.post("/ids/snowflake").await.status, 503);
     assert_eq!(id(&service, "2024-02-01T00:00:00Z", 25_544, 48_274).await, KNOWN_ID);
 }
 
 #[tokio::test]
 async fn reports_are_counted_and_the_format_says_that_it_is_minted() {
     let service = Service::start("mint.batch_max = 500").await;
-    service.ask(&post("/ids/conjunction", KNOWN)).await;
-    service.ask(&accepting("text/plain", &format!("[{KNOWN},{KNOWN}]"))).await;
-    service.ask(&post("/ids/conjunction", "{")).await;
+    service.exchange(&post("/ids/conjunction", KNOWN)).await;
+    service.exchange(&request_accepting("text/plain", &format!("[{KNOWN},{KNOWN}]"))).await;
+    service.exchange(&post("/ids/conjunction", "{")).await;
     let metrics = service.metrics().await;
     for (series, total) in [
         (r#"idmint_ids_minted_total{format="conjunction"}"#, 3.0),
@@ -338,7 +339,7 @@ async fn reports_are_counted_and_the_format_says_that_it_is_minted() {
     let format = service.get("/formats/conjunction").await.json();
     assert_eq!((&format["minted"], &format["batch_max"]), (&json!(true), &json!("500")));
     assert_eq!(format["workers"], json!([]));
-    assert!(service.get("/").await.body.lines().next().unwrap().contains(" conjunction "));
+    assert!(service.get("/").await.text().lines().next().unwrap().contains(" conjunction "));
     let only_read = service.get("/formats/objectid").await.json();
     assert_eq!(only_read["minted"], false);
 }
@@ -349,7 +350,7 @@ async fn a_format_of_ones_own_has_the_same_powers() {
         "{CLOSE_CALLS}\n[formats.later]\nlike = 'conjunction'\nepoch = '2024-02-01T00:00:00Z'\n[formats.ended]\nlike = 'close-calls'\nmint_below = 67108864"
     );
     let service = Service::start(&settings).await;
-    let ask = async |path: &str, body: &str| service.ask(&post(path, body)).await;
+    let ask = async |path: &str, body: &str| service.exchange(&post(path, body)).await;
     let report = |tca: &str| with("tca", &format!("\"{tca}\"")).replace("25544", "3").replace("48274", "5");
 
     let answer = ask("/ids/close-calls", &report("2040-01-01T00:00:00.079")).await;
@@ -361,7 +362,7 @@ async fn a_format_of_ones_own_has_the_same_powers() {
     assert_refused(&wide, "out_of_range", &["primary is 25544", "255"]);
     let late = ask("/ids/ended", &report("2040-01-01T00:00:02.56")).await;
     assert_refused(&late, "overflow", &["`ended` ended at 2040-01-01T00:00:02.560Z"]);
-    assert_eq!(ask("/ids/ended", &report("2040-01-01T00:00:02.559999")).await.status(), 200);
+    assert_eq!(ask("/ids/ended", &report("2040-01-01T00:00:02.559999")).await.status, 200);
 
     let answer = ask("/ids/later?encoding=decimal", KNOWN).await;
     assert_eq!(ids_of(&answer), [(25_544_u64 << 22 | 48_274).to_string()]);

@@ -14,12 +14,12 @@ async fn garbage_is_answered_400_and_closed() {
     let server = Running::start(WIDE).await;
     let almost_http2 = "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n";
     for garbage in ["\0\x01\x02\x03", "HELLO\r\n\r\n", "GET / HTTP/1.1\r\nx y: z\r\n\r\n", almost_http2] {
-        let mut caller = server.connect().await;
-        caller.send(garbage).await;
-        let answer = caller.read_to_close().await;
+        let mut client = server.connect().await;
+        client.send(garbage).await;
+        let answer = client.read_to_close().await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{garbage:?}: {answer}");
     }
-    assert_eq!(server.ask(&get_request("/hello")).await.body, "hello");
+    assert_eq!(server.exchange(&get_request("/hello")).await.text(), "hello");
 }
 
 #[tokio::test]
@@ -28,9 +28,9 @@ async fn two_lengths_for_one_body_are_refused() {
     for framing in
         ["content-length: 3\r\ncontent-length: 4\r\n", "content-length: x\r\n", "transfer-encoding: gzip\r\n"]
     {
-        let mut caller = server.connect().await;
-        caller.send(format!("POST /echo HTTP/1.1\r\nhost: test\r\n{framing}\r\nabcd")).await;
-        let answer = caller.read_to_close().await;
+        let mut client = server.connect().await;
+        client.send(format!("POST /echo HTTP/1.1\r\nhost: test\r\n{framing}\r\nabcd")).await;
+        let answer = client.read_to_close().await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{framing:?}: {answer}");
     }
 }
@@ -41,9 +41,9 @@ async fn a_head_too_large_is_answered_431() {
     let many = "x: y\r\n".repeat(10_000);
     let long = format!("x: {}\r\n", "y".repeat(1 << 20));
     for headers in [many, long] {
-        let mut caller = server.connect().await;
-        let _ = caller.stream.write_all(format!("GET /hello HTTP/1.1\r\n{headers}\r\n").as_bytes()).await;
-        let answer = caller.read_to_close().await;
+        let mut client = server.connect().await;
+        let _ = client.stream.write_all(format!("GET /hello HTTP/1.1\r\n{headers}\r\n").as_bytes()).await;
+        let answer = client.read_to_close().await;
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
 }
@@ -60,16 +60,16 @@ async fn a_silent_connection_is_closed_after_the_header_timeout() {
 async fn a_slow_head_is_closed_after_the_header_timeout() {
     let server = Running::start(Limits { header_timeout: Duration::from_secs(2), ..WIDE }).await;
     for answered_before in [false, true] {
-        let mut caller = server.connect().await;
+        let mut client = server.connect().await;
         if answered_before {
-            caller.ask(&get_request("/hello")).await;
+            client.exchange(&get_request("/hello")).await;
         }
         let began = Instant::now();
         // A byte now and then must not prolong it.
         within(LONG / 2, async {
             for byte in get_request("/hello").bytes().cycle() {
                 let byte = if byte == b'\n' { b'x' } else { byte };
-                if caller.stream.write_all(&[byte]).await.is_err() {
+                if client.stream.write_all(&[byte]).await.is_err() {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -83,37 +83,37 @@ async fn a_slow_head_is_closed_after_the_header_timeout() {
 #[tokio::test]
 async fn an_idle_connection_is_closed_after_the_idle_timeout() {
     let server = Running::start(Limits { idle_timeout: SHORT, ..WIDE }).await;
-    let mut caller = server.connect().await;
-    assert_eq!(caller.ask(&get_request("/hello")).await.status(), 200);
-    assert_eq!(caller.read_to_close().await, "");
-    drop(caller);
+    let mut client = server.connect().await;
+    assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
+    assert_eq!(client.read_to_close().await, "");
+    drop(client);
     until(|| server.open.count() == 0).await;
 }
 
 #[tokio::test]
 async fn an_idle_connection_outlives_the_header_timeout() {
     let server = Running::start(Limits { header_timeout: Duration::from_secs(1), ..WIDE }).await;
-    let mut caller = server.connect().await;
-    assert_eq!(caller.ask(&get_request("/hello")).await.status(), 200);
+    let mut client = server.connect().await;
+    assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    assert_eq!(caller.ask(&get_request("/hello")).await.status(), 200);
+    assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_handler_may_take_longer_than_the_header_timeout() {
     let server = Running::start(Limits { header_timeout: SHORT, ..WIDE }).await;
-    let mut caller = server.connect().await;
-    caller.send(get_request("/slow")).await;
+    let mut client = server.connect().await;
+    client.send(get_request("/slow")).await;
     tokio::time::sleep(3 * SHORT).await;
     server.release.notify_one();
-    assert_eq!(caller.answer().await.body, "at last");
+    assert_eq!(client.receive().await.text(), "at last");
 }
 
 #[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(Limits { idle_timeout: SHORT, ..WIDE }).await;
-    let mut caller = server.connect().await;
-    caller.send(get_request("/big")).await;
+    let mut client = server.connect().await;
+    client.send(get_request("/big")).await;
     until(|| server.open.count() == 1).await;
     until(|| server.open.count() == 0).await;
 }
@@ -121,23 +121,23 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 #[tokio::test]
 async fn a_request_may_come_in_pieces() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     for piece in ["P", "OST /echo HT", "TP/1.1\r\ncontent-le", "ngth: 4\r\n\r", "\n", "ab", "cd"] {
-        caller.send(piece).await;
-        caller.stream.flush().await.unwrap();
+        client.send(piece).await;
+        client.stream.flush().await.unwrap();
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert_eq!(caller.answer().await.body, "abcd");
+    assert_eq!(client.receive().await.text(), "abcd");
 }
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     let bodies: Vec<_> = (0..50).map(|number| format!("body {number}")).collect();
-    caller.send(bodies.iter().map(|body| post_request("/echo", "", body)).collect::<String>()).await;
+    client.send(bodies.iter().map(|body| post_request("/echo", "", body)).collect::<String>()).await;
     for body in &bodies {
-        assert_eq!(&caller.answer().await.body, body);
+        assert_eq!(&client.receive().await.text(), body);
     }
 }
 
@@ -145,19 +145,19 @@ async fn pipelined_requests_are_answered_in_order() {
 async fn one_connection_too_many_is_told_so() {
     let server = Running::start(Limits { connections_max: 2, ..WIDE }).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
-    for caller in [&mut first, &mut second] {
-        assert_eq!(caller.ask(&get_request("/hello")).await.status(), 200);
+    for client in [&mut first, &mut second] {
+        assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
     }
     assert_eq!(server.open.count(), 2);
 
     let mut third = server.connect().await;
-    let refused = third.ask(&get_request("/hello")).await;
-    assert_eq!((refused.status(), refused.header("retry-after")), (503, Some("1")));
+    let refused = third.exchange(&get_request("/hello")).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(third.read_to_close().await, "");
 
     drop(first);
     until(|| server.open.count() == 1).await;
-    assert_eq!(server.ask(&get_request("/hello")).await.status(), 200);
-    assert_eq!(second.ask(&get_request("/hello")).await.status(), 200);
+    assert_eq!(server.exchange(&get_request("/hello")).await.status, 200);
+    assert_eq!(second.exchange(&get_request("/hello")).await.status, 200);
 }

@@ -7,11 +7,12 @@ use idmint::time::{ManualClock, UnixNanos};
 use serde_json::Value;
 
 use crate::cases::{self, FORMATS, Unreadable, Valid};
+use crate::http1::{Answer, AsyncClient};
 use crate::service::{Service, in_path};
-use crate::support::{Answer, Caller, get_request};
+use crate::support::get_request;
 
-async fn decode(caller: &mut Caller, text: &str, query: &str) -> Answer {
-    caller.ask(&get_request(&format!("/decode/{}{query}", in_path(text)))).await
+async fn decode(client: &mut AsyncClient, text: &str, query: &str) -> Answer {
+    client.exchange(&get_request(&format!("/decode/{}{query}", in_path(text)))).await
 }
 
 fn assert_reading(reading: &Value, case: &Valid) {
@@ -36,12 +37,12 @@ fn assert_reading(reading: &Value, case: &Valid) {
 #[tokio::test]
 async fn every_published_id_decodes_in_each_of_its_spellings() {
     let service = Service::start(FORMATS).await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     for case in &cases::valid() {
         for (encoding, text) in &case.spellings {
             let pin = format!("?format={}&encoding={encoding}", case.format);
-            let answer = decode(&mut caller, text, &pin).await;
-            assert_eq!(answer.status(), 200, "{}: {answer:?}", case.name);
+            let answer = decode(&mut client, text, &pin).await;
+            assert_eq!(answer.status, 200, "{}: {answer:?}", case.name);
             let json = answer.json();
             assert_eq!(json["id"], *text);
             assert_eq!(json["matches"].as_array().unwrap().len(), 1, "{json}");
@@ -60,10 +61,10 @@ async fn every_published_id_decodes_in_each_of_its_spellings() {
 async fn an_id_that_nobody_pins_is_found_among_all_its_readings() {
     let service = Service::start(FORMATS).await;
     let formats = service.get("/formats").await.json()["formats"].as_array().unwrap().len();
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     for case in &cases::valid() {
         let (encoding, text) = &case.spellings[0];
-        let json = decode(&mut caller, text, "").await.json();
+        let json = decode(&mut client, text, "").await.json();
         let readings = json["matches"].as_array().unwrap_or_else(|| panic!("{json}: {case:?}"));
         let is_it = |reading: &&Value| reading["format"] == case.format && reading["encoding"] == *encoding;
         assert_reading(readings.iter().find(is_it).unwrap_or_else(|| panic!("{json}: {case:?}")), case);
@@ -94,10 +95,10 @@ async fn the_ids_of_the_documentations_have_their_published_values() {
 #[tokio::test]
 async fn a_text_that_is_no_id_is_answered_404_with_the_reason() {
     let service = Service::start(FORMATS).await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     for Unreadable { name, format, encoding, text, reason } in &cases::unreadable() {
-        let answer = decode(&mut caller, text, &format!("?format={format}&encoding={encoding}")).await;
-        assert_eq!(answer.status(), 404, "{name}: {answer:?}");
+        let answer = decode(&mut client, text, &format!("?format={format}&encoding={encoding}")).await;
+        assert_eq!(answer.status, 404, "{name}: {answer:?}");
         let problem = answer.json();
         assert_eq!(problem["type"], "/problems/no-format-matches");
         assert_eq!(problem["reason"], *reason, "{name}: {text:?} as {format} in {encoding}");
@@ -111,7 +112,7 @@ async fn a_text_that_is_no_id_is_answered_404_with_the_reason() {
 async fn a_text_of_no_format_is_rejected_by_every_format() {
     let service = Service::start("").await;
     let answer = service.get("/decode/%3F").await;
-    assert_eq!(answer.status(), 404);
+    assert_eq!(answer.status, 404);
     let problem = answer.json();
     let rejected = problem["rejected"].as_array().unwrap().iter().map(|format| format["format"].as_str().unwrap());
     let on = PRESETS.iter().map(|preset| preset.name).filter(|name| *name != "payment-wide");
@@ -124,9 +125,9 @@ async fn ids_are_decoded_while_none_can_be_minted() {
     // A clock that was never set: long before this program was built.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let refused = service.post("/ids/snowflake").await;
-    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.status, 503);
     let decoded = service.get("/decode/175928847299117063?format=snowflake").await;
-    assert_eq!(decoded.status(), 200);
+    assert_eq!(decoded.status, 200);
     assert_eq!(decoded.json()["matches"][0]["time"], "2016-04-30T11:18:25.796Z");
     assert_eq!(service.minted().await, 0.0);
 }

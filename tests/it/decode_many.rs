@@ -4,8 +4,9 @@ use idmint::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 
 use crate::cases::{self, FORMATS};
+use crate::http1::Answer;
 use crate::service::{Service, in_path};
-use crate::support::{Answer, get_request, post_request};
+use crate::support::{get_request, post_request};
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
@@ -16,9 +17,9 @@ fn request(query: &str, from: &str, to: &str, body: &str) -> String {
 }
 
 /// What is said of these texts as an array, sent as an array.
-async fn told(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
-    let answer = service.ask(&request(query, JSON, JSON, &json!(texts).to_string())).await;
-    assert_eq!((answer.status(), answer.header("content-type")), (200, Some(JSON)), "{answer:?}");
+async fn decode_array(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
+    let answer = service.exchange(&request(query, JSON, JSON, &json!(texts).to_string())).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some(JSON)), "{answer:?}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let Value::Array(told) = answer.json() else { panic!("{answer:?}") };
     assert_eq!(told.len(), texts.len());
@@ -28,13 +29,13 @@ async fn told(service: &Service, query: &str, texts: &[&str]) -> Vec<Value> {
 #[tokio::test]
 async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_best_reading() {
     let service = Service::start(FORMATS).await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     let cases = cases::valid();
     let texts: Vec<_> = cases.iter().flat_map(|case| case.spellings.iter().map(|(_, text)| text.as_str())).collect();
-    let brief = told(&service, "", &texts).await;
-    let full = told(&service, "?detail=full", &texts).await;
+    let brief = decode_array(&service, "", &texts).await;
+    let full = decode_array(&service, "?detail=full", &texts).await;
     for ((text, brief), full) in texts.iter().zip(brief).zip(full) {
-        let alone = caller.ask(&get_request(&format!("/decode/{}", in_path(text)))).await.json();
+        let alone = client.exchange(&get_request(&format!("/decode/{}", in_path(text)))).await.json();
         assert_eq!(full, alone, "{text}");
         let best = &alone["matches"][0];
         let members = ["format", "encoding", "time", "fields"].map(|name| (name.to_owned(), best[name].clone()));
@@ -49,7 +50,7 @@ async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_b
 async fn a_text_of_no_format_between_ids_is_told_of_and_stops_nothing() {
     let service = Service::start("").await;
     let texts = ["1I9ZC1002", "not an id", "'1i9zc1002'", "1I9ZC1002", "\u{1F980}\n\"\\", "1I9ZC1002"];
-    let brief = told(&service, "", &texts).await;
+    let brief = decode_array(&service, "", &texts).await;
     let none = |id: &str| json!({ "id": id, "format": null, "encoding": null, "time": null, "fields": [] });
     for at in [0, 3, 5] {
         assert_eq!((&brief[at]["id"], &brief[at]["format"]), (&"1I9ZC1002".into(), &"payment".into()));
@@ -57,9 +58,9 @@ async fn a_text_of_no_format_between_ids_is_told_of_and_stops_nothing() {
     }
     assert_eq!([&brief[1], &brief[2], &brief[4]], [&none(texts[1]), &none(texts[2]), &none(texts[4])]);
 
-    let full = told(&service, "?detail=full", &texts).await;
+    let full = decode_array(&service, "?detail=full", &texts).await;
     let alone = service.get(&format!("/decode/{}", in_path(texts[2]))).await;
-    assert_eq!(alone.status(), 404);
+    assert_eq!(alone.status, 404);
     let problem = alone.json();
     assert_eq!(full[2]["matches"], json!([]));
     assert_eq!((&full[2]["rejected"], &full[2]["did_you_mean"]), (&problem["rejected"], &problem["did_you_mean"]));
@@ -85,15 +86,15 @@ async fn every_form_of_body_has_the_same_answer_in_every_form_of_answer() {
             (NDJSON, format!("{first}\n{second}\n{third}\n")),
             (TEXT, format!("1I9ZC1002\t{columns}=2\n?\t-\t-\t-\n1I9ZC100Z\t{columns}=35\n")),
         ] {
-            let answer = service.ask(&request("", from, to, body)).await;
-            assert_eq!((answer.status(), answer.body.as_str()), (200, expected.as_str()), "{from} to {to}");
+            let answer = service.exchange(&request("", from, to, body)).await;
+            assert_eq!((answer.status, answer.text().as_str()), (200, expected.as_str()), "{from} to {to}");
             let content_type = if to == TEXT { "text/plain; charset=utf-8" } else { to };
             assert_eq!(answer.header("content-type"), Some(content_type));
         }
     }
-    let drawn = service.ask(&request("?detail=full", TEXT, TEXT, "1I9ZC1002\n?\n")).await.body;
+    let drawn = service.exchange(&request("?detail=full", TEXT, TEXT, "1I9ZC1002\n?\n")).await.text();
     let alone = get_request("/decode/1I9ZC1002").replace("\r\n\r\n", "\r\naccept: text/plain\r\n\r\n");
-    let alone = service.ask(&alone).await.body;
+    let alone = service.exchange(&alone).await.text();
     assert!(drawn.starts_with(&format!("{alone}\n?\nan id of no format\n")), "{drawn}");
 }
 
@@ -103,8 +104,8 @@ async fn no_texts_have_no_answers() {
     for query in ["", "?detail=full"] {
         for (from, body) in [(JSON, "[ ]"), (NDJSON, ""), (TEXT, "")] {
             for (to, expected) in [(JSON, "[]"), (NDJSON, ""), (TEXT, "")] {
-                let answer = service.ask(&request(query, from, to, body)).await;
-                assert_eq!((answer.status(), answer.body.as_str()), (200, expected), "{from} to {to}");
+                let answer = service.exchange(&request(query, from, to, body)).await;
+                assert_eq!((answer.status, answer.text().as_str()), (200, expected), "{from} to {to}");
             }
         }
     }
@@ -113,8 +114,8 @@ async fn no_texts_have_no_answers() {
 #[tokio::test]
 async fn a_line_of_text_stays_one_line() {
     let service = Service::start("").await;
-    let answer = service.ask(&request("", JSON, TEXT, r#"["a\tb\nc\\d\u0000é"]"#)).await;
-    assert_eq!(answer.body, "a\\tb\\nc\\\\d\\u{0}é\t-\t-\t-\n");
+    let answer = service.exchange(&request("", JSON, TEXT, r#"["a\tb\nc\\d\u0000é"]"#)).await;
+    assert_eq!(answer.text(), "a\\tb\\nc\\\\d\\u{0}é\t-\t-\t-\n");
 }
 
 #[tokio::test]
@@ -122,10 +123,10 @@ async fn formats_and_spellings_can_be_pinned() {
     let service = Service::start("").await;
     let id = "175928847299117063";
     for format in ["snowflake", "twitter", "conjunction"] {
-        let brief = told(&service, &format!("?format={format}"), &[id, "1I9ZC1002"]).await;
+        let brief = decode_array(&service, &format!("?format={format}"), &[id, "1I9ZC1002"]).await;
         assert_eq!([&brief[0]["format"], &brief[1]["format"]], [&Value::from(format), &Value::Null]);
     }
-    let brief = told(&service, "?format=siq&encoding=crockford", &[id]).await;
+    let brief = decode_array(&service, "?format=siq&encoding=crockford", &[id]).await;
     assert_eq!((&brief[0]["format"], &brief[0]["encoding"]), (&"siq".into(), &"crockford".into()));
 }
 
@@ -135,13 +136,13 @@ async fn a_long_answer_comes_whole_and_in_order() {
     let texts: Vec<_> = (0..5_000).map(|at| format!("1I9ZC1{}{at:04}", if at % 7 == 0 { "x" } else { "" })).collect();
     let body = texts.join("\n");
     for (to, separator) in [(JSON, "},{\"id\""), (NDJSON, "\n")] {
-        let answer: Answer = service.ask(&request("", TEXT, to, &body)).await;
+        let answer: Answer = service.exchange(&request("", TEXT, to, &body)).await;
         assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
         let told: Vec<Value> = match to {
-            JSON => serde_json::from_str(&answer.body).unwrap(),
-            _ => answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+            JSON => serde_json::from_str(&answer.text()).unwrap(),
+            _ => answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
         };
-        assert!(answer.body.contains(separator));
+        assert!(answer.text().contains(separator));
         assert!(told.iter().map(|one| &one["id"]).eq(&texts), "{to}");
     }
 }
@@ -150,6 +151,6 @@ async fn a_long_answer_comes_whole_and_in_order() {
 async fn many_are_decoded_while_none_can_be_minted() {
     // A clock that was never set: long before this program was built.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
-    let brief = told(&service, "?format=snowflake", &["175928847299117063"]).await;
+    let brief = decode_array(&service, "?format=snowflake", &["175928847299117063"]).await;
     assert_eq!(brief[0]["time"], "2016-04-30T11:18:25.796Z");
 }

@@ -13,7 +13,7 @@ async fn a_request_in_flight_gets_its_answer() {
     let mut busy = server.connect().await;
     busy.send(get_request("/slow")).await;
     let mut idle = server.connect().await;
-    idle.ask(&get_request("/hello")).await;
+    idle.exchange(&get_request("/hello")).await;
     until(|| server.open.count() == 2).await;
 
     let drained = server.begin_draining();
@@ -23,8 +23,8 @@ async fn a_request_in_flight_gets_its_answer() {
     drop(idle);
 
     release.notify_one();
-    let answer = busy.answer().await;
-    assert_eq!((answer.body.as_str(), answer.header("connection")), ("at last", Some("close")));
+    let answer = busy.receive().await;
+    assert_eq!((answer.text().as_str(), answer.header("connection")), ("at last", Some("close")));
     assert_eq!(busy.read_to_close().await, "");
     drop(busy);
     assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
@@ -46,11 +46,11 @@ async fn a_busy_connection_loses_no_request_while_draining() {
     let server = Running::start(WIDE).await;
     let mut callers = Vec::new();
     for _ in 0..8 {
-        let mut caller = server.connect().await;
+        let mut client = server.connect().await;
         callers.push(tokio::spawn(async move {
             // Panics if a request is not answered.
             let mut answered = 0;
-            while caller.ask(&get_request("/hello")).await.header("connection") != Some("close") {
+            while client.exchange(&get_request("/hello")).await.header("connection") != Some("close") {
                 answered += 1;
             }
             answered
@@ -58,22 +58,22 @@ async fn a_busy_connection_loses_no_request_while_draining() {
     }
     until(|| server.open.count() == 8).await;
     assert_eq!(server.drain().await.connections_closed_by_force, 0);
-    for caller in callers {
-        within(LONG, caller).await.expect("every request is answered");
+    for client in callers {
+        within(LONG, client).await.expect("every request is answered");
     }
 }
 
 #[tokio::test]
 async fn a_request_on_its_way_when_draining_begins_is_answered() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
-    caller.ask(&get_request("/hello")).await;
+    let mut client = server.connect().await;
+    client.exchange(&get_request("/hello")).await;
     // On this runtime's single thread the server learns of draining before it can learn of the request.
-    caller.send(get_request("/hello")).await;
+    client.send(get_request("/hello")).await;
     let drained = server.begin_draining();
-    let answer = caller.answer().await;
-    assert_eq!((answer.body.as_str(), answer.header("connection")), ("hello", Some("close")));
-    drop(caller);
+    let answer = client.receive().await;
+    assert_eq!((answer.text().as_str(), answer.header("connection")), ("hello", Some("close")));
+    drop(client);
     assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
 }
 
@@ -81,11 +81,11 @@ async fn a_request_on_its_way_when_draining_begins_is_answered() {
 async fn a_request_sent_before_draining_is_answered_even_from_the_backlog() {
     for _ in 0..10 {
         let server = Running::start(WIDE).await;
-        let mut caller = server.connect().await;
-        caller.send(get_request("/hello")).await;
+        let mut client = server.connect().await;
+        client.send(get_request("/hello")).await;
         let drained = server.begin_draining();
-        assert_eq!(caller.answer().await.body, "hello");
-        drop(caller);
+        assert_eq!(client.receive().await.text(), "hello");
+        drop(client);
         assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
     }
 }

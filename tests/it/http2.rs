@@ -49,14 +49,14 @@ async fn many_requests_share_one_connection() {
 #[tokio::test]
 async fn the_preface_may_come_in_pieces() {
     let server = Running::start(WIDE).await;
-    let mut caller = server.connect().await;
+    let mut client = server.connect().await;
     const EMPTY_SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     for piece in [&b"P"[..], b"RI * HTTP/2.0\r\n", b"\r\nSM\r\n\r\n", EMPTY_SETTINGS] {
-        caller.send(piece).await;
+        client.send(piece).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     let mut frame_head = [0; 9];
-    within(LONG, caller.stream.read_exact(&mut frame_head)).await.unwrap();
+    within(LONG, client.stream.read_exact(&mut frame_head)).await.unwrap();
     assert_eq!(frame_head[3], 4, "the server answers with its settings");
 }
 

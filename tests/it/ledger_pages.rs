@@ -42,10 +42,10 @@ async fn events_are_listed_a_thousand_a_page() {
 #[tokio::test]
 async fn ledgers_are_listed_a_thousand_a_page() {
     let service = Service::start("").await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     let mut created = Vec::new();
     for number in 0..1_001 {
-        let answer = caller.ask(&create_request(&format!("idempotency-key: {number}\r\n"), &event(number))).await;
+        let answer = client.exchange(&create_request(&format!("idempotency-key: {number}\r\n"), &event(number))).await;
         created.push(answer.json());
         if number == 999 {
             let full = service.get("/ledgers").await.json();
@@ -72,7 +72,7 @@ async fn what_is_not_there_is_said() {
         get_request(&format!("/ledgers/aa77f99c/ids/{missing}")),
         append_request("a", &order("aa77f99c", &[event(1)])),
     ] {
-        assert_problem(&service.ask(&request).await, 404, "unknown-ledger", "");
+        assert_problem(&service.exchange(&request).await, 404, "unknown-ledger", "");
     }
     let ledger = ledger(&service, 0).await;
     let of_this_ledger = format!("{}{ledger}", &missing[..24]);
@@ -116,7 +116,7 @@ async fn an_order_that_is_none_is_refused_and_its_example_works() {
             ("?encoding=hexx", good.clone(), "invalid-parameter", "encoding"),
         ] {
             let request = append_request("a", &body).replace("/ids/evently", &format!("/ids/evently{path}"));
-            let problem = assert_problem(&service.ask(&request).await, 422, slug, reason);
+            let problem = assert_problem(&service.exchange(&request).await, 422, slug, reason);
             assert_example_works(&service, &problem).await;
             service.clock.advance(std::time::Duration::from_micros(1));
         }
@@ -129,26 +129,26 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     let order = order(&ledger(&service, 0).await, &[event(1), event(2)]);
     let ask = async |query: &str, accept: &str| {
         let headers = format!("{JSON}idempotency-key: same\r\naccept: {accept}\r\n");
-        service.ask(&post_request(&format!("/ids/evently{query}"), &headers, &order)).await
+        service.exchange(&post_request(&format!("/ids/evently{query}"), &headers, &order)).await
     };
     let json = ask("", "application/json").await;
     let ids = ids_of(&json);
-    assert_eq!((json.status(), json.header("content-type")), (201, Some("application/json")));
+    assert_eq!((json.status, json.header("content-type")), (201, Some("application/json")));
     let told = json.json();
     assert_eq!((&told["format"], &told["count"]), (&json!("evently"), &json!(2)));
     // From here on replays, whatever their form.
     let plain = ask("", "text/plain").await;
-    assert_eq!(plain.body, format!("{}\n{}\n", ids[0], ids[1]));
+    assert_eq!(plain.text(), format!("{}\n{}\n", ids[0], ids[1]));
     let lines = ask("", "application/x-ndjson").await;
-    assert_eq!(lines.body, format!("\"{}\"\n\"{}\"\n", ids[0], ids[1]));
+    assert_eq!(lines.text(), format!("\"{}\"\n\"{}\"\n", ids[0], ids[1]));
     let bytes = ask("", "application/octet-stream").await;
     let value = |id: &str| u128::from_str_radix(id, 16).unwrap().to_be_bytes();
     assert_eq!(
-        (bytes.bytes.as_slice(), bytes.header("idmint-width")),
+        (bytes.body.as_slice(), bytes.header("idmint-width")),
         ([value(&ids[0]), value(&ids[1])].concat().as_slice(), Some("16"))
     );
     for answer in [plain, lines, bytes] {
-        assert_eq!((answer.status(), answer.header("idempotency-replayed")), (200, Some("true")));
+        assert_eq!((answer.status, answer.header("idempotency-replayed")), (200, Some("true")));
         assert_eq!((answer.header("idmint-count"), answer.header("cache-control")), (Some("2"), Some("no-store")));
     }
     let uuid = |id: &str| [&id[..8], &id[8..12], &id[12..16], &id[16..20], &id[20..]].join("-");
@@ -157,14 +157,14 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     assert_eq!(spelled["details"][1]["previous"], json!(uuid(&ids[0])));
     for path in ["/ids/evently", "/ledgers"] {
         let image = post_request(path, &format!("{JSON}idempotency-key: x\r\naccept: image/png\r\n"), &order);
-        assert_problem(&service.ask(&image).await, 406, "not-acceptable", "");
+        assert_problem(&service.exchange(&image).await, 406, "not-acceptable", "");
         let form =
             post_request(path, "content-type: application/x-www-form-urlencoded\r\nidempotency-key: x\r\n", &order);
-        assert_problem(&service.ask(&form).await, 415, "unsupported-media-type", "content_type");
+        assert_problem(&service.exchange(&form).await, 415, "unsupported-media-type", "content_type");
     }
     for path in ["/ledgers", "/ledgers/aa77f99c", "/ledgers/aa77f99c/ids"] {
         let image = get_request(path).replace("\r\n\r\n", "\r\naccept: text/plain\r\n\r\n");
-        assert_problem(&service.ask(&image).await, 406, "not-acceptable", "");
+        assert_problem(&service.exchange(&image).await, 406, "not-acceptable", "");
     }
     assert_eq!(service.metric(r#"idmint_ids_unsent_total{format="evently"}"#).await, 0.0);
 }

@@ -16,6 +16,8 @@ mod decode_many;
 mod draining;
 mod edge;
 mod formats;
+#[path = "../http1/mod.rs"]
+mod http1;
 mod http2;
 mod ledger_pages;
 mod ledgers;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::http1::Answer;
 use crate::service::{NEW_YEAR, Service, ids_of, in_path};
-use crate::support::{Answer, LONG, get_request, post_request, within};
+use crate::support::{LONG, get_request, post_request, within};
 
 /// Numbers from 0 on: the epoch is the moment at which the service starts, and one tick holds millions.
 const FROM_ZERO: &str = r#"
@@ -22,13 +23,13 @@ encodings = ["decimal", "hex", "hex_padded", "base36", "crockford", "hashids", "
 /// One lane a format, so that what one worker number does is seen.
 const ONE_LANE: &str = "worker.lanes = 1";
 
-fn accepting(path: &str, media: &str) -> String {
+fn request_accepting(path: &str, media: &str) -> String {
     post_request(path, &format!("accept: {media}\r\n"), "")
 }
 
 fn assert_exact_length(answer: &Answer) {
-    assert_eq!(answer.status(), 200, "{}", answer.head);
-    assert_eq!(answer.header("content-length"), Some(answer.bytes.len().to_string().as_str()), "{}", answer.head);
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()), "{}", answer.head);
     assert_eq!(answer.header("transfer-encoding"), None);
 }
 
@@ -44,21 +45,21 @@ fn assert_increasing(ids: &[u128]) {
 #[tokio::test]
 async fn an_answer_has_the_form_that_was_asked_for() {
     let service = Service::start(FROM_ZERO).await;
-    let ask = async |media: &str| service.ask(&accepting("/ids/counter?count=3", media)).await;
+    let ask = async |media: &str| service.exchange(&request_accepting("/ids/counter?count=3", media)).await;
 
     let json = ask("application/json").await;
-    assert_eq!(json.body, r#"{"format":"counter","count":3,"ids":["0","1","2"]}"#);
+    assert_eq!(json.text(), r#"{"format":"counter","count":3,"ids":["0","1","2"]}"#);
     assert_eq!(json.header("content-type"), Some("application/json"));
     let text = ask("text/plain").await;
-    assert_eq!((text.body.as_str(), text.header("content-type")), ("3\n4\n5\n", Some("text/plain; charset=utf-8")));
+    assert_eq!((text.text().as_str(), text.header("content-type")), ("3\n4\n5\n", Some("text/plain; charset=utf-8")));
     let lines = ask("application/x-ndjson").await;
     assert_eq!(
-        (lines.body.as_str(), lines.header("content-type")),
+        (lines.text().as_str(), lines.header("content-type")),
         ("\"6\"\n\"7\"\n\"8\"\n", Some("application/x-ndjson"))
     );
     let bytes = ask("application/octet-stream").await;
     let big_endian = [9_u64, 10, 11].map(u64::to_be_bytes).concat();
-    assert_eq!((&bytes.bytes, bytes.header("idmint-width")), (&big_endian, Some("8")));
+    assert_eq!((&bytes.body, bytes.header("idmint-width")), (&big_endian, Some("8")));
     assert_eq!(bytes.header("content-type"), Some("application/octet-stream"));
     for answer in [json, text, lines, bytes] {
         assert_exact_length(&answer);
@@ -73,24 +74,24 @@ async fn bytes_are_as_many_as_the_greatest_id_needs() {
     let service = Service::start("").await;
     for (format, width) in [("payment", 6), ("snowflake", 8), ("conjunction-v1", 8), ("flax", 12), ("siq?type=tag", 14)]
     {
-        let answer = service.ask(&accepting(&format!("/ids/{format}"), "application/octet-stream")).await;
+        let answer = service.exchange(&request_accepting(&format!("/ids/{format}"), "application/octet-stream")).await;
         assert_eq!(answer.header("idmint-width"), Some(width.to_string().as_str()), "{format}");
-        assert_eq!(answer.bytes.len(), width, "{format}");
+        assert_eq!(answer.body.len(), width, "{format}");
     }
 }
 
 #[tokio::test]
 async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
     let service = Service::start(FROM_ZERO).await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     let mut next = 0;
     for media in ["application/json", "text/plain", "application/x-ndjson"] {
         // From zero the first of these crosses 10 and 100, the next 1 000, and so on up to 100 000.
         for count in [1, 2, 255, 256, 257, 258, 5_000, 100_000] {
-            let answer = caller.ask(&accepting(&format!("/ids/counter?count={count}"), media)).await;
+            let answer = client.exchange(&request_accepting(&format!("/ids/counter?count={count}"), media)).await;
             assert_exact_length(&answer);
-            let numbers =
-                answer.body.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
+            let text = answer.text();
+            let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse::<u64>().ok());
             // The count of a JSON answer stands in front of its ids.
             let ids = numbers.skip(usize::from(media == "application/json"));
             assert!(ids.eq(next..next + count), "{count} as {media}");
@@ -102,11 +103,12 @@ async fn the_length_is_known_before_and_exact_where_the_ids_grow_longer() {
 #[tokio::test]
 async fn the_length_is_exact_in_every_spelling_whose_length_varies() {
     let service = Service::start(FROM_ZERO).await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     for count in [1, 2, 255, 256, 257, 258, 5_000, 20_000] {
         for encoding in ["hex", "crockford", "hashids", "sqids"] {
-            let answer =
-                caller.ask(&post_request(&format!("/ids/counter?count={count}&encoding={encoding}"), "", "")).await;
+            let answer = client
+                .exchange(&post_request(&format!("/ids/counter?count={count}&encoding={encoding}"), "", ""))
+                .await;
             assert_exact_length(&answer);
             assert_eq!(ids_of(&answer).len(), count, "{encoding}");
         }
@@ -130,7 +132,7 @@ async fn random_ids_of_varying_length_are_built_whole_when_short_and_chunked_whe
 #[tokio::test]
 async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
     let service = Service::start("formats.payment-wide.enabled = true").await;
-    let mut caller = service.connect().await;
+    let mut client = service.connect().await;
     let formats = service.get("/formats").await.json();
     let mut spellings = 0;
     let is_counted = |format: &&Value| ["sequenced", "random"].iter().any(|rule| format["rule"] == *rule);
@@ -142,8 +144,8 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
         {
             let id = service.mint(&format!("/ids/{name}?encoding={encoding}{of_type}")).await.remove(0);
             let path = format!("/decode/{}?format={name}&encoding={encoding}", in_path(&id));
-            let decoded = caller.ask(&get_request(&path)).await;
-            assert_eq!(decoded.status(), 200, "{id} of {name} in {encoding}");
+            let decoded = client.exchange(&get_request(&path)).await;
+            assert_eq!(decoded.status, 200, "{id} of {name} in {encoding}");
             let reading = &decoded.json()["matches"][0];
             assert_eq!(reading["encodings"][encoding], id);
             let has_time = !format["tick"].is_null();
@@ -178,18 +180,18 @@ async fn callers_at_the_same_time_never_get_the_same_id() {
     let service = Service::start("").await;
     let mut callers = Vec::new();
     for _ in 0..8 {
-        let mut caller = service.connect().await;
+        let mut client = service.connect().await;
         callers.push(tokio::spawn(async move {
             let mut ids = Vec::new();
             for _ in 0..25 {
-                ids.extend(ids_of(&caller.ask(&post_request("/ids/snowflake?count=100", "", "")).await));
+                ids.extend(ids_of(&client.exchange(&post_request("/ids/snowflake?count=100", "", "")).await));
             }
             ids
         }));
     }
     let mut all = BTreeSet::new();
-    for caller in callers {
-        all.extend(within(LONG, caller).await.unwrap());
+    for client in callers {
+        all.extend(within(LONG, client).await.unwrap());
     }
     assert_eq!(all.len(), 8 * 25 * 100);
     assert_eq!(service.minted().await, 20_000.0);
@@ -209,7 +211,7 @@ async fn a_siq_has_the_type_and_the_domain_that_were_asked_for() {
     ];
     for (query, of_type, hash, domain) in asked.chain(domains) {
         let answer = service.post(&format!("/ids/siq?{query}")).await;
-        assert!(answer.json()["label"].is_null(), "{}", answer.body);
+        assert!(answer.json()["label"].is_null(), "{}", answer.text());
         let decoded =
             service.get(&format!("/decode/{}?format=siq&encoding=hex_padded", ids_of(&answer)[0])).await.json();
         let fields = decoded["matches"][0]["fields"].as_array().unwrap();
@@ -244,16 +246,16 @@ async fn each_type_of_a_siq_has_a_sequence_of_its_own() {
 async fn the_body_can_say_how_many() {
     let service = Service::start("").await;
     let body = post_request("/ids/payment", "content-type: application/json\r\n", r#"{"count": 5}"#);
-    let answer = service.ask(&body).await.json();
+    let answer = service.exchange(&body).await.json();
     assert_eq!((&answer["count"], answer["ids"].as_array().unwrap().len()), (&json!(5), 5));
     let empty = post_request("/ids/payment", "content-type: application/json\r\n", "{}");
-    assert_eq!(service.ask(&empty).await.json()["count"], 1);
+    assert_eq!(service.exchange(&empty).await.json()["count"], 1);
 }
 
 #[tokio::test]
 async fn the_callers_request_id_comes_back() {
     let service = Service::start("").await;
-    let answer = service.ask(&post_request("/ids/payment", "x-request-id: order-4711\r\n", "")).await;
+    let answer = service.exchange(&post_request("/ids/payment", "x-request-id: order-4711\r\n", "")).await;
     assert_eq!(answer.header("x-request-id"), Some("order-4711"));
 }
 
@@ -262,8 +264,9 @@ async fn an_id_of_the_next_second_is_held_until_that_begins() {
     let service = Service::start(ONE_LANE).await;
     let first = service.mint("/ids/payment?count=1296&encoding=decimal").await;
     service.clock.advance(Duration::from_millis(800));
-    let mut caller = service.connect().await;
-    let held = tokio::spawn(async move { caller.ask(&post_request("/ids/payment?encoding=decimal", "", "")).await });
+    let mut client = service.connect().await;
+    let held =
+        tokio::spawn(async move { client.exchange(&post_request("/ids/payment?encoding=decimal", "", "")).await });
 
     service.until_metric(r#"idmint_mint_waits_total{format="payment"}"#, 1.0).await;
     service.clock.advance(Duration::from_millis(199));
@@ -285,7 +288,7 @@ async fn an_id_that_is_too_far_away_is_refused_with_its_time() {
     for (advanced_ms, retry_after_ms) in [(1, 999), (99, 900), (200, 700), (449, 251)] {
         service.clock.advance(Duration::from_millis(advanced_ms));
         let refused = service.post("/ids/payment").await;
-        assert_eq!(refused.status(), 503, "{refused:?}");
+        assert_eq!(refused.status, 503, "{refused:?}");
         let problem = refused.json();
         assert_eq!(problem["type"], "/problems/sequence-exhausted");
         assert_eq!(problem["retry_after_ms"], retry_after_ms);
@@ -296,7 +299,7 @@ async fn an_id_that_is_too_far_away_is_refused_with_its_time() {
     assert_eq!(service.metric(r#"idmint_mint_waits_total{format="payment"}"#).await, 0.0);
     assert_eq!(service.metric(r#"idmint_ids_minted_total{format="payment"}"#).await, 1296.0);
     service.clock.advance(Duration::from_millis(251));
-    assert_eq!(service.post("/ids/payment").await.status(), 200);
+    assert_eq!(service.post("/ids/payment").await.status, 200);
 }
 
 #[tokio::test]
@@ -305,7 +308,7 @@ async fn nothing_is_held_where_exhaustion_is_refused() {
     service.mint("/ids/payment?count=1296").await;
     service.clock.advance(Duration::from_millis(999));
     let refused = service.post("/ids/payment").await;
-    assert_eq!((refused.status(), &refused.json()["retry_after_ms"]), (503, &json!(1)));
+    assert_eq!((refused.status, &refused.json()["retry_after_ms"]), (503, &json!(1)));
     assert_eq!(service.metric(r#"idmint_mint_waits_total{format="payment"}"#).await, 0.0);
 }
 
@@ -313,7 +316,7 @@ async fn nothing_is_held_where_exhaustion_is_refused() {
 async fn a_count_that_can_never_be_had_is_refused_with_the_one_that_can() {
     let service = Service::start(ONE_LANE).await;
     let refused = service.post("/ids/payment?count=1297").await;
-    assert_eq!(refused.status(), 422, "{refused:?}");
+    assert_eq!(refused.status, 422, "{refused:?}");
     let problem = refused.json();
     assert_eq!((&problem["type"], &problem["limit"]), (&json!("/problems/invalid-parameter"), &json!("1296")));
     assert!(problem["detail"].as_str().unwrap().contains("1297"), "{problem}");
@@ -332,7 +335,7 @@ async fn a_batch_beyond_one_lane_comes_as_increasing_runs_over_several() {
     runs.iter().for_each(|run| assert_increasing(run));
     let workers: Vec<_> = runs.iter().map(|run| (run[0] / 1296 % 36, run.len())).collect();
     assert_eq!(workers, (0..8).map(|worker| (worker, 1296)).collect::<Vec<_>>());
-    assert_eq!(service.post("/ids/payment").await.status(), 503, "the second is used up on all lanes");
+    assert_eq!(service.post("/ids/payment").await.status, 503, "the second is used up on all lanes");
 }
 
 #[tokio::test]
@@ -350,7 +353,7 @@ async fn a_wall_clock_set_back_is_counted_and_ids_go_on_upwards() {
         assert!(id > last, "{id} after {last}");
         last = id;
     }
-    assert_eq!(service.get("/health/ready").await.status(), 200);
+    assert_eq!(service.get("/health/ready").await.status, 200);
 }
 
 #[tokio::test]
@@ -362,6 +365,6 @@ async fn a_wall_clock_far_ahead_is_shown_and_not_followed() {
     let id = service.mint("/ids/snowflake").await.remove(0);
     let decoded = service.get(&format!("/decode/{id}?format=snowflake&encoding=decimal")).await.json();
     assert_eq!(decoded["matches"][0]["time"], "2040-01-01T00:00:10.000Z");
-    assert_eq!(service.get("/health/ready").await.status(), 200);
+    assert_eq!(service.get("/health/ready").await.status, 200);
     assert_eq!(service.metric("idmint_clock_regressions_total").await, 0.0);
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use idmint::server::config::Config;
 use idmint::server::{RunOptions, open};
 use idmint::time::{ManualClock, UnixNanos};
-use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
-use crate::support::{Answer, Caller, LONG, get_request, post_request, within};
+use crate::http1::{Answer, AsyncClient};
+use crate::support::{LONG, get_request, post_request, within};
 
 /// 2040-01-01T00:00:00Z: a whole second, so that minting begins at once, and later than any build.
 pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
@@ -28,7 +28,7 @@ impl Service {
     pub(crate) async fn start(settings: &str) -> Self {
         let service = Self::start_on(ManualClock::at(NEW_YEAR), settings).await;
         within(LONG, async {
-            while service.get("/health/ready").await.status() != 200 {
+            while service.get("/health/ready").await.status != 200 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })
@@ -45,27 +45,27 @@ impl Service {
         Self { clock, address, _told: told }
     }
 
-    pub(crate) async fn connect(&self) -> Caller {
-        Caller::on(TcpStream::connect(self.address).await.unwrap())
+    pub(crate) async fn connect(&self) -> AsyncClient {
+        AsyncClient::connect(self.address).await
     }
 
     /// One request on a connection of its own.
-    pub(crate) async fn ask(&self, request: &str) -> Answer {
-        self.connect().await.ask(request).await
+    pub(crate) async fn exchange(&self, request: &str) -> Answer {
+        self.connect().await.exchange(request).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.ask(&get_request(path)).await
+        self.exchange(&get_request(path)).await
     }
 
     pub(crate) async fn post(&self, path: &str) -> Answer {
-        self.ask(&post_request(path, "", "")).await
+        self.exchange(&post_request(path, "", "")).await
     }
 
     /// The ids of a mint request that must succeed.
     pub(crate) async fn mint(&self, path_and_query: &str) -> Vec<String> {
         let answer = self.post(path_and_query).await;
-        assert_eq!(answer.status(), 200, "{path_and_query}: {answer:?}");
+        assert_eq!(answer.status, 200, "{path_and_query}: {answer:?}");
         ids_of(&answer)
     }
 
@@ -76,7 +76,7 @@ impl Service {
 
     /// Every series and its value.
     pub(crate) async fn metrics(&self) -> BTreeMap<String, f64> {
-        let page = self.get("/metrics").await.body;
+        let page = self.get("/metrics").await.text();
         let samples = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
         samples.map(|(series, value)| (series.to_owned(), value.parse().unwrap())).collect()
     }

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 
 use crate::chains::{Chain, chains};
+use crate::http1::Answer;
 use crate::service::Service;
-use crate::support::{Answer, post_request};
+use crate::support::post_request;
 
 const NDJSON: &str = "content-type: application/x-ndjson\r\n";
 const MIB: usize = 1024 * 1024;
@@ -17,13 +18,13 @@ fn long_chain() -> Chain {
 }
 
 async fn verify(service: &Service, target: &str, body: &str) -> Answer {
-    service.ask(&post_request(&format!("/ledgers/{target}"), NDJSON, body)).await
+    service.exchange(&post_request(&format!("/ledgers/{target}"), NDJSON, body)).await
 }
 
 /// What is said of this chain.
-async fn told(service: &Service, target: &str, body: &str) -> Value {
+async fn verdict(service: &Service, target: &str, body: &str) -> Value {
     let answer = verify(service, target, body).await;
-    assert_eq!((answer.status(), answer.header("content-type")), (200, Some("application/json")), "{answer:?}");
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")), "{answer:?}");
     answer.json()
 }
 
@@ -34,7 +35,7 @@ async fn every_published_chain_comes_out_as_published() {
     assert_eq!(chains.len(), 14);
     for Chain { name, ledger, lines, outcome } in chains {
         for body in [lines.join("\n"), lines.join("\r\n") + "\r\n"] {
-            let mut told = told(&service, &format!("{ledger}/verify"), &body).await;
+            let mut told = verdict(&service, &format!("{ledger}/verify"), &body).await;
             match &outcome {
                 Ok(head) => assert_eq!(told, json!({ "valid": true, "events": lines.len(), "head": head }), "{name}"),
                 Err((index, reason)) => {
@@ -54,9 +55,9 @@ async fn a_chain_goes_on_after_an_event_that_is_trusted() {
     let Chain { ledger, lines, outcome, .. } = long_chain();
     let id_of = |line: &str| line.rsplit_once("eventId\":\"").unwrap().1[..32].to_owned();
     let target = format!("{ledger}/verify?after={}", id_of(&lines[4]));
-    let held = told(&service, &target, &lines[5..].join("\n")).await;
+    let held = verdict(&service, &target, &lines[5..].join("\n")).await;
     assert_eq!(held, json!({ "valid": true, "events": lines.len() - 5, "head": outcome.unwrap() }));
-    let gap = told(&service, &target, &lines[6..].join("\n")).await;
+    let gap = verdict(&service, &target, &lines[6..].join("\n")).await;
     assert_eq!((&gap["error"]["index"], &gap["error"]["reason"]), (&json!(0), &json!("checksum_mismatch")));
 }
 
@@ -74,7 +75,7 @@ async fn an_event_that_cannot_be_read_is_the_error_of_its_line() {
         (r#"{"event":"a","entities":{},"tags":[]}"#, "unknown_field", "`tags`"),
         (r#"{"event":"a","entities":{},"data":{"n":1e999}}"#, "number_not_interoperable", "`data`: number 1e999"),
     ] {
-        let told = told(&service, &target, &format!("{}\n{line}\n{}", lines[0], lines[1])).await;
+        let told = verdict(&service, &target, &format!("{}\n{line}\n{}", lines[0], lines[1])).await;
         assert_eq!((&told["valid"], &told["events"]), (&json!(false), &json!(3)), "{line}");
         let error = &told["error"];
         assert_eq!((&error["index"], &error["reason"]), (&json!(1), &json!(reason)), "{line}");
@@ -90,16 +91,16 @@ async fn a_body_of_any_length_is_read_and_a_line_is_not() {
     let target = format!("{ledger}/verify");
     let spaces = " ".repeat(MIB - lines[0].len());
     let most = format!("{}{spaces}\n{}\n", lines[0], lines[1]);
-    assert_eq!(told(&service, &target, &most).await["valid"], true);
+    assert_eq!(verdict(&service, &target, &most).await["valid"], true);
 
     let many = format!("{}\n", lines.join("\n")).repeat(3 * MIB / lines.concat().len());
-    let told = told(&service, &target, &many).await;
+    let told = verdict(&service, &target, &many).await;
     assert_eq!(told["events"], json!(many.lines().count()));
     assert_eq!((&told["error"]["index"], &told["error"]["reason"]), (&json!(lines.len()), &json!("not_monotonic")));
 
     let answer = verify(&service, &target, &format!("{}\n{} {spaces}\n", lines[0], lines[0])).await;
     let problem = answer.json();
-    assert_eq!((answer.status(), &problem["type"]), (413, &json!("/problems/payload-too-large")));
+    assert_eq!((answer.status, &problem["type"]), (413, &json!("/problems/payload-too-large")));
     assert_eq!(problem["detail"], "line 2 is longer than the 1048576 bytes that are read of one event");
     assert_eq!(problem["limit"], "1048576 bytes a line");
 }
@@ -121,18 +122,18 @@ async fn wrong_requests_are_refused_and_their_example_works() {
     ] {
         let answer = verify(&service, target, body).await;
         let problem = answer.json();
-        assert_eq!((answer.status(), &problem["reason"]), (422, &json!(reason)), "{target}: {problem}");
+        assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{target}: {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(named), "{target}: {problem}");
         let (path, body) = problem["example"].as_str().unwrap().strip_prefix("POST ").unwrap().split_once(' ').unwrap();
-        let example = service.ask(&post_request(path, "", body)).await;
-        assert_eq!((example.status(), &example.json()["valid"]), (200, &json!(true)), "{example:?}");
+        let example = service.exchange(&post_request(path, "", body)).await;
+        assert_eq!((example.status, &example.json()["valid"]), (200, &json!(true)), "{example:?}");
     }
     let target = format!("/ledgers/{ledger}/verify");
-    let status = async |headers: &str| service.ask(&post_request(&target, headers, &lines[0])).await.status();
+    let status = async |headers: &str| service.exchange(&post_request(&target, headers, &lines[0])).await.status;
     assert_eq!(status("content-type: text/plain\r\n").await, 200);
     assert_eq!(status("content-type: application/json\r\n").await, 415);
     assert_eq!(status("accept: text/plain\r\n").await, 406);
-    assert_eq!(service.get(&target).await.status(), 405);
+    assert_eq!(service.get(&target).await.status, 405);
 }
 
 #[tokio::test]
@@ -143,20 +144,20 @@ async fn a_body_is_read_as_long_as_more_of_it_arrives() {
         format!("POST /ledgers/{ledger}/verify HTTP/1.1\r\nhost: test\r\n{NDJSON}transfer-encoding: chunked\r\n\r\n");
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
 
-    let mut caller = service.connect().await;
-    caller.send(&head).await;
+    let mut client = service.connect().await;
+    client.send(&head).await;
     for line in &lines {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        caller.send(chunk(&format!("{line}\n"))).await;
+        client.send(chunk(&format!("{line}\n"))).await;
     }
-    caller.send("0\r\n\r\n").await;
-    assert_eq!(caller.answer().await.json()["head"], outcome.unwrap());
+    client.send("0\r\n\r\n").await;
+    assert_eq!(client.receive().await.json()["head"], outcome.unwrap());
 
-    let mut caller = service.connect().await;
-    caller.send(head + &chunk(&lines[0])).await;
-    let answer = caller.answer().await;
-    assert_eq!(answer.status(), 408, "{answer:?}");
-    assert!(answer.body.contains("nothing more of the body arrived within 1s"), "{answer:?}");
+    let mut client = service.connect().await;
+    client.send(head + &chunk(&lines[0])).await;
+    let answer = client.receive().await;
+    assert_eq!(answer.status, 408, "{answer:?}");
+    assert!(answer.text().contains("nothing more of the body arrived within 1s"), "{answer:?}");
 }
 
 #[tokio::test]
@@ -164,5 +165,5 @@ async fn chains_are_checked_while_no_id_can_be_minted() {
     // A clock that was never set: long before this program was built.
     let service = Service::start_on(ManualClock::at(UnixNanos::from_seconds(1_000_000_000)), "").await;
     let Chain { ledger, lines, .. } = long_chain();
-    assert_eq!(told(&service, &format!("{ledger}/verify"), &lines.join("\n")).await["valid"], true);
+    assert_eq!(verdict(&service, &format!("{ledger}/verify"), &lines.join("\n")).await["valid"], true);
 }

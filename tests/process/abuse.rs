@@ -1,6 +1,6 @@
 //! Bytes that are no request harm nobody else.
 
-use crate::client::Caller;
+use crate::http1::Client;
 use crate::service::Home;
 
 /// Bytes without meaning, always the same.
@@ -23,16 +23,16 @@ fn garbage_and_half_requests_leave_the_service_minting() {
     let whole = "POST /ids/snowflake?count=2 HTTP/1.1\r\nhost: test\r\ncontent-length: 11\r\n\r\n{\"count\":2}";
     let mut held = Vec::new();
     for seed in 0..40 {
-        let mut caller = Caller::connect(service.address());
-        caller.send(noise(seed, 1 << (seed % 15)));
-        held.push(caller);
+        let mut client = Client::connect(service.address());
+        client.send(noise(seed, 1 << (seed % 15)));
+        held.push(client);
     }
     for end in 0..whole.len() {
-        let mut caller = Caller::connect(service.address());
-        caller.send(&whole[..end]);
+        let mut client = Client::connect(service.address());
+        client.send(&whole[..end]);
         // Half of them stay open, the others go at once.
         if end % 2 == 0 {
-            held.push(caller);
+            held.push(client);
         }
     }
     assert_eq!(service.mint("snowflake?count=100").len(), 100);
@@ -47,12 +47,12 @@ fn requests_sent_without_waiting_are_answered_in_their_order() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    let mut caller = Caller::connect(service.address());
+    let mut client = Client::connect(service.address());
     let requests: String =
         (1..=50).map(|count| format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: test\r\n\r\n")).collect();
-    caller.send(requests);
+    client.send(requests);
     for count in 1..=50 {
-        let answer = caller.answer().expect("a whole answer");
+        let answer = client.receive();
         assert_eq!(answer.json()["ids"].as_array().unwrap().len(), count);
     }
 }

@@ -13,19 +13,19 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cdm").join(name)
 }
 
-fn said(args: &[&str]) -> Ended {
+fn run_cdm(args: &[&str]) -> Ended {
     let mut all = vec!["cdm"];
     all.extend(args);
     run(idmint(&all))
 }
 
-fn fed(document: &Path, args: &[&str]) -> Output {
+fn feed_cdm(document: &Path, args: &[&str]) -> Output {
     let mut command = idmint(&["cdm"]);
     command.args(args).stdin(File::open(document).unwrap()).output().unwrap()
 }
 
 /// A file of this name in a folder, as one of the fixtures.
-fn copied(home: &Home, name: &str) -> PathBuf {
+fn copy_fixture(home: &Home, name: &str) -> PathBuf {
     let path = home.path(name);
     fs::copy(fixture(name), &path).unwrap();
     path
@@ -37,14 +37,14 @@ const ALL: [&str; 7] =
 #[test]
 fn a_document_is_told_by_its_content_and_comes_out_with_its_id() {
     for name in ALL {
-        let output = fed(&fixture(name), &[]);
+        let output = feed_cdm(&fixture(name), &[]);
         let (sent, text) = (fs::read_to_string(fixture(name)).unwrap(), String::from_utf8(output.stdout).unwrap());
         assert_eq!(output.status.code(), Some(0), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")) || text.contains(&format!("\"{FIRST}\"")));
         assert_eq!(text.len() > sent.len(), name != "noted.kvn", "{name}: {text}");
     }
     let one = fixture("one.kvn");
-    let both = said(&[one.to_str().unwrap(), one.to_str().unwrap(), "--encoding", "decimal"]);
+    let both = run_cdm(&[one.to_str().unwrap(), one.to_str().unwrap(), "--encoding", "decimal"]);
     both.assert(0, &[]);
     assert_eq!(both.out.matches("COMMENT CONJUNCTION_EVENT_ID = 30025386125795551919250\n").count(), 2);
 }
@@ -53,7 +53,7 @@ fn a_document_is_told_by_its_content_and_comes_out_with_its_id() {
 fn ids_are_printed_with_their_files_and_lines() {
     let several = fixture("several-crlf.kvn");
     let name = several.to_str().unwrap();
-    let ended = said(&["--ids", name]);
+    let ended = run_cdm(&["--ids", name]);
     ended.assert(0, &[]);
     let lines: Vec<Vec<&str>> = ended.out.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(
@@ -61,20 +61,20 @@ fn ids_are_printed_with_their_files_and_lines() {
         [(name, "1"), (name, "14"), (name, "28")]
     );
     assert_eq!(lines[0][2], FIRST);
-    let output = fed(&fixture("noted.kvn"), &["--ids", "--encoding", "hex_padded"]);
+    let output = feed_cdm(&fixture("noted.kvn"), &["--ids", "--encoding", "hex_padded"]);
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "-\t1\t065badf00018f200bc92\n");
 }
 
 #[test]
 fn files_are_replaced_together_or_not_at_all() {
     let home = Home::new();
-    let files: Vec<_> = ALL.iter().map(|name| copied(&home, name)).collect();
+    let files: Vec<_> = ALL.iter().map(|name| copy_fixture(&home, name)).collect();
     let names: Vec<_> = files.iter().map(|path| path.to_str().unwrap()).collect();
     let contents = || files.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
     let before = contents();
     fs::write(home.path("bad.kvn"), "CCSDS_CDM_VERS = 1.0\nTCA = never\n").unwrap();
     let bad = home.path("bad.kvn");
-    let ended = said(&[&["--in-place"], &names[..], &[bad.to_str().unwrap()]].concat());
+    let ended = run_cdm(&[&["--in-place"], &names[..], &[bad.to_str().unwrap()]].concat());
     ended.assert(65, &["bad.kvn:2: TCA: \"never\" is no time"]);
     assert_eq!((ended.out.as_str(), contents() == before), ("", true));
 
@@ -83,17 +83,17 @@ fn files_are_replaced_together_or_not_at_all() {
     symlink(&files[5], &link).unwrap();
     let by_link: Vec<_> =
         names.iter().map(|name| if *name == names[5] { link.to_str().unwrap() } else { name }).collect();
-    let ended = said(&[&["--in-place"], &by_link[..]].concat());
+    let ended = run_cdm(&[&["--in-place"], &by_link[..]].concat());
     ended.assert(0, &[]);
     assert_eq!(ended.out, "");
     let after = contents();
     for (at, name) in ALL.iter().enumerate() {
         assert_eq!(after[at] == before[at], *name == "noted.kvn", "{name}");
-        assert_eq!(after[at], fed(&fixture(name), &[]).stdout, "{name}");
+        assert_eq!(after[at], feed_cdm(&fixture(name), &[]).stdout, "{name}");
     }
     assert!(link.is_symlink());
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o640);
-    said(&[&["--in-place"], &names[..]].concat()).assert(0, &[]);
+    run_cdm(&[&["--in-place"], &names[..]].concat()).assert(0, &[]);
     assert!(contents() == after, "a second time nothing changes");
     let left: Vec<_> = fs::read_dir(home.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), ALL.len() + 2, "{left:?}");
@@ -106,17 +106,17 @@ fn what_is_wrong_has_an_exit_code_and_a_place() {
     let (one, other) = (one.to_str().unwrap(), home.path("other.kvn"));
     let other_name = other.to_str().unwrap();
     fs::write(&other, noted.replace("= 25544", "= 25545")).unwrap();
-    said(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here"]);
+    run_cdm(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here"]);
     fs::write(&other, noted.replace(FIRST, "nonsense")).unwrap();
-    said(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
+    run_cdm(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
     fs::write(&other, noted.replace("48274", "4194304")).unwrap();
-    said(&[other_name]).assert(65, &["other.kvn:12: OBJECT_DESIGNATOR: secondary is 4194304", "4194303"]);
-    said(&[one, "--format", "snowflake"]).assert(64, &["snowflake", "conjunction"]);
-    said(&[one, "--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
-    said(&["--in-place"]).assert(64, &["FILE"]);
-    said(&["--in-place", "--ids", one]).assert(64, &["--ids"]);
-    said(&["/nonexistent/message.kvn"]).assert(74, &["/nonexistent/message.kvn: "]);
-    said(&[one, "--server", "http://127.0.0.1:1"]).assert(69, &["one.kvn: "]);
+    run_cdm(&[other_name]).assert(65, &["other.kvn:12: OBJECT_DESIGNATOR: secondary is 4194304", "4194303"]);
+    run_cdm(&[one, "--format", "snowflake"]).assert(64, &["snowflake", "conjunction"]);
+    run_cdm(&[one, "--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
+    run_cdm(&["--in-place"]).assert(64, &["FILE"]);
+    run_cdm(&["--in-place", "--ids", one]).assert(64, &["--ids"]);
+    run_cdm(&["/nonexistent/message.kvn"]).assert(74, &["/nonexistent/message.kvn: "]);
+    run_cdm(&[one, "--server", "http://127.0.0.1:1"]).assert(69, &["one.kvn: "]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_configuration_says_what_the_pair_and_the_spelling_are() {
         fs::read_to_string(fixture("one.kvn")).unwrap().replace("OBJECT1", "OBJECT3").replace("OBJECT2", "OBJECT1");
     let file = home.path("swapped.kvn");
     fs::write(&file, swapped.replace("OBJECT3", "OBJECT2")).unwrap();
-    let ids = |args: &[&str]| said(&[&["--ids", file.to_str().unwrap()], args].concat()).out;
+    let ids = |args: &[&str]| run_cdm(&[&["--ids", file.to_str().unwrap()], args].concat()).out;
     assert!(ids(&["--config", config.to_str().unwrap()]).ends_with(&format!("\t1\t{FIRST}\n")));
     assert!(!ids(&[]).contains(FIRST));
 }
@@ -148,19 +148,19 @@ fn a_service_gives_the_same_ids_and_its_own_refusals() {
             &["--encoding", "hex_padded", path],
             &["--ids", "--encoding", "decimal", path],
         ] {
-            let (offline, asked) = (said(args), said(&[args, &["--server", &url]].concat()));
+            let (offline, asked) = (run_cdm(args), run_cdm(&[args, &["--server", &url]].concat()));
             asked.assert(0, &[]);
             assert_eq!(asked.out, offline.out, "{args:?}");
         }
     }
-    let file = copied(&home, "several.xml");
-    said(&["--in-place", file.to_str().unwrap(), "--server", &url]).assert(0, &[]);
-    assert_eq!(fs::read(&file).unwrap(), fed(&fixture("several.xml"), &[]).stdout);
+    let file = copy_fixture(&home, "several.xml");
+    run_cdm(&["--in-place", file.to_str().unwrap(), "--server", &url]).assert(0, &[]);
+    assert_eq!(fs::read(&file).unwrap(), feed_cdm(&fixture("several.xml"), &[]).stdout);
 
     let one = fixture("one.kvn");
     let one = one.to_str().unwrap();
-    said(&[one, "--server", &url, "--format", "nonesuch"]).assert(1, &["one.kvn: 404", "nonesuch"]);
-    said(&[one, "--server", &url, "--encoding", "base36"]).assert(1, &["one.kvn: 422", "base36"]);
+    run_cdm(&[one, "--server", &url, "--format", "nonesuch"]).assert(1, &["one.kvn: 404", "nonesuch"]);
+    run_cdm(&[one, "--server", &url, "--encoding", "base36"]).assert(1, &["one.kvn: 422", "base36"]);
     let bad = fixture("malformed/no-tca.kvn");
-    said(&[bad.to_str().unwrap(), "--server", &url]).assert(65, &["no-tca.kvn:1: TCA: "]);
+    run_cdm(&[bad.to_str().unwrap(), "--server", &url]).assert(65, &["no-tca.kvn:1: TCA: "]);
 }

@@ -15,7 +15,7 @@ fn ready() -> (Home, Service) {
     (home, service)
 }
 
-fn said(args: &[&str]) -> Ended {
+fn run_idmint(args: &[&str]) -> Ended {
     run(idmint(args))
 }
 
@@ -23,17 +23,17 @@ fn said(args: &[&str]) -> Ended {
 fn mint_prints_one_id_a_line() {
     let (_home, service) = ready();
     let url = service.url();
-    let ended = said(&["mint", "snowflake", "-n", "5", "--server", &url]);
+    let ended = run_idmint(&["mint", "snowflake", "-n", "5", "--server", &url]);
     ended.assert(0, &[]);
     let ids: Vec<u128> = ended.out.lines().map(|id| SEQUENCED[SNOWFLAKE].value(id)).collect();
     assert!(ids.len() == 5 && ids.is_sorted_by(|one, next| one < next), "{}", ended.out);
 
-    let ended = said(&["mint", "siq", "--type", "message", "--encoding", "uuid8", "--server", &url]);
+    let ended = run_idmint(&["mint", "siq", "--type", "message", "--encoding", "uuid8", "--server", &url]);
     ended.assert(0, &[]);
     assert_eq!(ended.out.trim_end().len(), 36, "{}", ended.out);
 
     let report = ["--tca", "2024-032T00:00:00", "--primary", "25544", "--secondary", "48274"];
-    let ended = said(&[&["mint", "conjunction", "--server", &url], &report[..]].concat());
+    let ended = run_idmint(&[&["mint", "conjunction", "--server", &url], &report[..]].concat());
     ended.assert(0, &[]);
     assert_eq!(ended.out, "zwwqlzz-pjjmxmd-lkpvwq\n");
 }
@@ -42,27 +42,27 @@ fn mint_prints_one_id_a_line() {
 fn mint_exits_1_when_refused_and_69_when_nobody_answers() {
     let (_home, service) = ready();
     let url = service.url();
-    said(&["mint", "nonesuch", "--server", &url]).assert(1, &["404", "nonesuch"]);
-    said(&["mint", "snowflake", "-n", "0", "--server", &url]).assert(1, &["422", "count is 0"]);
-    said(&["mint", "siq", "--server", &url]).assert(1, &["422", "type"]);
-    said(&["mint", "conjunction", "--server", &url]).assert(1, &["422", "report"]);
-    said(&["mint", "conjunction", "-n", "2", "--server", &url]).assert(1, &["422", "one id for each report"]);
-    said(&["mint", "conjunction", "--tca", "2024-032T00:00:00", "--server", &url]).assert(64, &["--primary"]);
-    said(&["mint", "snowflake", "-n", "many", "--server", &url]).assert(64, &["many"]);
+    run_idmint(&["mint", "nonesuch", "--server", &url]).assert(1, &["404", "nonesuch"]);
+    run_idmint(&["mint", "snowflake", "-n", "0", "--server", &url]).assert(1, &["422", "count is 0"]);
+    run_idmint(&["mint", "siq", "--server", &url]).assert(1, &["422", "type"]);
+    run_idmint(&["mint", "conjunction", "--server", &url]).assert(1, &["422", "report"]);
+    run_idmint(&["mint", "conjunction", "-n", "2", "--server", &url]).assert(1, &["422", "one id for each report"]);
+    run_idmint(&["mint", "conjunction", "--tca", "2024-032T00:00:00", "--server", &url]).assert(64, &["--primary"]);
+    run_idmint(&["mint", "snowflake", "-n", "many", "--server", &url]).assert(64, &["many"]);
     service.kill();
-    said(&["mint", "snowflake", "--server", &url]).assert(69, &["Connection refused"]);
+    run_idmint(&["mint", "snowflake", "--server", &url]).assert(69, &["Connection refused"]);
 }
 
 #[test]
 fn decode_says_what_an_id_can_be() {
-    let ended = said(&["decode", "--text", "--format", "snowflake", "175928847299117063", "0"]);
+    let ended = run_idmint(&["decode", "--text", "--format", "snowflake", "175928847299117063", "0"]);
     ended.assert(0, &[]);
     for words in ["snowflake (decimal)", "= 2015-01-01T00:00:00Z + 41944705796 × 1ms", "└─ worker", "\n\n0\n"] {
         assert!(ended.out.contains(words), "{words:?} is not in {}", ended.out);
     }
     assert!(!ended.out.contains('\x1b'), "colours are for terminals: {}", ended.out);
     for args in [&["decode"][..], &["decode", "--json"]] {
-        let ended = said(&[args, &["--format", "snowflake", "175928847299117063"]].concat());
+        let ended = run_idmint(&[args, &["--format", "snowflake", "175928847299117063"]].concat());
         ended.assert(0, &[]);
         let answer: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
         assert_eq!(answer["matches"][0]["fields"][0]["value"], "41944705796");
@@ -71,11 +71,11 @@ fn decode_says_what_an_id_can_be() {
 
 #[test]
 fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
-    let ended = said(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
+    let ended = run_idmint(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
     ended.assert(1, &["1 of 2"]);
     assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
-    said(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
-    said(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
+    run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
+    run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
 }
 
 #[test]
@@ -139,13 +139,13 @@ fn decode_stops_at_a_line_that_is_no_line() {
 
 #[test]
 fn formats_prints_a_line_for_each_format_or_all_about_one() {
-    let ended = said(&["formats"]);
+    let ended = run_idmint(&["formats"]);
     ended.assert(0, &[]);
     let line = ended.out.lines().find(|line| line.starts_with("payment ")).unwrap();
     let words: Vec<_> = line.split_whitespace().collect();
     assert_eq!(words[..6], ["payment", "sequenced", "47", "9", "1296", "2092-12-23"], "{}", ended.out);
 
-    let ended = said(&["formats", "payment"]);
+    let ended = run_idmint(&["formats", "payment"]);
     ended.assert(0, &[]);
     for word in [
         "| 6 digits of base 36 | 1 digits of base 36 | 2 digits of base 36 |",
@@ -160,7 +160,7 @@ fn formats_prints_a_line_for_each_format_or_all_about_one() {
     ] {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
-    let ended = said(&["formats", "flax"]);
+    let ended = run_idmint(&["formats", "flax"]);
     assert!(ended.out.contains("even odds with 316000000"), "{}", ended.out);
 }
 
@@ -170,17 +170,17 @@ fn formats_reads_the_configuration_and_exits_64_for_a_format_there_is_not() {
     let file = home.path("mine.toml");
     std::fs::write(&file, "[formats.mine]\nlike = 'flax'\nsummary = 'all mine'").unwrap();
     let file = file.to_str().unwrap();
-    let ended = said(&["formats", "--config", file]);
+    let ended = run_idmint(&["formats", "--config", file]);
     ended.assert(0, &[]);
     assert!(ended.out.contains("all mine"), "{}", ended.out);
-    said(&["formats", "mine", "--config", file]).assert(0, &[]);
-    said(&["formats", "mine"]).assert(64, &["mine", "snowflake"]);
+    run_idmint(&["formats", "mine", "--config", file]).assert(0, &[]);
+    run_idmint(&["formats", "mine"]).assert(64, &["mine", "snowflake"]);
 }
 
 #[test]
 fn check_prints_what_a_configuration_means_or_exits_78() {
     let home = Home::new();
-    let ended = said(&["check"]);
+    let ended = run_idmint(&["check"]);
     ended.assert(0, &[]);
     for word in ["127.0.0.1:8080", "snowflake", "ids/s", "the configuration is sound"] {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
@@ -190,7 +190,7 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
     {
         let file = home.path("wrong.toml");
         std::fs::write(&file, toml).unwrap();
-        said(&["check", "--config", file.to_str().unwrap()]).assert(78, &[word]);
+        run_idmint(&["check", "--config", file.to_str().unwrap()]).assert(78, &[word]);
     }
 }
 
@@ -206,11 +206,11 @@ fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
 fn health_exits_0_when_ready_and_1_when_not_or_when_nobody_answers() {
     let (_home, service) = ready();
     let url = service.url();
-    let ended = said(&["health", "--server", &url]);
+    let ended = run_idmint(&["health", "--server", &url]);
     ended.assert(0, &[]);
     assert_eq!(ended.out, "ready, slot 0\n");
     service.kill();
-    said(&["health", "--server", &url]).assert(1, &["Connection refused"]);
+    run_idmint(&["health", "--server", &url]).assert(1, &["Connection refused"]);
 }
 
 #[test]

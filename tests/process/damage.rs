@@ -37,7 +37,7 @@ fn mint_once(command: Command) -> (u128, String) {
 }
 
 /// A folder in which ids were minted, and the greatest of them.
-fn minted() -> (Home, u128) {
+fn mint_into_folder() -> (Home, u128) {
     let home = Home::new();
     let (newest, _) = mint_once(home.serve());
     (home, newest)
@@ -60,7 +60,7 @@ fn with_floor(home: &Home, from_now: Duration) -> Command {
 
 #[test]
 fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
-    let (home, mut newest) = minted();
+    let (home, mut newest) = mint_into_folder();
     for in_copy in [0, 9, 15, 20, 31, 32, 2_000, 4_091, 4_095] {
         for copy in [0, COPY_LEN] {
             flip(&home, &[copy + in_copy]);
@@ -75,7 +75,7 @@ fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
 
 #[test]
 fn two_damaged_copies_exit_65_and_a_floor_gets_out() {
-    let (home, newest) = minted();
+    let (home, newest) = mint_into_folder();
     flip(&home, &[20, COPY_LEN + 25]);
     let damaged = fs::read(horizon(&home)).unwrap();
     run(home.serve()).assert(65, &["both copies", "--floor"]);
@@ -88,7 +88,7 @@ fn two_damaged_copies_exit_65_and_a_floor_gets_out() {
 
 #[test]
 fn a_floor_that_is_not_needed_changes_nothing() {
-    let (home, newest) = minted();
+    let (home, newest) = mint_into_folder();
     let mut command = home.serve();
     command.args(["--floor", "1971-01-01T00:00:00Z"]);
     let log = assert_serves_above(command, newest);
@@ -97,7 +97,7 @@ fn a_floor_that_is_not_needed_changes_nothing() {
 
 #[test]
 fn a_file_cut_after_its_first_copy_is_served_and_one_cut_before_exits_65() {
-    let (home, newest) = minted();
+    let (home, newest) = mint_into_folder();
     let whole = fs::read(horizon(&home)).unwrap();
     fs::write(horizon(&home), &whole[..COPY_LEN]).unwrap();
     let log = assert_serves_above(home.serve(), newest);
@@ -112,7 +112,7 @@ fn a_file_cut_after_its_first_copy_is_served_and_one_cut_before_exits_65() {
 
 #[test]
 fn a_horizon_missing_beside_the_database_exits_65_and_a_floor_gets_out() {
-    let (home, newest) = minted();
+    let (home, newest) = mint_into_folder();
     fs::remove_file(horizon(&home)).unwrap();
     run(home.serve()).assert(65, &["is missing beside a database", "--floor"]);
     assert!(!horizon(&home).exists(), "a refused start makes nothing up");
@@ -121,7 +121,7 @@ fn a_horizon_missing_beside_the_database_exits_65_and_a_floor_gets_out() {
 
 #[test]
 fn a_damaged_database_exits_65_and_names_it() {
-    let (home, _) = minted();
+    let (home, _) = mint_into_folder();
     let database = home.data_dir().join("idmint.redb");
     let len = fs::metadata(&database).unwrap().len();
     fs::write(&database, vec![0xA5; usize::try_from(len).unwrap()]).unwrap();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use crate::http1::{Client, request};
 use crate::ids::{PAYMENT, SEQUENCED};
 use crate::load::kill_under_load;
 use crate::service::Home;
@@ -77,8 +78,7 @@ fn what_was_asked_again_after_a_lost_answer_is_new() {
     let mut seen: HashSet<String> = HashSet::new();
     for _ in 0..50 {
         // The caller goes away without reading, and asks again.
-        crate::client::Caller::connect(service.address())
-            .send("POST /ids/snowflake?count=3 HTTP/1.1\r\nhost: test\r\n\r\n");
+        Client::connect(service.address()).send(request("POST /ids/snowflake?count=3", "", ""));
         for id in service.mint("snowflake?count=3") {
             assert!(seen.insert(id.clone()), "{id} was minted twice");
         }

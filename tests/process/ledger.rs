@@ -10,7 +10,7 @@ use crate::memory::resident_peak_kib;
 use crate::service::{Ended, Home, idmint, run};
 
 /// What is said of these lines in a file.
-fn verified(lines: &[String], args: &[&str]) -> Ended {
+fn verify(lines: &[String], args: &[&str]) -> Ended {
     let home = Home::new();
     let file = home.path("events.ndjson");
     std::fs::write(&file, lines.join("\n")).unwrap();
@@ -29,8 +29,8 @@ fn id_of(line: &str) -> &str {
 #[test]
 fn every_published_chain_comes_out_as_published() {
     for Chain { name, ledger, lines, outcome } in chains() {
-        let ended = verified(&lines, &[]);
-        let json = verified(&lines, &["--json", "--ledger", &ledger]);
+        let ended = verify(&lines, &[]);
+        let json = verify(&lines, &["--json", "--ledger", &ledger]);
         let told: Value = serde_json::from_str(&json.out).unwrap();
         match outcome {
             Ok(head) => {
@@ -62,24 +62,23 @@ fn every_published_chain_comes_out_as_published() {
 fn a_part_of_a_chain_is_checked_after_an_event_that_is_trusted() {
     let Chain { ledger, lines, .. } = long_chain();
     let after = id_of(&lines[4]);
-    verified(&lines[5..], &["--after", after]).assert(0, &[]);
-    verified(&lines[5..], &["--after", after, "--ledger", &ledger]).assert(0, &[]);
-    verified(&lines[6..], &["--after", after]).assert(65, &["line 1 of 7: checksum_mismatch"]);
-    verified(&lines[5..], &[]).assert(65, &["line 1 of 8: ledger_mismatch"]);
-    verified(&lines, &["--ledger", "aa77f998"]).assert(65, &["line 1 of 13: ledger_mismatch", "expected aa77f998"]);
+    verify(&lines[5..], &["--after", after]).assert(0, &[]);
+    verify(&lines[5..], &["--after", after, "--ledger", &ledger]).assert(0, &[]);
+    verify(&lines[6..], &["--after", after]).assert(65, &["line 1 of 7: checksum_mismatch"]);
+    verify(&lines[5..], &[]).assert(65, &["line 1 of 8: ledger_mismatch"]);
+    verify(&lines, &["--ledger", "aa77f998"]).assert(65, &["line 1 of 13: ledger_mismatch", "expected aa77f998"]);
 }
 
 #[test]
 fn what_is_not_there_and_what_is_no_id_has_its_own_code() {
     let Chain { lines, .. } = long_chain();
-    verified(&[], &[]).assert(65, &["there is no event"]);
-    verified(&[lines[0].clone(), String::new(), lines[1].clone()], &[]).assert(65, &["line 2 of 3: invalid_json"]);
-    verified(&[" ".repeat(1024 * 1024 + 1)], &[]).assert(65, &["line 1 is longer than the 1048576 bytes"]);
-    verified(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "non_canonical"]);
-    verified(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
+    verify(&[], &[]).assert(65, &["there is no event"]);
+    verify(&[lines[0].clone(), String::new(), lines[1].clone()], &[]).assert(65, &["line 2 of 3: invalid_json"]);
+    verify(&[" ".repeat(1024 * 1024 + 1)], &[]).assert(65, &["line 1 is longer than the 1048576 bytes"]);
+    verify(&lines, &["--ledger", "AA77F99C"]).assert(64, &["AA77F99C", "non_canonical"]);
+    verify(&lines, &["--after", "1"]).assert(64, &["wrong_length"]);
     let after = id_of(&lines[4]);
-    verified(&lines, &["--after", after, "--ledger", "aa77f998"])
-        .assert(64, &["ledger aa77f99c, --ledger is aa77f998"]);
+    verify(&lines, &["--after", after, "--ledger", "aa77f998"]).assert(64, &["ledger aa77f99c, --ledger is aa77f998"]);
     run(idmint(&["ledger", "verify", "/nonexistent/events"])).assert(74, &["/nonexistent/events"]);
     run(idmint(&["ledger", "verify"])).assert(65, &["there is no event"]);
 }

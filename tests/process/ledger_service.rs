@@ -10,7 +10,7 @@ use idmint::ledger::{Event, EventId, EventTime, LedgerId};
 use serde_json::{Value, json};
 
 use crate::chains::{Chain, chains};
-use crate::gate::{Gate, forward, not_now};
+use crate::faulty_proxy::{FaultyProxy, forward, retry_later};
 use crate::service::{Ended, Home, Service, idmint, run};
 
 /// The example of Evently's documentation, spread over lines.
@@ -45,7 +45,7 @@ fn import(home: &Home, lines: &[String], server: &str, args: &[&str]) -> Ended {
 }
 
 /// A service, and one with the documented ledger.
-fn started() -> (Home, Service) {
+fn start_with_ledger() -> (Home, Service) {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
@@ -53,7 +53,7 @@ fn started() -> (Home, Service) {
 }
 
 fn with_ledger() -> (Home, Service) {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     create(&home, GENESIS, &service.url(), &[]).assert(0, &[]);
     (home, service)
 }
@@ -64,7 +64,7 @@ fn ids(service: &Service, ledger: &str) -> Vec<String> {
     answer["ids"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
-fn printed(ended: &Ended) -> Vec<&str> {
+fn printed_lines(ended: &Ended) -> Vec<&str> {
     ended.out.lines().collect()
 }
 
@@ -94,7 +94,7 @@ fn id_of(line: &str) -> &str {
 
 #[test]
 fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let expected = format!("{LEDGER} {GENESIS_ID}\n");
     let first = create(&home, GENESIS, &service.url(), &[]);
     first.assert(0, &[]);
@@ -128,16 +128,16 @@ fn append_prints_an_id_for_each_event_and_the_same_ones_again() {
     let lines = events(3, 1);
     let first = append(&home, &lines, &service.url(), &[]);
     first.assert(0, &[]);
-    assert_eq!(printed(&first), ids(&service, LEDGER)[1..]);
+    assert_eq!(printed_lines(&first), ids(&service, LEDGER)[1..]);
     let again = append(&home, &lines, &service.url(), &["--json"]);
     again.assert(0, &["3 of 3 events were appended before"]);
     let rows: Vec<Value> = again.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&rows[2]["id"], &rows[2]["place"]), (&json!(printed(&first)[2]), &json!(4)));
+    assert_eq!((&rows[2]["id"], &rows[2]["place"]), (&json!(printed_lines(&first)[2]), &json!(4)));
     assert_eq!((&rows[0]["previous"], &rows[1]["previous"]), (&json!(GENESIS_ID), &rows[0]["id"]));
 
     let meant = append(&home, &lines, &service.url(), &["--key", "once-more"]);
     meant.assert(0, &[]);
-    assert_eq!(printed(&meant), ids(&service, LEDGER)[4..]);
+    assert_eq!(printed_lines(&meant), ids(&service, LEDGER)[4..]);
     append(&home, &lines[1..], &service.url(), &["--key", "once-more"]).assert(1, &["422", "key"]);
     assert_eq!(ids(&service, LEDGER).len(), 7);
 }
@@ -168,15 +168,15 @@ fn append_goes_on_through_lost_answers_and_refusals_and_a_killed_service() {
     let (home, service) = with_ledger();
     let running = Arc::new(Mutex::new(Some(service)));
     let (there, data_dir) = (Arc::clone(&running), home.data_dir());
-    let gate = Gate::open(move |number, request| {
+    let proxy = FaultyProxy::start(move |number, request| {
         let mut service = there.lock().unwrap();
         let answer = || Some(forward(service.as_ref().unwrap().address(), request));
         match number {
-            1 => Some(not_now(503, 1)),
+            1 => Some(retry_later(503, 1)),
             // Lost on the way: the request, and later an answer to what was done.
             3 => None,
             5 => answer().and(None),
-            6 => Some(not_now(504, 1)),
+            6 => Some(retry_later(504, 1)),
             7 => {
                 let _ = answer();
                 service.take().unwrap().kill();
@@ -189,41 +189,41 @@ fn append_goes_on_through_lost_answers_and_refusals_and_a_killed_service() {
         }
     });
     let lines = events(14, LARGE);
-    let ended = append(&home, &lines, &gate.url(), &[]);
-    ended.assert(0, &["the gate says 503", "asking again for up to 1m"]);
+    let ended = append(&home, &lines, &proxy.url(), &[]);
+    ended.assert(0, &["the proxy says 503", "asking again for up to 1m"]);
     let service = running.lock().unwrap().take().unwrap();
-    assert_eq!(printed(&ended), ids(&service, LEDGER)[1..]);
-    assert_eq!(printed(&ended).len(), lines.len());
+    assert_eq!(printed_lines(&ended), ids(&service, LEDGER)[1..]);
+    assert_eq!(printed_lines(&ended).len(), lines.len());
 }
 
 #[test]
 fn an_append_that_was_given_up_is_finished_by_the_same_command() {
     let (home, service) = with_ledger();
     let address = service.address();
-    let gate = Gate::open(move |number, request| match number {
+    let proxy = FaultyProxy::start(move |number, request| match number {
         1 | 2 => Some(forward(address, request)),
         // Done, but nobody hears of it.
         3 => Some(forward(address, request)).and(None),
         _ => None,
     });
     let lines = events(14, LARGE);
-    let broken = append(&home, &lines, &gate.url(), &["--timeout", "0s"]);
+    let broken = append(&home, &lines, &proxy.url(), &["--timeout", "0s"]);
     broken.assert(69, &["8 of 14 events are known to be appended; the same command again goes on"]);
-    assert_eq!((printed(&broken).len(), ids(&service, LEDGER).len()), (8, 1 + 12));
+    assert_eq!((printed_lines(&broken).len(), ids(&service, LEDGER).len()), (8, 1 + 12));
     let done = append(&home, &lines, &service.url(), &[]);
     done.assert(0, &["12 of 14 events were appended before"]);
-    assert_eq!(printed(&done)[..8], printed(&broken));
-    assert_eq!(printed(&done), ids(&service, LEDGER)[1..]);
-    let full = Gate::open(|_, _| Some(not_now(503, 3_600_000)));
+    assert_eq!(printed_lines(&done)[..8], printed_lines(&broken));
+    assert_eq!(printed_lines(&done), ids(&service, LEDGER)[1..]);
+    let full = FaultyProxy::start(|_, _| Some(retry_later(503, 3_600_000)));
     append(&home, &lines, &full.url(), &[]).assert(75, &["503", "0 of 14 events are known to be appended"]);
 }
 
 #[test]
 fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_hold() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let requests = Arc::new(AtomicUsize::new(0));
     let (seen, address) = (Arc::clone(&requests), service.address());
-    let gate = Gate::open(move |_, request| {
+    let proxy = FaultyProxy::start(move |_, request| {
         seen.fetch_add(1, Ordering::Relaxed);
         Some(forward(address, request))
     });
@@ -231,14 +231,14 @@ fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_ho
     for Chain { name, lines, outcome, .. } in broken {
         let (index, reason) = outcome.unwrap_err();
         let place = format!("line {}: {reason}: ", index + 1);
-        import(&home, &lines, &gate.url(), &[]).assert(65, &[&place, "nothing was sent"]);
+        import(&home, &lines, &proxy.url(), &[]).assert(65, &[&place, "nothing was sent"]);
         assert_eq!(requests.load(Ordering::Relaxed), 0, "{name}");
     }
-    import(&home, &[], &gate.url(), &[]).assert(65, &["there is no event"]);
+    import(&home, &[], &proxy.url(), &[]).assert(65, &["there is no event"]);
     let Chain { ledger, lines, outcome, .. } = &valid[1];
     let (head, events) = (outcome.as_ref().unwrap(), lines.len());
     for new in [events, 0] {
-        let ended = import(&home, lines, &gate.url(), &[]);
+        let ended = import(&home, lines, &proxy.url(), &[]);
         ended.assert(0, &[]);
         assert_eq!(
             ended.out,
@@ -250,16 +250,16 @@ fn import_brings_every_published_chain_and_sends_nothing_of_one_that_does_not_ho
 
 #[test]
 fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let lines = chain(14, LARGE);
     let address = service.address();
     // The ledger is asked for and created, then four events; of the next four nobody hears.
-    let gate = Gate::open(move |number, request| match number {
+    let proxy = FaultyProxy::start(move |number, request| match number {
         1..=3 => Some(forward(address, request)),
         4 => Some(forward(address, request)).and(None),
         _ => None,
     });
-    import(&home, &lines, &gate.url(), &["--timeout", "0s"])
+    import(&home, &lines, &proxy.url(), &["--timeout", "0s"])
         .assert(69, &["5 of 15 events are known to be there; the same command again goes on"]);
     assert_eq!(ids(&service, LEDGER).len(), 9);
     service.kill();
@@ -274,10 +274,10 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
 
 #[test]
 fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let running = Arc::new(Mutex::new(Some(service)));
     let (there, data_dir) = (Arc::clone(&running), home.data_dir());
-    let gate = Gate::open(move |number, request| {
+    let proxy = FaultyProxy::start(move |number, request| {
         let mut service = there.lock().unwrap();
         let answer = forward(service.as_ref().unwrap().address(), request);
         // After it has created the ledger, and after it has appended.
@@ -291,14 +291,14 @@ fn import_goes_on_through_a_service_that_is_killed_before_it_answers() {
         Some(answer)
     });
     let lines = chain(14, LARGE);
-    import(&home, &lines, &gate.url(), &[]).assert(0, &["asking again"]);
+    import(&home, &lines, &proxy.url(), &[]).assert(0, &["asking again"]);
     let service = running.lock().unwrap().take().unwrap();
     assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
 }
 
 #[test]
 fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let (ours, theirs) = (chain(6, 1), chain(6, 2));
     import(&home, &theirs[..4], &service.url(), &[]).assert(0, &[]);
     import(&home, &ours, &service.url(), &[]).assert(1, &["a fork", id_of(&theirs[3]), id_of(&ours[3])]);
@@ -312,7 +312,7 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
         "ledger": LEDGER, "events": [{ "event": "between", "entities": {} }],
     }));
     let between = elsewhere.unwrap();
-    let gate = Gate::open(move |number, request| {
+    let proxy = FaultyProxy::start(move |number, request| {
         if number == 2 {
             let head =
                 "POST /ids/evently HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\nidempotency-key: 1";
@@ -321,14 +321,14 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
         }
         Some(forward(address, request))
     });
-    import(&home, &theirs, &gate.url(), &[])
+    import(&home, &theirs, &proxy.url(), &[])
         .assert(1, &["somebody else appends to ledger aa77f99c", id_of(&theirs[3])]);
     assert_eq!(ids(&service, LEDGER).len(), 5);
 }
 
 #[test]
 fn a_ledger_restored_from_an_older_copy_is_made_whole_by_import_and_no_id_repeats() {
-    let (home, service) = started();
+    let (home, service) = start_with_ledger();
     let lines = chain(9, 1);
     let (database, copy) = (home.data_dir().join("idmint.redb"), home.path("copy.redb"));
     let newest = |ids: Vec<String>| ids.iter().map(|id| id.parse::<u64>().unwrap()).max().unwrap();

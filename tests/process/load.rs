@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::client::{Answer, Caller};
+use crate::http1::{Answer, Client, ReceiveError, request};
 use crate::ids::{PAYMENT, Received, SEQUENCED, SNOWFLAKE, assert_no_id_twice};
-use crate::service::Home;
+use crate::service::{Home, PREFER_TEXT};
 
 pub(crate) const CLIENTS: usize = 8;
 
@@ -90,25 +90,29 @@ pub(crate) fn assert_only_exhaustion_was_seen(minted: &[Minted]) {
     }
 }
 
-pub(crate) fn received(minted: Vec<Minted>) -> Vec<Received> {
+pub(crate) fn into_received(minted: Vec<Minted>) -> Vec<Received> {
     minted.into_iter().map(|minted| minted.received).collect()
 }
 
 fn mint_until_it_ends(address: SocketAddr, number: usize, received: Received, stop: &AtomicBool) -> Minted {
     let mut minted = Minted { received, end: End::Stopped, granted: 0, refused: BTreeMap::new(), ahead_ms: 0 };
-    let mut caller = Caller::connect(address);
+    let mut client = Client::connect(address);
     for turn in number.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let format = turn % SEQUENCED.len();
         let count = COUNTS[turn % COUNTS.len()].min(if format == PAYMENT { PAYMENTS_MAX } else { u32::MAX });
-        match caller.ask("POST", &format!("/ids/{}count={count}", SEQUENCED[format].order)) {
+        let mint = format!("POST /ids/{}count={count}", SEQUENCED[format].order);
+        match client.try_exchange(request(&mint, PREFER_TEXT, "")) {
             Ok(answer) => minted.take(format, &answer, count),
-            Err(cut) => {
-                minted.received.take(format, &cut.body);
+            Err(ReceiveError::Closed(part)) => {
+                if let Some(part) = part.filter(|part| part.status == 200) {
+                    minted.received.take(format, &part.body);
+                }
                 minted.end = End::Cut;
             }
+            Err(error) => panic!("{mint}: {error}"),
         }
         if minted.end != End::Stopped {
             break;
@@ -162,7 +166,7 @@ pub(crate) fn kill_under_load(home: &Home, rounds: u32, load_max: Duration) -> K
         let minted = load.join();
         assert!(minted.iter().all(|minted| minted.end == End::Cut), "a killed service says no goodbye");
         ahead_ms_at_the_end = minted.iter().map(|minted| minted.ahead_ms).max().unwrap();
-        callers = received(minted);
+        callers = into_received(minted);
     }
     ready_after.sort();
     Killed { ids: assert_no_id_twice(callers), ready_after, ahead_ms_at_the_end }

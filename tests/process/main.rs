@@ -6,8 +6,9 @@
 mod cases;
 #[path = "../vectors/chains.rs"]
 mod chains;
-mod client;
-mod gate;
+mod faulty_proxy;
+#[path = "../http1/mod.rs"]
+mod http1;
 mod ids;
 mod load;
 mod service;
@@ -17,10 +18,10 @@ mod cdm;
 mod commands;
 mod damage;
 mod descriptors;
-mod ending;
 mod killing;
 mod ledger;
 mod ledger_service;
 mod memory;
 mod records;
 mod refusing;
+mod shutdown;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 
-use crate::client::Caller;
+use crate::http1::{Client, request};
 use crate::service::{Home, Service};
 
 const COUNT: usize = 1_000_000;
@@ -48,8 +48,7 @@ const DECODE_LEN_MAX: usize = 8 << 20;
 const DECODE_MORE_MAX_KIB: u64 = 12 * 1024;
 
 fn decode_request(body: &str) -> String {
-    let headers = "host: test\r\ncontent-type: text/plain\r\naccept: text/plain\r\n";
-    format!("POST /decode HTTP/1.1\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    request("POST /decode", "content-type: text/plain\r\naccept: text/plain\r\n", body)
 }
 
 #[test]
@@ -81,11 +80,10 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
     }
     assert!(body.len() > DECODE_LEN_MAX - 200);
 
-    let mut caller = Caller::connect(service.address());
+    let mut client = Client::connect(service.address());
     let before_kib = resident_peak_kib(service.pid());
     let begun = std::time::Instant::now();
-    caller.send(decode_request(&body));
-    let answer = caller.answer().unwrap();
+    let answer = client.exchange(decode_request(&body));
     let took = begun.elapsed();
     assert_eq!(answer.status, 200);
     let text = answer.text();
@@ -103,8 +101,6 @@ fn eight_mib_of_ids_are_decoded_in_one_call_in_order_and_take_little_memory() {
 fn ten_megabytes_to_decode_are_refused() {
     let home = Home::new();
     let service = home.start();
-    let mut caller = Caller::connect(service.address());
-    caller.send(decode_request(&"1I9ZC1002\n".repeat(1_000_000)));
-    let answer = caller.answer().unwrap();
+    let answer = Client::connect(service.address()).exchange(decode_request(&"1I9ZC1002\n".repeat(1_000_000)));
     assert_eq!((answer.status, answer.json()["limit"].as_str()), (413, Some("8388608 bytes")));
 }

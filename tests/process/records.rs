@@ -5,11 +5,11 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::chains::chains;
-use crate::client::{Answer, Caller};
+use crate::http1::{Answer, Client, post_json};
 use crate::service::{Home, Service, run};
 
 fn post(service: &Service, target: &str, headers: &str, body: &Value) -> Answer {
-    Caller::connect(service.address()).post(target, headers, &body.to_string()).expect("a whole answer")
+    Client::connect(service.address()).exchange(post_json(target, headers, &body.to_string()))
 }
 
 /// An append of one event, with a key.

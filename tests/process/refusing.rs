@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::service::{Home, Service, idmint, run, serve_from};
 
 /// A service with this configuration has begun to mint once, and is gone.
-fn minted_with(home: &Home, toml: &str) {
+fn mint_once_with(home: &Home, toml: &str) {
     let service = Service::start(home.serve_with(toml));
     service.wait_until_ready();
     service.kill();
@@ -28,17 +28,17 @@ fn a_second_process_on_the_folder_exits_75_and_names_the_first() {
 #[test]
 fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
     let home = Home::new();
-    minted_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
+    mint_once_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
     let changed = home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2024-06-01T00:00:00Z\" }");
     run(changed).assert(78, &["\"invoice\"", "epoch: kept 2025-01-01T00:00:00", "now 2024-06-01T00:00:00"]);
     // Nothing was changed by the refusal.
-    minted_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
+    mint_once_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");
 }
 
 #[test]
 fn a_built_in_format_that_is_changed_exits_78() {
     let home = Home::new();
-    minted_with(&home, "");
+    mint_once_with(&home, "");
     run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
         .assert(78, &["\"payment\"", "epoch: kept"]);
     run(home.serve_with("formats.payment.first_worker = 3"))
@@ -48,7 +48,7 @@ fn a_built_in_format_that_is_changed_exits_78() {
 #[test]
 fn a_format_of_a_new_name_joins() {
     let home = Home::new();
-    minted_with(&home, "");
+    mint_once_with(&home, "");
     let service =
         Service::start(home.serve_with("formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }"));
     service.wait_until_ready();
@@ -58,7 +58,7 @@ fn a_format_of_a_new_name_joins() {
 #[test]
 fn another_number_of_slots_exits_78() {
     let home = Home::new();
-    minted_with(&home, "");
+    mint_once_with(&home, "");
     run(home.serve_with("worker.slots = 4")).assert(78, &["worker.slots was 1 and is 4"]);
 }
 
@@ -67,7 +67,7 @@ fn the_folder_of_another_slot_exits_65() {
     let home = Home::new();
     let slot =
         |slot: u32| format!("worker = {{ slot = {slot}, slots = 3, exclusive = true }}\nclock.max_ahead = \"100ms\"");
-    minted_with(&home, &slot(1));
+    mint_once_with(&home, &slot(1));
     run(home.serve_with(&slot(2))).assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
 }
 

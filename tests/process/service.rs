@@ -11,10 +11,13 @@ use tempfile::{NamedTempFile, TempDir};
 
 pub(crate) use rustix::process::Signal;
 
-use crate::client::{Answer, Caller};
+use crate::http1::{Answer, Client, request};
 
 /// Far longer than anything here takes, on however slow a machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+/// Ids as plain text, one a line.
+pub(crate) const PREFER_TEXT: &str = "accept: text/plain, */*;q=0.5\r\n";
 
 /// The folder of one service, gone with the value.
 pub(crate) struct Home(TempDir);
@@ -143,11 +146,16 @@ impl Service {
     }
 
     pub(crate) fn get(&self, target: &str) -> Answer {
-        Caller::connect(self.address).ask("GET", target).expect("a whole answer")
+        self.exchange(&format!("GET {target}"))
     }
 
     pub(crate) fn post(&self, target: &str) -> Answer {
-        Caller::connect(self.address).ask("POST", target).expect("a whole answer")
+        self.exchange(&format!("POST {target}"))
+    }
+
+    /// One request on a connection of its own.
+    fn exchange(&self, method_and_target: &str) -> Answer {
+        Client::connect(self.address).exchange(request(method_and_target, PREFER_TEXT, ""))
     }
 
     /// The ids of one request, which must be granted.

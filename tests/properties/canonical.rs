@@ -106,7 +106,7 @@ impl Choices<'_> {
     }
 }
 
-fn spelled(value: &Value, choices: &[u8]) -> String {
+fn write_with(value: &Value, choices: &[u8]) -> String {
     let mut out = String::new();
     Choices(choices.iter().cycle()).value(value, &mut out);
     out
@@ -132,7 +132,7 @@ proptest! {
     fn all_spellings_of_a_document_have_one_canonical_form(
         value in any_json(), first in vec(any::<u8>(), 1..40), second in vec(any::<u8>(), 1..40),
     ) {
-        let spellings = [spelled(&value, &first), spelled(&value, &second)];
+        let spellings = [write_with(&value, &first), write_with(&value, &second)];
         let [one, other] = spellings.map(|text| canonical_json(text.as_bytes()));
         let canonical = one.unwrap();
         prop_assert_eq!(&canonical, &other.unwrap());
@@ -180,7 +180,7 @@ proptest! {
         value in any_json(), choices in vec(any::<u8>(), 1..40), at in any::<prop::sample::Index>(), byte in b' '..b'~',
         is_lost in any::<bool>(),
     ) {
-        let mut text = spelled(&value, &choices).into_bytes();
+        let mut text = write_with(&value, &choices).into_bytes();
         let at = at.index(text.len());
         if is_lost { text.remove(at); } else { text[at] = byte; }
         let read = serde_json::from_slice::<Value>(&text);

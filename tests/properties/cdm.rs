@@ -8,7 +8,7 @@ use idmint::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::cdm_documents::{Made, made};
+use crate::cdm_documents::{Made, random_document};
 
 const FORMS: [CdmForm; 3] = [CdmForm::Kvn, CdmForm::Xml, CdmForm::SpaceTrack];
 
@@ -50,7 +50,7 @@ fn every_form_says_what_comes_close_and_when() {
 }
 
 /// What stands between what two texts have in common at their beginnings and at their ends.
-fn inserted(before: &[u8], after: &[u8]) -> String {
+fn insertion_between(before: &[u8], after: &[u8]) -> String {
     let begin = before.iter().zip(after).take_while(|(one, other)| one == other).count();
     let end = before.len() - begin;
     assert_eq!(before[begin..], after[after.len() - end..], "something else has changed");
@@ -58,7 +58,7 @@ fn inserted(before: &[u8], after: &[u8]) -> String {
 }
 
 /// The document with ids `a`, `b` and so on in it.
-fn annotated(form: CdmForm, document: &[u8]) -> Vec<u8> {
+fn annotate(form: CdmForm, document: &[u8]) -> Vec<u8> {
     let read = Document::read(form, document).unwrap();
     let ids: Vec<_> = ('a'..).take(read.messages().len()).map(String::from).collect();
     read.annotated(&ids)
@@ -66,12 +66,12 @@ fn annotated(form: CdmForm, document: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_comment_follows_the_last_of_the_header() {
-    let with = String::from_utf8(annotated(CdmForm::Kvn, &bytes("one.kvn"))).unwrap();
+    let with = String::from_utf8(annotate(CdmForm::Kvn, &bytes("one.kvn"))).unwrap();
     let place = with.lines().position(|line| line == "COMMENT CONJUNCTION_EVENT_ID = a");
     assert_eq!(place, Some(3), "{with}");
-    assert_eq!(inserted(&bytes("one.kvn"), with.as_bytes()).len(), "COMMENT CONJUNCTION_EVENT_ID = a\n".len());
+    assert_eq!(insertion_between(&bytes("one.kvn"), with.as_bytes()).len(), "COMMENT CONJUNCTION_EVENT_ID = a\n".len());
 
-    let with = String::from_utf8(annotated(CdmForm::Kvn, &bytes("several-crlf.kvn"))).unwrap();
+    let with = String::from_utf8(annotate(CdmForm::Kvn, &bytes("several-crlf.kvn"))).unwrap();
     let lines: Vec<_> = with.split("\r\n").collect();
     for (begin, expected) in [
         (0, ["CCSDS_CDM_VERS = 1.0", "COMMENT CONJUNCTION_EVENT_ID = a", "CREATION_DATE = 2024-030T22:31:12.000"]),
@@ -86,13 +86,13 @@ fn a_comment_follows_the_last_of_the_header() {
 #[test]
 fn an_element_comes_first_in_the_header_spaced_and_named_as_its_neighbours() {
     let one = bytes("one.xml");
-    let with = annotated(CdmForm::Xml, &one);
+    let with = annotate(CdmForm::Xml, &one);
     let text = String::from_utf8(with.clone()).unwrap();
     let comment = "  <header>\n    <COMMENT>CONJUNCTION_EVENT_ID = a</COMMENT>\n    <COMMENT>Sample";
     assert!(text.contains(comment), "{text}");
-    inserted(&one, &with);
+    insertion_between(&one, &with);
 
-    let text = String::from_utf8(annotated(CdmForm::Xml, &bytes("several.xml"))).unwrap();
+    let text = String::from_utf8(annotate(CdmForm::Xml, &bytes("several.xml"))).unwrap();
     for comment in [
         "<header>\r\n\t    <COMMENT>CONJUNCTION_EVENT_ID = a</COMMENT>\r\n\t    <CREATION",
         "<header>\r\n      <COMMENT>CONJUNCTION_EVENT_ID = b</COMMENT>\r\n      <CREATION",
@@ -100,15 +100,15 @@ fn an_element_comes_first_in_the_header_spaced_and_named_as_its_neighbours() {
         assert!(text.contains(comment), "{text}");
     }
     let prefixed = String::from_utf8(one).unwrap().replace("<header", "<n:header").replace("</header", "</n:header");
-    let text = String::from_utf8(annotated(CdmForm::Xml, prefixed.as_bytes())).unwrap();
+    let text = String::from_utf8(annotate(CdmForm::Xml, prefixed.as_bytes())).unwrap();
     assert!(text.contains("<n:COMMENT>CONJUNCTION_EVENT_ID = a</n:COMMENT>"), "{text}");
 }
 
 #[test]
 fn a_member_comes_last_spaced_as_the_one_before() {
     let one = bytes("cdm.json");
-    assert_eq!(inserted(&one, &annotated(CdmForm::SpaceTrack, &one)), r#","CONJUNCTION_EVENT_ID":"a""#);
-    let text = String::from_utf8(annotated(CdmForm::SpaceTrack, &bytes("cdm_public.json"))).unwrap();
+    assert_eq!(insertion_between(&one, &annotate(CdmForm::SpaceTrack, &one)), r#","CONJUNCTION_EVENT_ID":"a""#);
+    let text = String::from_utf8(annotate(CdmForm::SpaceTrack, &bytes("cdm_public.json"))).unwrap();
     assert!(text.contains(",\n    \"CONJUNCTION_EVENT_ID\": \"a\"\n  },"), "{text}");
     assert!(text.contains(",\n    \"CONJUNCTION_EVENT_ID\": \"b\"\n  }\n]\n"), "{text}");
 }
@@ -205,7 +205,7 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
     let mut messages = 0;
     for number in 0..10_000 {
         let form = FORMS[number % 3];
-        let Made { text, reports: expected, noted } = made(form, random);
+        let Made { text, reports: expected, noted } = random_document(form, random);
         let shown = || String::from_utf8_lossy(&text).into_owned();
         assert_eq!(CdmForm::of(&text), form, "{}", shown());
         let first = read(form, &text).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
@@ -253,7 +253,7 @@ fn a_damaged_document_is_refused_or_means_something() {
     let mut refused = 0;
     for number in 0..30_000 {
         let form = FORMS[number % 3];
-        let mut text = made(form, random).text;
+        let mut text = random_document(form, random).text;
         for _ in 0..random.random_range(1..4) {
             let (one, other) = (random.random_range(0..=text.len()), random.random_range(0..=text.len()));
             match random.random_range(0..5) {

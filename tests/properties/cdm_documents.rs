@@ -15,7 +15,7 @@ pub(crate) struct Made {
 }
 
 /// A document of one to four messages.
-pub(crate) fn made(form: CdmForm, random: &mut StdRng) -> Made {
+pub(crate) fn random_document(form: CdmForm, random: &mut StdRng) -> Made {
     let mut made = Made { text: Vec::new(), reports: Vec::new(), noted: Vec::new() };
     let count = random.random_range(1..=4);
     let texts: Vec<_> = (0..count).map(|_| message(form, &mut made, random)).collect();

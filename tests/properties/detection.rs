@@ -33,7 +33,7 @@ fn is_minted(format: &Format) -> bool {
 }
 
 /// An id as it would be minted at that moment.
-fn minted(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
+fn mint_at(format: &Format, at: UnixNanos, random: &mut StdRng) -> u128 {
     let assigned: Vec<_> = format.variants.iter().filter(|variant| variant.assigned).collect();
     let layout = &assigned[random.random_range(0..assigned.len())].layout;
     let workers = SERVICE.formats().named(&format.name).unwrap().workers();
@@ -74,7 +74,7 @@ fn confusion(seed: u64) -> BTreeMap<String, Row> {
         // Payment ids have begun later.
         let since = SINCE.max(u64::try_from(format.epoch.nanos()).unwrap());
         let instant = UnixNanos::new(random.random_range(since..NOW_NANOS));
-        let id = minted(format, instant, &mut random);
+        let id = mint_at(format, instant, &mut random);
         let decoded = decoder.decode(&format.canonical().to_text(id), Pin::default());
         assert!(decoded.matches.iter().any(|found| found.format().name == format.name && found.id() == id));
         let row = rows.entry(format.name.clone()).or_default();

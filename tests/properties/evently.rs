@@ -142,7 +142,7 @@ fn every_chain_comes_out_as_published_whatever_its_pieces() {
 }
 
 /// The place and the reason at which a chain breaks.
-fn broken_at(mut checker: ChainChecker, lines: &[String]) -> Option<(u64, &'static str)> {
+fn find_break(mut checker: ChainChecker, lines: &[String]) -> Option<(u64, &'static str)> {
     let error = lines.iter().find_map(|line| checker.check(line.as_bytes()).err())?;
     assert_eq!(error.index, checker.events());
     Some((error.index, error.reason.code()))
@@ -173,7 +173,7 @@ fn everything_invalid_is_refused_with_its_reason() {
                 assert_eq!(refusal, reason, "{row}");
                 let is_object = text(input).starts_with('{');
                 let line = if is_object { line(text(input), SOME_ID) } else { text(input).to_owned() };
-                assert_eq!(broken_at(ChainChecker::from_genesis(), &[line]), Some((0, reason)), "{row}");
+                assert_eq!(find_break(ChainChecker::from_genesis(), &[line]), Some((0, reason)), "{row}");
             }
             "verify_chain" => {}
             _ => panic!("{row}"),
@@ -182,8 +182,8 @@ fn everything_invalid_is_refused_with_its_reason() {
     for chain in chains() {
         let ledger = LedgerId::from_text(&chain.ledger).unwrap();
         let expected = chain.outcome.as_ref().err().map(|(index, reason)| (*index, reason.as_str()));
-        assert_eq!(broken_at(ChainChecker::from_genesis(), &chain.lines), expected, "{}", chain.name);
-        assert_eq!(broken_at(ChainChecker::new(ledger, None), &chain.lines), expected, "{}", chain.name);
+        assert_eq!(find_break(ChainChecker::from_genesis(), &chain.lines), expected, "{}", chain.name);
+        assert_eq!(find_break(ChainChecker::new(ledger, None), &chain.lines), expected, "{}", chain.name);
     }
     assert_eq!(counts, BTreeMap::from([("canonicalize", 35), ("parse_id", 16), ("verify_chain", 10)]));
 }

@@ -99,13 +99,13 @@ impl Oracle {
 }
 
 /// What becomes of every order by the oracle.
-fn expected(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
+fn group_by_oracle(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let mut oracle = Oracle { minter: minter(pair_order), pair_order, anchors: Vec::new() };
     arrivals.iter().flatten().map(|reports| reports.iter().map(|report| oracle.group(report)).collect()).collect()
 }
 
 /// The pure decision. The orders of one arrival are decided on top of each other, before any of it is stored.
-fn decided(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
+fn group_by_decision(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let minter = minter(pair_order);
     let mut stored: HashMap<Pair, Vec<Anchor>> = HashMap::new();
     let mut all = Vec::new();
@@ -131,7 +131,7 @@ fn records() -> Records {
 }
 
 /// The records, written after every arrival.
-fn written(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
+fn group_by_records(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let (minter, records) = (minter(pair_order), records());
     let mut all = Vec::new();
     for at_once in arrivals {
@@ -149,7 +149,7 @@ fn written(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
 }
 
 /// The thread, asked for all orders of an arrival before the first answer.
-fn kept(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
+fn group_by_keeper(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let clock = ManualClock::at(UnixNanos::from_seconds(1_800_000_000)).clock();
     let (minter, keeper) = (minter(pair_order), RecordKeeper::start(records(), Arc::new(clock), None));
@@ -182,7 +182,7 @@ fn the_second_60_is_the_first_of_the_next_day() {
     assert_eq!(tca(2 * SECOND + 5, true), tca(2 * SECOND + 5, false));
     let report = |delta| Report::new(tca(delta, true), PAIR.0, PAIR.1).unwrap();
     let arrivals = vec![vec![vec![report(SECOND)]], vec![vec![report(2 * SECOND)], vec![report(2 * SECOND + 1)]]];
-    let grouped = kept(&arrivals, PairOrder::Reported).concat();
+    let grouped = group_by_keeper(&arrivals, PairOrder::Reported).concat();
     let told: Vec<_> = grouped.iter().map(|grouped| (grouped.created, grouped.delta_us)).collect();
     assert_eq!(told, [(Some(true), 0), (Some(false), SECOND), (Some(true), 0)]);
 }
@@ -191,10 +191,10 @@ proptest! {
     #[test]
     fn reports_are_grouped_as_the_oracle_does(arrivals in arrivals(), is_ordered: bool) {
         let pair_order = if is_ordered { PairOrder::Reported } else { PairOrder::Unordered };
-        let expected = expected(&arrivals, pair_order);
-        prop_assert_eq!(&decided(&arrivals, pair_order), &expected);
-        prop_assert_eq!(&written(&arrivals, pair_order), &expected);
-        prop_assert_eq!(&kept(&arrivals, pair_order), &expected);
+        let expected = group_by_oracle(&arrivals, pair_order);
+        prop_assert_eq!(&group_by_decision(&arrivals, pair_order), &expected);
+        prop_assert_eq!(&group_by_records(&arrivals, pair_order), &expected);
+        prop_assert_eq!(&group_by_keeper(&arrivals, pair_order), &expected);
     }
 
     #[test]
@@ -204,7 +204,7 @@ proptest! {
         let first = again.index(reports.len());
         let rotated: Vec<Report> = reports[first..].iter().chain(&reports[..first]).rev().copied().collect();
         let both = vec![vec![reports.clone()], vec![rotated.clone()]];
-        let grouped = kept(&both, PairOrder::Reported);
+        let grouped = group_by_keeper(&both, PairOrder::Reported);
         let ids: HashMap<Report, u128> = reports.iter().copied().zip(grouped[0].iter().map(|one| one.id)).collect();
         for (report, grouped) in rotated.iter().zip(&grouped[1]) {
             prop_assert_eq!((ids[report], Some(false)), (grouped.id, grouped.created));

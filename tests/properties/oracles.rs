@@ -196,7 +196,7 @@ fn sqids_are_those_of_the_sqids_crate() {
 }
 
 /// Letters with the bits of each, read from the left, as RFC 4648 does.
-fn specified(letters: &str) -> data_encoding::Encoding {
+fn letters_in_bits(letters: &str) -> data_encoding::Encoding {
     let mut specification = Specification::new();
     specification.symbols.push_str(letters);
     specification.encoding().unwrap()
@@ -229,14 +229,14 @@ fn bytes_are_spelled_as_the_data_encoding_crate_does() {
         specification.symbols.make_ascii_lowercase();
         specification.encoding().unwrap()
     };
-    let base64_lex = specified("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
+    let base64_lex = letters_in_bits("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
     assert_bytes_agree("hex_padded", None, 1, &HEXLOWER);
     assert_bytes_agree("hex_padded", Some("upper"), 1, &HEXUPPER);
     assert_bytes_agree("bytes16_hex", None, 16, &HEXLOWER);
     assert_bytes_agree("b32l", None, 1, &lower(&BASE32_NOPAD));
     assert_bytes_agree("base32hex", None, 1, &lower(&BASE32HEX_NOPAD));
     assert_bytes_agree("base32hex", Some("upper"), 1, &BASE32HEX_NOPAD);
-    assert_bytes_agree("cb32", None, 1, &specified("0123456789ABCDEFGHJKMNPQRSTVWXYZ"));
+    assert_bytes_agree("cb32", None, 1, &letters_in_bits("0123456789ABCDEFGHJKMNPQRSTVWXYZ"));
     assert_bytes_agree("base64", None, 1, &BASE64URL_NOPAD);
     // It counts bits from the right, as a number does: with whole groups of three bytes that is the same.
     assert_bytes_agree("base64_lex", None, 3, &base64_lex);

@@ -58,7 +58,7 @@ fn minters_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Vec<Arc<Minter>> {
 }
 
 /// Ids of each format, minted at random moments.
-fn minted(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<Vec<u128>> {
+fn mint_at_random_moments(formats: &[Arc<Format>], random: &mut StdRng) -> Vec<Vec<u128>> {
     let hand = ManualClock::at(BEGIN);
     let minters = minters_on(&hand, formats);
     let mut minted = vec![Vec::new(); formats.len()];
@@ -97,7 +97,7 @@ fn edge(format: &Format, ids: &[u128], random: &mut StdRng) -> UnixTime {
 fn minted_ids_lie_in_a_range_exactly_when_their_times_lie_in_its_span() {
     let random = &mut StdRng::seed_from_u64(1);
     let formats = formats();
-    for (format, ids) in formats.iter().zip(minted(&formats, random)) {
+    for (format, ids) in formats.iter().zip(mint_at_random_moments(&formats, random)) {
         assert!(ids.len() > 1_000, "only {} ids of {}", ids.len(), format.name);
         for _ in 0..SPANS {
             let [from, to] = [edge(format, &ids, random), edge(format, &ids, random)];

@@ -124,7 +124,7 @@ fn instant(units: &Value, unit_nanos: i128) -> UnixTime {
 }
 
 /// Packs an instant and the values that the input names, in the order of the layout.
-fn packed(format: &Format, instant: UnixTime, input: &Value, keys: &[&str]) -> Result<u128, Rejection> {
+fn pack(format: &Format, instant: UnixTime, input: &Value, keys: &[&str]) -> Result<u128, Rejection> {
     let mut values = vec![format.ticks_at(instant)?];
     for key in keys {
         values.push(value(&input[*key])?);
@@ -132,7 +132,7 @@ fn packed(format: &Format, instant: UnixTime, input: &Value, keys: &[&str]) -> R
     format.variants[0].layout.pack(&values)
 }
 
-fn packed_siq(format: &Format, input: &Value) -> Result<u128, Rejection> {
+fn pack_siq(format: &Format, input: &Value) -> Result<u128, Rejection> {
     // The fraction has no field of its own: it is the low 16 bits of the time.
     let fraction = u16::try_from(value(&input["fraction"])?).map_err(|_| Rejection::OutOfRange)?;
     let seconds = format.ticks_at(instant(&input["seconds"], 1_000_000_000))?;
@@ -152,26 +152,26 @@ fn domain_hash(input: &Value) -> Result<u128, Rejection> {
 }
 
 /// What becomes of the input of a row that is not about a text.
-fn made(decoder: &Decoder, file: &str, row: &Value) -> Result<u128, Rejection> {
+fn id_of_row(decoder: &Decoder, file: &str, row: &Value) -> Result<u128, Rejection> {
     let input = &row["input"];
     let named = format_of(file, row, if file == "payment" { &input["epoch"] } else { &input["flavor"] });
     match (row["operation"].as_str().unwrap(), named.as_str()) {
         ("domain_hash", _) => domain_hash(input),
-        (_, "siq") => packed_siq(format(decoder, "siq"), input),
+        (_, "siq") => pack_siq(format(decoder, "siq"), input),
         (_, "conjunction") => {
             let keys = ["primary_norad_id", "secondary_norad_id"];
-            packed(format(decoder, &named), instant(&input["tca_unix_s"], 1_000_000_000), input, &keys)
+            pack(format(decoder, &named), instant(&input["tca_unix_s"], 1_000_000_000), input, &keys)
         }
         (_, "conjunction-v1") => {
-            packed(format(decoder, &named), instant(&input["unix_ms"], 1_000_000), input, &["system_id", "sequence"])
+            pack(format(decoder, &named), instant(&input["unix_ms"], 1_000_000), input, &["system_id", "sequence"])
         }
-        (_, "flax") => packed(format(decoder, "flax"), instant(&input["unix_ms"], 1_000_000), input, &["random"]),
+        (_, "flax") => pack(format(decoder, "flax"), instant(&input["unix_ms"], 1_000_000), input, &["random"]),
         (_, "snowflake" | "twitter") => {
             let format = format(decoder, if named == "twitter" { "twitter-halves" } else { "snowflake" });
-            packed(format, instant(&input["unix_ms"], 1_000_000), input, &["worker", "process", "increment"])
+            pack(format, instant(&input["unix_ms"], 1_000_000), input, &["worker", "process", "increment"])
         }
         (_, payment) => {
-            packed(format(decoder, payment), instant(&input["unix_s"], 1_000_000_000), input, &["worker", "counter"])
+            pack(format(decoder, payment), instant(&input["unix_s"], 1_000_000_000), input, &["worker", "counter"])
         }
     }
 }
@@ -183,7 +183,7 @@ fn every_input_that_makes_no_id_is_refused_with_its_reason() {
         let file = file(name);
         let encoded = rows(&file["invalid"]).iter().filter(|row| row["input"].is_object());
         let refused = encoded.map(|row| {
-            let refusal = made(&decoder, name, row).map_err(Rejection::code);
+            let refusal = id_of_row(&decoder, name, row).map_err(Rejection::code);
             assert_eq!(refusal.err(), row["reason"].as_str(), "{name}: {row}");
         });
         assert_eq!(refused.count(), count, "{name}");

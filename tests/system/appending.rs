@@ -11,8 +11,8 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::chains::line;
-use crate::client::{Answer, Caller};
-use crate::ledger::judged;
+use crate::http1::{Answer, Client, post_json, request};
+use crate::ledger::check_in_python;
 use crate::service::{Home, LONG, Service, until};
 
 /// How often a caller insists on the head that it knows.
@@ -30,10 +30,10 @@ impl Place {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = address;
     }
 
-    pub(crate) fn connect(&self) -> Caller {
+    pub(crate) fn connect(&self) -> Client {
         until("the service listens", || {
             let address = *self.0.read().unwrap_or_else(PoisonError::into_inner);
-            Caller::try_connect(address)
+            Client::try_connect(address).ok()
         })
     }
 }
@@ -92,8 +92,8 @@ pub(crate) struct Begun {
 pub(crate) fn begin(service: &Service, count: usize) -> Vec<Begun> {
     let begin = |number| {
         let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
-        let mut caller = Caller::connect(service.address());
-        let answer = caller.post("/ledgers", &format!("idempotency-key: begin-{number}\r\n"), &event).unwrap();
+        let create = post_json("/ledgers", &format!("idempotency-key: begin-{number}\r\n"), &event);
+        let answer = Client::connect(service.address()).exchange(create);
         assert_eq!(answer.status, 201, "{}", answer.text());
         let id = text(&answer.json()["ledger"]).to_owned();
         let told = service.get(&format!("/ledgers/{id}/ids")).json()["ids"][0].clone();
@@ -118,7 +118,7 @@ pub(crate) struct Appender<'a> {
     /// The head of each ledger, as far as this caller knows.
     heads: Vec<String>,
     random: StdRng,
-    caller: Option<Caller>,
+    client: Option<Client>,
     pub(crate) seen: Seen,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Appender<'a> {
     pub(crate) fn new(number: usize, place: &'a Place, ledgers: &'a [Begun]) -> Appender<'a> {
         let random = StdRng::seed_from_u64(number.try_into().unwrap());
         let heads = ledgers.iter().map(|ledger| text(&ledger.genesis.told["id"]).to_owned()).collect();
-        Appender { number, place, ledgers, heads, random, caller: None, seen: Seen::default() }
+        Appender { number, place, ledgers, heads, random, client: None, seen: Seen::default() }
     }
 
     /// Appends all kinds of orders until it is told to stop, a quarter of them to the last ledger, where everybody is.
@@ -163,7 +163,7 @@ impl<'a> Appender<'a> {
         let mut was_lost = false;
         for attempt in 0.. {
             let expected = (order.expects && attempt < EXPECTED_MAX).then(|| self.heads[order.ledger].clone());
-            let answer = self.ask(&key, &self.body(order.ledger, &events, expected.as_deref()), &mut was_lost);
+            let answer = self.exchange(&key, &self.body(order.ledger, &events, expected.as_deref()), &mut was_lost);
             match answer.status {
                 201 => return self.keep(order.ledger, events, &answer),
                 // Done before, so there was an attempt whose answer did not come.
@@ -179,7 +179,7 @@ impl<'a> Appender<'a> {
         let events = self.events(turn, order.count);
         let expected = order.expects.then(|| self.heads[order.ledger].clone());
         let body = self.body(order.ledger, &events, expected.as_deref());
-        let answer = self.ask(&format!("{}-{turn}", self.number), &body, &mut false);
+        let answer = self.exchange(&format!("{}-{turn}", self.number), &body, &mut false);
         match answer.status {
             201 => self.keep(order.ledger, events, &answer),
             409 => self.heads[order.ledger] = text(&answer.json()["head"]).to_owned(),
@@ -206,10 +206,10 @@ impl<'a> Appender<'a> {
     }
 
     /// Asks until there is an answer that says what became of it, with the same key.
-    fn ask(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
+    fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
         loop {
-            let mut caller = self.caller.take().unwrap_or_else(|| self.place.connect());
-            let answer = caller.post("/ids/evently", &format!("idempotency-key: {key}\r\n"), body);
+            let mut client = self.client.take().unwrap_or_else(|| self.place.connect());
+            let answer = client.try_exchange(post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), body));
             *self.seen.answers.entry(answer.as_ref().map_or(0, |answer| answer.status)).or_default() += 1;
             match answer {
                 Ok(answer) if [503, 504].contains(&answer.status) => {
@@ -217,7 +217,7 @@ impl<'a> Appender<'a> {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Ok(answer) => {
-                    self.caller = Some(caller);
+                    self.client = Some(client);
                     return answer;
                 }
                 Err(_) => *was_lost = true,
@@ -261,15 +261,10 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
 
         let head = text(&stored[stored.len() - 1]["id"]);
         let lines: Vec<String> = kept.iter().map(Kept::line).collect();
-        assert_eq!(judged(&lines, None), (true, format!("ok {} {head}", lines.len())), "{ledger}");
-        let verify = format!("/ledgers/{ledger}/verify");
-        let mut caller = Caller::connect(service.address());
-        let body = lines.join("\n");
-        let len = body.len();
-        caller.send(format!(
-            "POST {verify} HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-ndjson\r\ncontent-length: {len}\r\n\r\n{body}"
-        ));
-        let verdict = caller.answer().unwrap().json();
+        assert_eq!(check_in_python(&lines, None), (true, format!("ok {} {head}", lines.len())), "{ledger}");
+        let verify = format!("POST /ledgers/{ledger}/verify");
+        let lines_sent = request(&verify, "content-type: application/x-ndjson\r\n", &lines.join("\n"));
+        let verdict = Client::connect(service.address()).exchange(lines_sent).json();
         assert_eq!(verdict, json!({ "valid": true, "events": lines.len(), "head": head }), "{ledger}");
     }
 }

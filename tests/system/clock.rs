@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::ids::{SEQUENCED, SNOWFLAKE, assert_no_id_twice};
-use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, received};
+use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
 use crate::service::{Home, Service, until};
 use crate::wall_clock::WallClock;
 
@@ -58,7 +58,7 @@ fn a_wall_clock_set_back_while_running_is_counted_and_not_seen_in_any_id() {
     assert_eq!(service.metric(REGRESSIONS), 3.0);
     assert_eq!(service.metric("idmint_clock_regression_seconds_count"), 3.0);
     assert!(service.log().contains("the wall clock was set back by"), "{}", service.log());
-    println!("{:?} ids, none twice", assert_no_id_twice(received(minted)));
+    println!("{:?} ids, none twice", assert_no_id_twice(into_received(minted)));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_wall_clock_set_ahead_by_an_hour_while_running_is_not_followed_and_said_in_t
     sleep(A_WHILE);
     let minted = load.stop();
     assert_only_exhaustion_was_seen(&minted);
-    assert_no_id_twice(received(minted));
+    assert_no_id_twice(into_received(minted));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_i
     let load = Load::fresh(service.address());
     sleep(A_WHILE);
     service.kill();
-    let before = received(load.join());
+    let before = into_received(load.join());
 
     wall.set(-HOUR_S);
     let service = wall.start(home.serve());
@@ -104,7 +104,7 @@ fn a_wall_clock_an_hour_back_at_a_start_is_waited_for_and_the_start_goes_on_by_i
     sleep(A_WHILE);
     let minted = load.stop();
     assert_only_exhaustion_was_seen(&minted);
-    println!("{:?} ids, none twice", assert_no_id_twice(received(minted)));
+    println!("{:?} ids, none twice", assert_no_id_twice(into_received(minted)));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn with_run_ahead_a_start_an_hour_back_mints_above_everything_before() {
         let load = Load::start(service.address(), callers);
         sleep(A_WHILE);
         service.kill();
-        callers = received(load.join());
+        callers = into_received(load.join());
     }
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }

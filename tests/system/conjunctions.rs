@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
 use crate::appending::{Place, kill_while};
-use crate::client::Caller;
+use crate::http1::{Client, post_json};
 use crate::service::{Home, Service};
 
 const GROUPS: usize = 1_000;
@@ -40,7 +40,7 @@ impl Told {
 /// Reports until there is an answer; one that was lost is asked for again.
 struct Reporter<'a> {
     place: &'a Place,
-    caller: Option<Caller>,
+    client: Option<Client>,
 }
 
 impl Reporter<'_> {
@@ -53,14 +53,14 @@ impl Reporter<'_> {
         let tca = format!("2040-01-01T00:00:{:02}.{:06}Z", micros / 1_000_000, micros % 1_000_000);
         let body = json!({ "tca": tca, "primary": objects[0], "secondary": objects[1] }).to_string();
         loop {
-            let mut caller = self.caller.take().unwrap_or_else(|| self.place.connect());
-            let Ok(answer) = caller.post("/ids/conjunction", "", &body) else { continue };
+            let mut client = self.client.take().unwrap_or_else(|| self.place.connect());
+            let Ok(answer) = client.try_exchange(post_json("/ids/conjunction", "", &body)) else { continue };
             if answer.status == 503 {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
             assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-            self.caller = Some(caller);
+            self.client = Some(client);
             return Told { group, tca_us, detail: answer.json()["details"][0].take() };
         }
     }
@@ -76,7 +76,7 @@ fn report_all(home: &Home, kills: usize) -> (Service, Vec<Told>) {
         let reporter = |number: usize| {
             scope.spawn(move || {
                 let mut random = StdRng::seed_from_u64(number.try_into().unwrap());
-                let mut reporter = Reporter { place, caller: None };
+                let mut reporter = Reporter { place, client: None };
                 let mut told = Vec::new();
                 for first in (0..GROUPS).step_by(BLOCK_LEN) {
                     let mut groups: Vec<usize> = (first..first + BLOCK_LEN).collect();
@@ -108,7 +108,7 @@ fn assert_one_id_each(service: &Service, told: &[Told]) -> BTreeMap<usize, usize
     told.iter().for_each(|told| groups.entry(told.group).or_default().push(told));
     let mut ids = HashSet::new();
     let place = Place::of(service);
-    let mut reporter = Reporter { place: &place, caller: None };
+    let mut reporter = Reporter { place: &place, client: None };
     for (group, told) in &groups {
         assert_eq!(told.len(), REPORTERS);
         let (first, anchor_us) = (&told[0].detail, told[0].anchor_us());

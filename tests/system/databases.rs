@@ -15,7 +15,7 @@ use crate::service::until;
 pub(crate) fn sqlite(script: &str) -> Vec<String> {
     let mut sqlite = Command::new("sqlite3");
     sqlite.args(["-batch", "-bail", "-quote", ":memory:"]);
-    lines_of(fed(sqlite, script, "sqlite3"))
+    lines_of(feed(sqlite, script, "sqlite3"))
 }
 
 /// A server of its own, ended with the value.
@@ -36,7 +36,7 @@ impl Server {
         let mut initdb = as_user("postgres", &programs.join("initdb"));
         initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"]);
         initdb.args(["--locale-provider=icu", "--icu-locale=en-US"]).arg("--pgdata").arg(&data);
-        succeeded(initdb.output().expect("initdb runs: Debian package postgresql"), "initdb");
+        assert_success(initdb.output().expect("initdb runs: Debian package postgresql"), "initdb");
         let mut postgres = as_user("postgres", &programs.join("postgres"));
         postgres.arg("-D").arg(&data).arg("-k").arg(home.path());
         postgres.args(["-c", "listen_addresses=", "-c", "fsync=off"]);
@@ -44,7 +44,7 @@ impl Server {
             ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--username=postgres"];
         let mut client = vec![programs.join("psql"), PathBuf::from("--host"), home.path().to_owned()];
         client.extend(psql.map(PathBuf::from));
-        Server::started(postgres, Signal::INT, client, home)
+        Server::start(postgres, Signal::INT, client, home)
     }
 
     /// MariaDB, which understands the SQL for MySQL as well.
@@ -54,7 +54,7 @@ impl Server {
         let datadir = format!("--datadir={}", data.display());
         let mut install = as_user("mysql", Path::new("mariadb-install-db"));
         install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]).arg(&datadir);
-        succeeded(
+        assert_success(
             install.output().expect("mariadb-install-db runs: Debian package mariadb-server"),
             "mariadb-install-db",
         );
@@ -76,10 +76,10 @@ impl Server {
         // The folder is the database; there is none yet.
         let owner = as_user("mysql", Path::new("mkdir")).arg(data.join("test")).status();
         assert!(owner.expect("mkdir runs").success());
-        Server::started(mariadbd, Signal::TERM, client.map(PathBuf::from).to_vec(), home)
+        Server::start(mariadbd, Signal::TERM, client.map(PathBuf::from).to_vec(), home)
     }
 
-    fn started(mut program: Command, end: Signal, client: Vec<PathBuf>, home: TempDir) -> Server {
+    fn start(mut program: Command, end: Signal, client: Vec<PathBuf>, home: TempDir) -> Server {
         let process = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let server = Server { process: process.expect("the server runs"), end, client, home };
         until("the server answers", || {
@@ -96,7 +96,7 @@ impl Server {
         let (program, args) = self.client.split_first().expect("a program");
         let mut client = Command::new(program);
         client.args(args).current_dir(self.home.path());
-        lines_of(fed(client, script, &program.display().to_string()))
+        lines_of(feed(client, script, &program.display().to_string()))
     }
 }
 
@@ -139,18 +139,18 @@ fn folder_of(user: &str) -> TempDir {
     home
 }
 
-fn fed(mut client: Command, script: &str, name: &str) -> Output {
+fn feed(mut client: Command, script: &str, name: &str) -> Output {
     let spawned = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut client = spawned.unwrap_or_else(|error| panic!("{name} runs, installed by .ci/install-packages: {error}"));
     let mut input = client.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
         // Beside reading: the client prints before it has read everything. It may end early, and then says why.
         scope.spawn(move || input.write_all(script.as_bytes()));
-        succeeded(client.wait_with_output().expect("the client is waited for"), name)
+        assert_success(client.wait_with_output().expect("the client is waited for"), name)
     })
 }
 
-fn succeeded(output: Output, name: &str) -> Output {
+fn assert_success(output: Output, name: &str) -> Output {
     assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
-use crate::client::Caller;
+use crate::http1::{Client, post_json};
 use crate::ids::assert_no_id_twice;
-use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, received};
+use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
 use crate::service::{Service, run, serve_from, until};
 use crate::small_disk::SmallDisk;
 
@@ -33,13 +33,13 @@ fn on_a_disk_that_has_filled_up_ids_go_on_through_kills() {
         running.kill();
         let minted = load.join();
         assert_only_exhaustion_was_seen(&minted);
-        callers = received(minted);
+        callers = into_received(minted);
     }
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }
 
 /// Requests to append that were refused because of the disk, or whose outcome is unknown.
-fn refused(service: &Service) -> f64 {
+fn appends_not_done(service: &Service) -> f64 {
     let of = |outcome| service.metric(&format!("idmint_ledger_appends_total{{outcome=\"{outcome}\"}}"));
     of("unavailable") + of("unknown")
 }
@@ -67,8 +67,8 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
         go_on();
         for _ in 0..2 {
             disk.fill();
-            let before = refused(&service);
-            until("the disk refuses appends", || (refused(&service) >= before + 20.0).then_some(()));
+            let before = appends_not_done(&service);
+            until("the disk refuses appends", || (appends_not_done(&service) >= before + 20.0).then_some(()));
             for _ in 0..100 {
                 assert_eq!(service.mint("snowflake?count=10").len(), 10, "ids go on");
             }
@@ -95,7 +95,8 @@ fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() 
     disk.fill();
     let events = vec![r#"{"event":"Long","entities":{}}"#; 1_000].join(",");
     let order = format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#);
-    let append = || Caller::connect(service.address()).post("/ids/evently", "idempotency-key: a\r\n", &order).unwrap();
+    let append =
+        || Client::connect(service.address()).exchange(post_json("/ids/evently", "idempotency-key: a\r\n", &order));
     let answer = append();
     assert_eq!((answer.status, &answer.json()["type"]), (504, &"/problems/outcome-unknown".into()));
     until("the records are open", || service.log().contains("the records are open again").then_some(()));

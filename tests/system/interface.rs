@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use crate::chains::chains;
-use crate::client::Caller;
+use crate::http1::{Client, post_json};
 use crate::service::{Home, Service};
-use crate::tampering::Tampered;
+use crate::tampering_proxy::TamperingProxy;
 use crate::tools::schemathesis;
 
 const REQUESTS_MIN: u64 = 5_000;
@@ -43,7 +43,7 @@ fn answers(service: &Service) -> BTreeMap<(String, u16), u64> {
 /// The ledger that `schemathesis/` knows, which begins with the documented event.
 fn create_known_ledger(service: &Service) {
     let documented = &chains()[0];
-    let created = Caller::connect(service.address()).post("/ledgers", "", &documented.lines[0]).expect("an answer");
+    let created = Client::connect(service.address()).exchange(post_json("/ledgers", "", &documented.lines[0]));
     assert_eq!((created.status, documented.ledger.as_str()), (201, "aa77f99c"));
 }
 
@@ -78,7 +78,7 @@ fn no_made_up_request_gets_an_answer_that_is_not_described() {
 
 /// A service whose answers are changed on the way is found out, and what is wrong with them is named.
 #[track_caller]
-fn assert_found_out(operation: &str, tampered: Tampered, finding: &str) {
+fn assert_found_out(operation: &str, tampered: TamperingProxy, finding: &str) {
     let (is_good, printed) = judge(&tampered.url(), &["--include-operation-id", operation, "--max-examples", "10"]);
     assert!(!is_good && printed.contains(finding), "{finding:?} is not in:\n{printed}");
 }
@@ -88,7 +88,7 @@ fn an_answer_that_is_not_as_described_is_found_out() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    let through = |change| Tampered::through(service.address(), change);
+    let through = |change| TamperingProxy::through(service.address(), change);
 
     assert_found_out("decode", through(|answer| answer.without_member("canonical")), "\"canonical\" is a required");
     assert_found_out("getFormat", through(|answer| answer.without_member("rule")), "\"rule\" is a required");

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use crate::chains::{Chain, chains};
 
 /// What the other program prints of these lines, and whether it finds them in order.
-pub(crate) fn judged(lines: &[String], after: Option<EventId>) -> (bool, String) {
+pub(crate) fn check_in_python(lines: &[String], after: Option<EventId>) -> (bool, String) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/ledger_check.py");
     let mut command = Command::new("python3");
     command.arg("-I").arg(program);
@@ -46,11 +46,11 @@ fn every_published_chain_is_judged_as_published() {
             Ok(head) => (head.ends_with(&ledger), format!("ok {} {head}", lines.len())),
             Err((index, reason)) => (false, format!("error {index} {reason}")),
         };
-        assert_eq!(judged(&lines, None), expected, "{name}");
+        assert_eq!(check_in_python(&lines, None), expected, "{name}");
     }
     let Chain { lines, outcome, .. } = chains().swap_remove(1);
     let trusted = Event::from_json(lines[4].as_bytes()).unwrap().id();
-    assert_eq!(judged(&lines[5..], trusted), (true, format!("ok {} {}", lines.len() - 5, outcome.unwrap())));
+    assert_eq!(check_in_python(&lines[5..], trusted), (true, format!("ok {} {}", lines.len() - 5, outcome.unwrap())));
 }
 
 /// A value of numbers and texts that are hard to spell alike.
@@ -89,7 +89,7 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
         lines.push(format!("{{{members},\"eventId\":\"{id}\"}}"));
         head = Some(id);
     }
-    assert_eq!(judged(&lines, None), (true, format!("ok {EVENTS} {}", head.unwrap())));
+    assert_eq!(check_in_python(&lines, None), (true, format!("ok {EVENTS} {}", head.unwrap())));
 
     for _ in 0..60 {
         let mut damaged = lines[..20].to_vec();
@@ -105,7 +105,7 @@ fn random_chains_and_damaged_ones_are_judged_alike() {
                 damaged[at] = String::from_utf8_lossy(&bytes).into_owned();
             }
         }
-        let (_, said) = judged(&damaged, None);
+        let (_, said) = check_in_python(&damaged, None);
         let (ours, theirs): (Vec<_>, Vec<_>) =
             (ours(&damaged).split(' ').map(str::to_owned).collect(), said.split(' ').collect());
         // Of an event with several faults each may name another; which event it is and that it is one they agree on.

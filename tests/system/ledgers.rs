@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::appending::{Appender, Order, Place, Seen, assert_all_is_kept, begin, kill_while};
-use crate::cutting::Cutting;
+use crate::cutting_proxy::CuttingProxy;
 use crate::service::{Home, until};
 
 fn print(what: &str, begun: Instant, seen: &[Seen]) {
@@ -66,7 +66,7 @@ fn what_is_asked_again_after_a_cut_answer_gets_its_first_ids() {
     let service = home.start();
     service.wait_until_ready();
     let ledgers = begin(&service, 3);
-    let cutting = Cutting::before(service.address());
+    let cutting = CuttingProxy::before(service.address());
     let place = Place::of(&service);
     place.move_to(cutting.address);
     let seen: Vec<Seen> = std::thread::scope(|scope| {

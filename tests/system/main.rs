@@ -11,10 +11,10 @@ mod any_id;
 mod cases;
 #[path = "../vectors/chains.rs"]
 mod chains;
-#[path = "../process/client.rs"]
-mod client;
 #[path = "../../benches/instructions/counts.rs"]
 mod counts;
+#[path = "../http1/mod.rs"]
+mod http1;
 #[path = "../process/ids.rs"]
 mod ids;
 #[allow(dead_code, reason = "some of it is used by tests/process alone")]
@@ -25,10 +25,10 @@ mod load;
 mod service;
 
 mod appending;
-mod cutting;
+mod cutting_proxy;
 mod databases;
 mod small_disk;
-mod tampering;
+mod tampering_proxy;
 mod tools;
 mod wall_clock;
 

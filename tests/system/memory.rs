@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::client::Caller;
+use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, fresh_callers, received};
+use crate::load::{End, Load, fresh_callers, into_received};
 use crate::service::{Home, Service, until};
 
 const MORE_BYTES: u64 = 1 << 20;
@@ -30,9 +30,9 @@ fn limit_memory(service: &Service) {
 fn exhaust(service: &mut Service) {
     let mut greedy = Vec::new();
     until("the service is out of memory", || {
-        if let Some(mut caller) = Caller::try_connect(service.address()) {
-            caller.send("POST /ids/snowflake?count=100000 HTTP/1.1\r\nhost: test\r\n\r\n");
-            greedy.push(caller);
+        if let Ok(mut client) = Client::try_connect(service.address()) {
+            client.send(request("POST /ids/snowflake?count=100000", "", ""));
+            greedy.push(client);
         }
         (!service.is_running()).then_some(())
     });
@@ -53,7 +53,7 @@ fn a_service_that_runs_out_of_memory_repeats_no_id_afterwards() {
         assert!(log.contains("memory allocation of"), "it ended for want of memory: {log}");
         let minted = load.join();
         assert!(minted.iter().all(|caller| caller.end == End::Cut));
-        callers = received(minted);
+        callers = into_received(minted);
     }
     println!("{:?} ids, none twice", assert_no_id_twice(callers));
 }

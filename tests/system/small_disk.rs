@@ -17,14 +17,14 @@ pub(crate) struct SmallDisk {
 
 impl SmallDisk {
     pub(crate) fn empty(mib: u32) -> SmallDisk {
-        SmallDisk::mounted(&format!(r#"mount -t tmpfs -o size={mib}m tmpfs "$0""#))
+        SmallDisk::mount(&format!(r#"mount -t tmpfs -o size={mib}m tmpfs "$0""#))
     }
 
     pub(crate) fn read_only() -> SmallDisk {
-        SmallDisk::mounted(r#"mount --bind "$0" "$0" && mount -o remount,ro,bind "$0""#)
+        SmallDisk::mount(r#"mount --bind "$0" "$0" && mount -o remount,ro,bind "$0""#)
     }
 
-    fn mounted(mount: &str) -> SmallDisk {
+    fn mount(mount: &str) -> SmallDisk {
         let home = Home::new();
         let path = home.path("disk");
         fs::create_dir(&path).unwrap();

@@ -5,22 +5,22 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
 
-use super::answers::{Answer, Answers};
+use crate::harness::http1::{AnswerEnd, AnswerParser};
 
 /// As much as is read at once.
 const BUFFER_LEN: usize = 256 * 1024;
 
 pub(super) struct Connection {
     stream: TcpStream,
-    answers: Answers,
+    parser: AnswerParser,
     /// What was read and is not yet understood: part of a head.
     kept: Vec<u8>,
     /// How much of the requests is not yet sent.
     unsent: usize,
     /// How many answers have not come.
     pub(super) awaited: usize,
-    /// When they were asked for, or should have been.
-    pub(super) asked: Instant,
+    /// When their requests were sent, or should have been.
+    pub(super) due: Instant,
 }
 
 impl Connection {
@@ -28,17 +28,17 @@ impl Connection {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, answers: Answers::new(), kept: Vec::new(), unsent: 0, awaited: 0, asked: Instant::now() })
+        Ok(Self { stream, parser: AnswerParser::new(), kept: Vec::new(), unsent: 0, awaited: 0, due: Instant::now() })
     }
 
     /// Sends `requests`, which are answered by `count` answers. Says whether all could be sent.
-    pub(super) fn ask(&mut self, requests: &[u8], count: usize, asked: Instant) -> io::Result<bool> {
-        (self.unsent, self.awaited, self.asked) = (requests.len(), count, asked);
-        self.go_on_asking(requests)
+    pub(super) fn send(&mut self, requests: &[u8], count: usize, due: Instant) -> io::Result<bool> {
+        (self.unsent, self.awaited, self.due) = (requests.len(), count, due);
+        self.send_rest(requests)
     }
 
     /// Sends what is left of them.
-    pub(super) fn go_on_asking(&mut self, requests: &[u8]) -> io::Result<bool> {
+    pub(super) fn send_rest(&mut self, requests: &[u8]) -> io::Result<bool> {
         while self.unsent > 0 {
             match self.stream.write(&requests[requests.len() - self.unsent..]) {
                 Ok(sent) => self.unsent -= sent,
@@ -50,7 +50,7 @@ impl Connection {
     }
 
     /// Reads once, and hands out the answers that have ended with it.
-    pub(super) fn receive(&mut self, buffer: &mut Buffer, mut each: impl FnMut(Answer)) -> io::Result<()> {
+    pub(super) fn receive(&mut self, buffer: &mut Buffer, mut each: impl FnMut(AnswerEnd)) -> io::Result<()> {
         let bytes = buffer.0.as_mut_slice();
         let kept = self.kept.len();
         bytes[..kept].copy_from_slice(&self.kept);
@@ -62,7 +62,7 @@ impl Connection {
         };
         let mut rest = &bytes[..kept + read];
         loop {
-            let (taken, answer) = self.answers.read(rest).map_err(io::Error::other)?;
+            let (taken, answer) = self.parser.parse(rest, |_| {}).map_err(io::Error::other)?;
             rest = &rest[taken..];
             let Some(answer) = answer else { break };
             self.awaited = self.awaited.checked_sub(1).ok_or_else(|| io::Error::other("an answer to nothing"))?;

@@ -1,4 +1,4 @@
-//! Asking one thing on many connections, and how long each answer took.
+//! Sends one request over and over on many connections, and measures how long each answer took.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,18 +10,19 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
 use super::connection::{Buffer, Connection};
+use crate::harness::http1::request;
 
-/// What is asked, and how.
+/// What is sent, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
+pub(crate) struct Workload {
     request: Vec<u8>,
     connections: usize,
-    pace: Pace,
+    load_model: LoadModel,
 }
 
 /// When the next request is sent.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Pace {
+pub(crate) enum LoadModel {
     /// So many at once on each connection, again as soon as all of them are answered.
     Closed { depth: usize },
     /// So many a second, answered or not. An answer's time counts from when its request was due, so that those that
@@ -29,19 +30,19 @@ pub(crate) enum Pace {
     Open { per_second: u32 },
 }
 
-impl Order {
+impl Workload {
     /// One at a time on each of 16 connections.
-    pub(crate) fn of(request: &str, headers: &str, body: &str) -> Self {
-        let request = format!("{request} HTTP/1.1\r\nhost: compare\r\n{headers}\r\n{body}").into_bytes();
-        Self { request, connections: 16, pace: Pace::Closed { depth: 1 } }
+    pub(crate) fn of(method_and_target: &str, headers: &str, body: &str) -> Self {
+        let request = request(method_and_target, headers, body).into_bytes();
+        Self { request, connections: 16, load_model: LoadModel::Closed { depth: 1 } }
     }
 
     pub(crate) fn connections(self, connections: usize) -> Self {
         Self { connections, ..self }
     }
 
-    pub(crate) fn pace(self, pace: Pace) -> Self {
-        Self { pace, ..self }
+    pub(crate) fn load_model(self, load_model: LoadModel) -> Self {
+        Self { load_model, ..self }
     }
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Tally {
     pub(crate) refusal: u16,
     /// Of the bodies of all answers.
     pub(crate) bytes: u64,
-    /// Of all answers, in no order.
+    /// Of all answers, in no workload.
     pub(crate) latencies_ns: Vec<u64>,
     /// From the first request to the last answer.
     pub(crate) passed: Duration,
@@ -68,26 +69,26 @@ pub(crate) struct Generator {
     buffer: Buffer,
     events: Vec<epoll::Event>,
     requests: Vec<u8>,
-    pace: Pace,
+    load_model: LoadModel,
 }
 
 impl Generator {
-    pub(crate) fn connect(address: SocketAddr, order: &Order) -> io::Result<Self> {
+    pub(crate) fn connect(address: SocketAddr, workload: &Workload) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let connections = (0..order.connections).map(|_| Connection::to(address)).collect::<io::Result<Vec<_>>>()?;
+        let connections = (0..workload.connections).map(|_| Connection::to(address)).collect::<io::Result<Vec<_>>>()?;
         for (at, connection) in connections.iter().enumerate() {
             epoll::add(&epoll, connection, epoll::EventData::new_u64(at as u64), epoll::EventFlags::IN)?;
         }
-        let depth = match order.pace {
-            Pace::Closed { depth } => depth,
-            Pace::Open { .. } => 1,
+        let depth = match workload.load_model {
+            LoadModel::Closed { depth } => depth,
+            LoadModel::Open { .. } => 1,
         };
-        let requests = order.request.repeat(depth);
+        let requests = workload.request.repeat(depth);
         let events = Vec::with_capacity(connections.len());
-        Ok(Self { epoll, connections, buffer: Buffer::new(), events, requests, pace: order.pace })
+        Ok(Self { epoll, connections, buffer: Buffer::new(), events, requests, load_model: workload.load_model })
     }
 
-    /// Asks for this long, then waits for what has not been answered.
+    /// Sends requests for this long, then waits for what has not been answered.
     ///
     /// # Errors
     /// When a connection breaks, or what comes is no HTTP.
@@ -96,9 +97,9 @@ impl Generator {
         let latencies_ns = Vec::with_capacity(1 << 20);
         let mut tally = Tally { answered: 0, refused: 0, refusal: 0, bytes: 0, latencies_ns, passed: Duration::ZERO };
         let began = Instant::now();
-        match self.pace {
-            Pace::Closed { depth } => self.run_closed(depth, began + time, &mut tally)?,
-            Pace::Open { per_second } => self.run_open(per_second, began, time, &mut tally)?,
+        match self.load_model {
+            LoadModel::Closed { depth } => self.run_closed(depth, began + time, &mut tally)?,
+            LoadModel::Open { per_second } => self.run_open(per_second, began, time, &mut tally)?,
         }
         tally.passed = began.elapsed();
         Ok(tally)
@@ -106,16 +107,16 @@ impl Generator {
 
     fn run_closed(&mut self, depth: usize, end: Instant, tally: &mut Tally) -> io::Result<()> {
         for at in 0..self.connections.len() {
-            self.ask(at, depth, Instant::now())?;
+            self.send(at, depth, Instant::now())?;
         }
-        let mut asking = self.connections.len();
-        while asking > 0 {
+        let mut busy = self.connections.len();
+        while busy > 0 {
             self.receive(None, tally, |generator, at| {
                 let now = Instant::now();
                 if now < end {
-                    return generator.ask(at, depth, now);
+                    return generator.send(at, depth, now);
                 }
-                asking -= 1;
+                busy -= 1;
                 Ok(())
             })?;
         }
@@ -132,7 +133,7 @@ impl Generator {
                 && due < began + time
                 && let Some(at) = idle.pop_front()
             {
-                self.ask(at, 1, due)?;
+                self.send(at, 1, due)?;
                 due += gap;
             }
             // It looks without waiting: being woken takes longer than many an answer.
@@ -144,8 +145,8 @@ impl Generator {
         Ok(())
     }
 
-    fn ask(&mut self, at: usize, depth: usize, asked: Instant) -> io::Result<()> {
-        if !self.connections[at].ask(&self.requests, depth, asked)? {
+    fn send(&mut self, at: usize, depth: usize, due: Instant) -> io::Result<()> {
+        if !self.connections[at].send(&self.requests, depth, due)? {
             self.wait_for(at, epoll::EventFlags::IN | epoll::EventFlags::OUT)?;
         }
         Ok(())
@@ -168,7 +169,7 @@ impl Generator {
             let (at, flags) = (event.data.u64(), event.flags);
             let at = usize::try_from(at).expect("it was the index of a connection");
             let connection = &mut self.connections[at];
-            if flags.contains(epoll::EventFlags::OUT) && connection.go_on_asking(&self.requests)? {
+            if flags.contains(epoll::EventFlags::OUT) && connection.send_rest(&self.requests)? {
                 self.wait_for(at, epoll::EventFlags::IN)?;
             }
             // Anything else has to be read, a broken connection too.
@@ -176,10 +177,10 @@ impl Generator {
                 continue;
             }
             let connection = &mut self.connections[at];
-            let (asked, mut answered) = (connection.asked, None);
+            let (due, mut answered) = (connection.due, None);
             connection.receive(&mut self.buffer, |answer| {
                 let now = *answered.get_or_insert_with(Instant::now);
-                tally.latencies_ns.push(u64::try_from((now - asked).as_nanos()).expect("less than centuries"));
+                tally.latencies_ns.push(u64::try_from((now - due).as_nanos()).expect("less than centuries"));
                 match answer.status {
                     200 => tally.answered += 1,
                     status => (tally.refused, tally.refusal) = (tally.refused + 1, status),

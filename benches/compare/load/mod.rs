@@ -1,7 +1,6 @@
 //! The load: kept-alive connections on one thread, which wait for their answers in the kernel.
 
-mod answers;
 mod connection;
 mod generator;
 
-pub(crate) use generator::{Generator, Order, Pace};
+pub(crate) use generator::{Generator, LoadModel, Workload};

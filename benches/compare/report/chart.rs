@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use super::number::{middle, number};
-use crate::claims::row;
-use crate::row::Row;
+use crate::scenario::{Scenario, find};
 
-/// Row, name, and whether it is idmint.
+/// Scenario, name, and whether it is idmint.
 const BARS: [(&str, &str, bool); 8] = [
     ("nextval", "PostgreSQL, nextval", false),
     ("incr", "Redis, INCR", false),
@@ -42,9 +41,10 @@ const STYLE: &str = "
   }
 ";
 
-pub(super) fn of(rows: &[Row]) -> String {
-    let bars =
-        BARS.map(|(key, name, is_ours)| (name, is_ours, middle(&row(rows, key).figures(|round| round.ids_per_second))));
+pub(super) fn render(scenarios: &[Scenario]) -> String {
+    let bars = BARS.map(|(key, name, is_ours)| {
+        (name, is_ours, middle(&find(scenarios, key).figures(|round| round.ids_per_second)))
+    });
     let mut bars: Vec<_> = bars.into_iter().filter(|(.., rate)| *rate >= 1.0).collect();
     bars.sort_by(|(.., a), (.., b)| a.total_cmp(b));
     let rates = bars.iter().map(|(.., rate)| rate.log10());

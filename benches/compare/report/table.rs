@@ -4,36 +4,40 @@ use std::fmt::Write;
 
 use super::Results;
 use super::number::{middle, number, spread};
-use crate::claims::Verdict;
-use crate::row::{Round, Row};
+use crate::goals::Verdict;
+use crate::scenario::{Round, Scenario};
 
-pub(super) fn of(results: &Results<'_>) -> String {
+pub(super) fn render(results: &Results<'_>) -> String {
     let mut text = String::from("# idmint beside other ways to get ids\n\n");
     text.push_str("Measured by `make compare`. Every figure of every round is in `results.json`.\n\n");
     for (name, fact) in &results.machine.0 {
         line(&mut text, format_args!("- {name}: {fact}"));
     }
-    line(&mut text, format_args!("- Placement: {}", results.places.description()));
+    line(&mut text, format_args!("- Placement: {}", results.pinning.description()));
     let (rounds, time) = (results.settings.rounds, results.settings.time.as_secs_f64());
-    line(&mut text, format_args!("- {rounds} rounds of {time} s for each row, after one that does not count; medians"));
+    line(
+        &mut text,
+        format_args!("- {rounds} rounds of {time} s for each scenario, after one that does not count; medians"),
+    );
     line(&mut text, format_args!("- Took {} s in all", results.passed.as_secs()));
-    line(&mut text, format_args!("- {}\n", of_other_work(&results.rows)));
+    line(&mut text, format_args!("- {}\n", describe_other_work(&results.scenarios)));
     text.push_str("![Ids a second, on a logarithmic scale](chart.svg)\n\n## What was wanted\n\n");
     text.push_str("Medians of the ratios of each round, and from the first tenth of them to the last.\n\n");
-    text.push_str(&of_verdicts(&results.verdicts));
+    text.push_str(&verdicts(&results.verdicts));
     text.push_str(ROWS);
-    of_rows(&mut text, &results.rows);
-    for growth in &results.growth {
-        line(&mut text, format_args!("\n## {}\n\n{} rounds.\n", growth.title, results.settings.growth_rounds));
-        of_growth(&mut text, &growth.rows);
+    scenario_table(&mut text, &results.scenarios);
+    for table in &results.scaling {
+        line(&mut text, format_args!("\n## {}\n\n{} rounds.\n", table.title, results.settings.scaling_rounds));
+        scaling_table(&mut text, &table.scenarios);
     }
     text.push_str(NOTES);
     text
 }
 
 /// How much others took from the servers, and what that means.
-fn of_other_work(rows: &[Row]) -> String {
-    let waiting: Vec<f64> = rows.iter().flat_map(|row| &row.rounds).filter_map(|round| round.waiting_percent).collect();
+fn describe_other_work(scenarios: &[Scenario]) -> String {
+    let waiting: Vec<f64> =
+        scenarios.iter().flat_map(|scenario| &scenario.rounds).filter_map(|round| round.waiting_percent).collect();
     let percent = middle(&waiting);
     let meaning = if percent > QUIET_PERCENT {
         "**not a quiet machine: CPU for each request holds, rates do not**"
@@ -43,7 +47,7 @@ fn of_other_work(rows: &[Row]) -> String {
     format!("Servers could run but had to wait for other work for {} % of the time: {meaning}", number(percent))
 }
 
-pub(super) fn of_verdicts(verdicts: &[Verdict]) -> String {
+pub(super) fn verdicts(verdicts: &[Verdict]) -> String {
     let mut text = String::from("| what | wanted | measured | spread | |\n|---|---|---:|---|---|\n");
     for Verdict { claim, unit, figures, wanted, verdict } in verdicts {
         let (middle, spread) = (number(middle(figures)), spread(figures));
@@ -52,25 +56,25 @@ pub(super) fn of_verdicts(verdicts: &[Verdict]) -> String {
     text
 }
 
-fn of_rows(text: &mut String, rows: &[Row]) {
+fn scenario_table(text: &mut String, scenarios: &[Scenario]) {
     text.push_str(
         "| server | asked for | requests/s | spread | ids/s | MB/s | p50 µs | p99 µs | CPU µs | busy % | waiting % | load µs |\n",
     );
     text.push_str("|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
-    for row in rows {
-        let middle = |figure: fn(&Round) -> f64| number(middle(&row.figures(figure)));
-        let rates = row.figures(|round| round.requests_per_second);
+    for scenario in scenarios {
+        let middle = |figure: fn(&Round) -> f64| number(middle(&scenario.figures(figure)));
+        let rates = scenario.figures(|round| round.requests_per_second);
         let ids = match middle(|round| round.ids_per_second) {
             zero if zero == number(0.0) => "–".to_owned(),
             ids => ids,
         };
-        let trouble = row.trouble.as_ref().map_or_else(String::new, |trouble| format!(" (**{trouble}**)"));
+        let failure = scenario.failure.as_ref().map_or_else(String::new, |failure| format!(" (**{failure}**)"));
         line(
             text,
             format_args!(
-                "| {} | {}{trouble} | {} | {} | {ids} | {} | {} | {} | {} | {} | {} | {} |",
-                row.server,
-                row.asked,
+                "| {} | {}{failure} | {} | {} | {ids} | {} | {} | {} | {} | {} | {} | {} |",
+                scenario.server,
+                scenario.asked,
                 middle(|round| round.requests_per_second),
                 spread(&rates),
                 middle(|round| round.megabytes_per_second.unwrap_or(f64::NAN)),
@@ -85,18 +89,18 @@ fn of_rows(text: &mut String, rows: &[Row]) {
     }
 }
 
-fn of_growth(text: &mut String, rows: &[Row]) {
+fn scaling_table(text: &mut String, scenarios: &[Scenario]) {
     text.push_str(
         "| asked for | requests/s | ids/s | MB/s | p50 µs | p99 µs | CPU µs | busy % |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
     );
-    for row in rows {
-        let middle = |figure: fn(&Round) -> f64| number(middle(&row.figures(figure)));
-        let trouble = row.trouble.as_ref().map_or_else(String::new, |trouble| format!(" (**{trouble}**)"));
+    for scenario in scenarios {
+        let middle = |figure: fn(&Round) -> f64| number(middle(&scenario.figures(figure)));
+        let failure = scenario.failure.as_ref().map_or_else(String::new, |failure| format!(" (**{failure}**)"));
         line(
             text,
             format_args!(
-                "| {}{trouble} | {} | {} | {} | {} | {} | {} | {} |",
-                row.asked,
+                "| {}{failure} | {} | {} | {} | {} | {} | {} | {} |",
+                scenario.asked,
                 middle(|round| round.requests_per_second),
                 middle(|round| round.ids_per_second),
                 middle(|round| round.megabytes_per_second.unwrap_or(f64::NAN)),
@@ -145,7 +149,7 @@ const NOTES: &str = "
   log once for every 32 numbers of a sequence. idmint syncs once for up to 3 s of ids, before any of them is minted.
 - INCRBY 1000 gives a range, out of which a client has to count its own ids; it is shown as 1 000 ids.
 - CPU of PostgreSQL includes opening 16 sessions in each round.
-- Starts go through `taskset` and `setpriv`, which is about a millisecond of each.
+- Startup go through `taskset` and `setpriv`, which is about a millisecond of each.
 - A format of long ticks or few worker numbers has fewer ids a second than a server can ask for: `payment` 10 368. What cannot be
   had within 250 ms is refused, and its row fails.
 ";

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
 use super::Target;
-use crate::places::{Places, Side};
+use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
 /// The servers this program can be.
@@ -44,9 +44,9 @@ impl Bare {
     ///
     /// # Errors
     /// Says why it does not run.
-    pub(crate) fn start(places: &Places, kind: Kind, body_len: usize) -> Result<Self, String> {
+    pub(crate) fn start(pinning: &CpuPinning, kind: Kind, body_len: usize) -> Result<Self, String> {
         let program = env::current_exe().map_err(|error| error.to_string())?;
-        let mut command = places.command(Side::Server, program);
+        let mut command = pinning.command(Side::Server, program);
         command.arg(if matches!(kind, Kind::Axum) { "serve-axum" } else { "serve-hyper" }).arg(body_len.to_string());
         command.args(matches!(kind, Kind::HyperFlush).then_some("flush"));
         let mut process = Process::start(command, Signal::KILL)?;

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::Target;
-use crate::places::{Places, Side};
+use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::Process;
 
 /// What is measured: `COMPARE_BINARY`, or else what cargo built beside this program, with the features of its tests.
@@ -29,11 +29,11 @@ impl Idmint {
     ///
     /// # Errors
     /// Says why it does not run.
-    pub(crate) fn start(places: &Places, toml: &str) -> Result<Self, String> {
+    pub(crate) fn start(pinning: &CpuPinning, toml: &str) -> Result<Self, String> {
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = home.path().join("idmint.toml");
         fs::write(&file, toml).map_err(|error| error.to_string())?;
-        let mut command = serve_from(places, &home.path().join("data"));
+        let mut command = serve_from(pinning, &home.path().join("data"));
         command.arg("--config").arg(file);
         let mut process = Process::start(command, Signal::TERM)?;
         let target = Target { address: process.address()?, pid: process.pid() };
@@ -50,8 +50,8 @@ impl Idmint {
 }
 
 /// On a free port, without the settings that the environment of this program may have.
-pub(crate) fn serve_from(places: &Places, data_dir: &Path) -> Command {
-    let mut command = places.command(Side::Server, binary());
+pub(crate) fn serve_from(pinning: &CpuPinning, data_dir: &Path) -> Command {
+    let mut command = pinning.command(Side::Server, binary());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(|name| name.starts_with("IDMINT_"))) {
         command.env_remove(name);
     }

@@ -5,12 +5,6 @@ pub(crate) mod idmint;
 pub(crate) mod nginx;
 pub(crate) mod postgresql;
 pub(crate) mod redis;
+mod target;
 
-use std::net::SocketAddr;
-
-/// Where a server answers, and whose time counts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Target {
-    pub(crate) address: SocketAddr,
-    pub(crate) pid: u32,
-}
+pub(crate) use target::Target;

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::Target;
-use crate::places::{Places, Side};
+use crate::cpu_pinning::{CpuPinning, Side};
 use crate::process::{Process, free_port};
 
 const PROGRAM: &str = "/usr/sbin/nginx";
@@ -22,7 +22,7 @@ impl Nginx {
     ///
     /// # Errors
     /// Says why it does not run.
-    pub(crate) fn start(places: &Places, body_len: usize) -> Result<Self, String> {
+    pub(crate) fn start(pinning: &CpuPinning, body_len: usize) -> Result<Self, String> {
         if !fs::exists(PROGRAM).is_ok_and(|exists| exists) {
             return Err("not installed: Debian package nginx-light".to_owned());
         }
@@ -43,7 +43,7 @@ impl Nginx {
             home.path().display()
         );
         fs::write(&file, config).map_err(|error| error.to_string())?;
-        let mut command = places.command(Side::Server, PROGRAM);
+        let mut command = pinning.command(Side::Server, PROGRAM);
         command.arg("-e").arg("/dev/null").arg("-c").arg(&file);
         let mut process = Process::start(command, Signal::TERM)?;
         process.accepts_at(address)?;

@@ -12,16 +12,16 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use super::Target;
-use crate::busy;
-use crate::places::{Places, Side};
-use crate::process::{Process, finished, free_port};
-use crate::row::{Round, percentile_us};
+use crate::cpu_pinning::{CpuPinning, Side};
+use crate::cpu_time;
+use crate::process::{Process, free_port, run_to_end};
+use crate::scenario::{Round, percentile_us};
 
 const USER: &str = "postgres";
 const CLIENTS: &str = "16";
 
 pub(crate) struct Postgresql {
-    places: Places,
+    pinning: CpuPinning,
     programs: PathBuf,
     _process: Process,
     target: Target,
@@ -33,29 +33,29 @@ impl Postgresql {
     ///
     /// # Errors
     /// Says why it does not run.
-    pub(crate) fn start(places: &Places) -> Result<Self, String> {
+    pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
         let programs = programs().ok_or("not installed: Debian package postgresql")?;
         let home = home().map_err(|error| format!("there is no folder for {USER}: {error}"))?;
         let data = home.path().join("data");
-        let mut initdb = places.command_as(USER, Side::Load, programs.join("initdb"), Signal::TERM);
+        let mut initdb = pinning.command_as(USER, Side::Load, programs.join("initdb"), Signal::TERM);
         initdb.args(["--auth=trust", "--username=postgres", "--no-sync", "--locale=C.UTF-8", "--pgdata"]).arg(&data);
-        finished(initdb)?;
+        run_to_end(initdb)?;
         let address = free_port();
-        let mut postgres = places.command_as(USER, Side::Server, programs.join("postgres"), Signal::INT);
+        let mut postgres = pinning.command_as(USER, Side::Server, programs.join("postgres"), Signal::INT);
         postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &address.port().to_string(), "-k", ""]);
         let mut process = Process::start(postgres, Signal::INT)?;
         process.accepts_at(address)?;
         let target = Target { address, pid: process.pid() };
-        let server = Self { places: *places, programs, _process: process, target, home };
+        let server = Self { pinning: *pinning, programs, _process: process, target, home };
         server.make_sequence()?;
         Ok(server)
     }
 
     fn make_sequence(&self) -> Result<(), String> {
         let create = || {
-            let mut psql = client(&self.places, &self.programs.join("psql"), self.target.address);
+            let mut psql = client(&self.pinning, &self.programs.join("psql"), self.target.address);
             psql.args(["--no-psqlrc", "--quiet", "--command", "create sequence if not exists s", "postgres"]);
-            finished(psql)
+            run_to_end(psql)
         };
         // It accepts connections a little before it lets anybody in.
         let mut tries = (0..100).map(|_| {
@@ -70,21 +70,21 @@ impl Postgresql {
     }
 
     /// Measures `nextval`, one id for each request.
-    pub(crate) fn measuring(&self) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
-        let (places, target, pgbench) = (self.places, self.target, self.programs.join("pgbench"));
+    pub(crate) fn benchmark(&self) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
+        let (pinning, target, pgbench) = (self.pinning, self.target, self.programs.join("pgbench"));
         let script = self.home.path().join("nextval.sql");
         // A file for each round in a folder that goes with the value.
         let log = tempfile::tempdir();
         move |time| {
             let log = log.as_ref().map_err(|error| error.to_string())?.path();
-            let mut command = client(&places, &pgbench, target.address);
+            let mut command = client(&pinning, &pgbench, target.address);
             // It takes whole seconds.
             let seconds = time.as_secs_f64().ceil().to_string();
             command.args(["-n", "-M", "prepared", "-c", CLIENTS, "-j", "1", "-T", &seconds, "-l", "--log-prefix"]);
             command.arg(log.join("log")).arg("-f").arg(&script).arg("postgres");
-            let before = busy::of_server(target.pid);
-            let printed = finished(command)?;
-            let spent = busy::of_server(target.pid) - before;
+            let before = cpu_time::of_server(target.pid);
+            let printed = run_to_end(command)?;
+            let spent = cpu_time::of_server(target.pid) - before;
             let rate = printed.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
             let rate: f64 = rate.ok_or_else(|| format!("it printed {printed:?}"))?;
             let mut latencies = latencies_ns(log)?;
@@ -120,8 +120,8 @@ fn latencies_ns(folder: &Path) -> Result<Vec<u64>, String> {
 }
 
 /// A program that connects.
-fn client(places: &Places, program: &Path, address: SocketAddr) -> Command {
-    let mut command = places.command(Side::Load, program);
+fn client(pinning: &CpuPinning, program: &Path, address: SocketAddr) -> Command {
+    let mut command = pinning.command(Side::Load, program);
     command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &address.port().to_string()]);
     command
 }
@@ -140,7 +140,7 @@ fn home() -> Result<TempDir, String> {
     if geteuid().is_root() {
         let mut chown = Command::new("chown");
         chown.arg(USER).arg(home.path());
-        finished(chown)?;
+        run_to_end(chown)?;
     }
     fs::set_permissions(home.path(), Permissions::from_mode(0o755)).map_err(|error| error.to_string())?;
     Ok(home)

@@ -7,13 +7,13 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::Target;
-use crate::busy;
-use crate::places::{Places, Side};
-use crate::process::{Process, finished, free_port};
-use crate::row::Round;
+use crate::cpu_pinning::{CpuPinning, Side};
+use crate::cpu_time;
+use crate::process::{Process, free_port, run_to_end};
+use crate::scenario::Round;
 
 pub(crate) struct Redis {
-    places: Places,
+    pinning: CpuPinning,
     _process: Process,
     target: Target,
     _home: TempDir,
@@ -22,40 +22,40 @@ pub(crate) struct Redis {
 impl Redis {
     /// # Errors
     /// Says why it does not run.
-    pub(crate) fn start(places: &Places) -> Result<Self, String> {
-        let asked = ["redis-server", "redis-benchmark"].map(|program| version(places, program)).map(finished);
+    pub(crate) fn start(pinning: &CpuPinning) -> Result<Self, String> {
+        let asked = ["redis-server", "redis-benchmark"].map(|program| version(pinning, program)).map(run_to_end);
         asked
             .into_iter()
             .collect::<Result<Vec<_>, _>>()
             .map_err(|_| "not installed: Debian packages redis-server and redis-tools")?;
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         let address = free_port();
-        let mut command = places.command(Side::Server, "redis-server");
+        let mut command = pinning.command(Side::Server, "redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--dir"]).arg(home.path());
         let mut process = Process::start(command, Signal::TERM)?;
         process.accepts_at(address)?;
         let target = Target { address, pid: process.pid() };
-        Ok(Self { places: *places, _process: process, target, _home: home })
+        Ok(Self { pinning: *pinning, _process: process, target, _home: home })
     }
 
     /// Measures a command, asked so many at once on each connection; each answer gives so many ids.
-    pub(crate) fn measuring(
+    pub(crate) fn benchmark(
         &self,
         words: &'static [&'static str],
         depth: usize,
         ids: u32,
     ) -> impl FnMut(Duration) -> Result<Round, String> + use<> {
-        let (places, target) = (self.places, self.target);
+        let (pinning, target) = (self.pinning, self.target);
         // The program takes a number of requests and no time: as many as the last round would have answered.
         let mut per_second = 20_000.0;
         move |time| {
             let requests = (per_second * time.as_secs_f64()).max(1_000.0).round();
-            let mut command = places.command(Side::Load, "redis-benchmark");
+            let mut command = pinning.command(Side::Load, "redis-benchmark");
             command.args(["-h", "127.0.0.1", "-p", &target.address.port().to_string(), "-c", "16", "--csv"]);
             command.args(["-P", &depth.to_string(), "-n", &requests.to_string()]).args(words);
-            let before = busy::of_server(target.pid);
-            let printed = finished(command)?;
-            let spent = busy::of_server(target.pid) - before;
+            let before = cpu_time::of_server(target.pid);
+            let printed = run_to_end(command)?;
+            let spent = cpu_time::of_server(target.pid) - before;
             let line = printed.lines().last().unwrap_or_default();
             // Name, requests a second, then milliseconds: mean, least, and 50, 95, 99 and 100 % of the requests.
             let figures: Vec<f64> =
@@ -81,8 +81,8 @@ impl Redis {
 }
 
 /// Prints its version.
-fn version(places: &Places, program: &str) -> Command {
-    let mut command = places.command(Side::Load, program);
+fn version(pinning: &CpuPinning, program: &str) -> Command {
+    let mut command = pinning.command(Side::Load, program);
     command.arg("--version");
     command
 }

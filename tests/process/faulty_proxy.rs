@@ -1,13 +1,13 @@
 //! Stands between a command and the service, and decides what becomes of each request and each answer.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-use crate::client::Caller;
+use crate::http1::{Client, read_request};
 
 /// A port at which requests are taken. Its thread ends with the tests.
-pub(crate) struct Gate {
+pub(crate) struct FaultyProxy {
     address: SocketAddr,
 }
 
@@ -15,8 +15,8 @@ pub(crate) struct Gate {
 pub(crate) trait Fate: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static {}
 impl<F: FnMut(usize, &[u8]) -> Option<Vec<u8>> + Send + 'static> Fate for F {}
 
-impl Gate {
-    pub(crate) fn open(fate: impl Fate) -> Gate {
+impl FaultyProxy {
+    pub(crate) fn start(fate: impl Fate) -> FaultyProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let fate = Arc::new(Mutex::new((0, fate)));
@@ -26,7 +26,7 @@ impl Gate {
                 std::thread::spawn(move || serve(&stream, &fate));
             }
         });
-        Gate { address }
+        FaultyProxy { address }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -36,7 +36,7 @@ impl Gate {
 
 fn serve(mut stream: &TcpStream, fate: &Mutex<(usize, impl Fate)>) {
     let mut input = BufReader::new(stream);
-    while let Some(request) = request(&mut input) {
+    while let Some(request) = read_request(&mut input) {
         let answer = {
             let (number, fate) = &mut *fate.lock().unwrap();
             *number += 1;
@@ -49,41 +49,15 @@ fn serve(mut stream: &TcpStream, fate: &Mutex<(usize, impl Fate)>) {
     }
 }
 
-/// A whole request with its body; `None` once the caller has gone.
-fn request(input: &mut impl BufRead) -> Option<Vec<u8>> {
-    let (mut request, mut body_len) = (Vec::new(), 0);
-    loop {
-        let mut line = String::new();
-        if input.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        request.extend_from_slice(line.as_bytes());
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            body_len = value.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; body_len];
-    input.read_exact(&mut body).ok()?;
-    Some([request, body].concat())
-}
-
 /// The answer of the service there.
 pub(crate) fn forward(address: SocketAddr, request: &[u8]) -> Vec<u8> {
-    let mut caller = Caller::connect(address);
-    caller.send(request);
-    let answer = caller.answer().expect("a whole answer");
-    [answer.head.into_bytes(), answer.body].concat()
+    Client::connect(address).exchange(request).to_bytes()
 }
 
 /// A refusal that may pass, after so many milliseconds.
-pub(crate) fn not_now(status: u16, retry_after_ms: u64) -> Vec<u8> {
+pub(crate) fn retry_later(status: u16, retry_after_ms: u64) -> Vec<u8> {
     let body = format!(
-        r#"{{"type":"/problems/overloaded","detail":"the gate says {status}","retry_after_ms":{retry_after_ms}}}"#
+        r#"{{"type":"/problems/overloaded","detail":"the proxy says {status}","retry_after_ms":{retry_after_ms}}}"#
     );
     format!("HTTP/1.1 {status} Not Now\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

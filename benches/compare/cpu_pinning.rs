@@ -8,7 +8,7 @@ use rustix::process::{Signal, geteuid};
 
 /// The CPUs of a run.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct CpuPinning {
     /// The CPU of the servers and that of the load, where there are two.
     cpus: Option<(usize, usize)>,
 }
@@ -20,9 +20,9 @@ pub(crate) enum Side {
     Load,
 }
 
-impl Places {
+impl CpuPinning {
     /// Takes the first two CPUs that this process may use, and moves it to the second.
-    pub(crate) fn taken() -> Self {
+    pub(crate) fn pin_load() -> Self {
         let cpus = match allowed_cpus()[..] {
             [server, load, ..] => Some((server, load)),
             _ => None,

@@ -11,13 +11,13 @@ const TICKS_PER_SECOND: u32 = 100;
 
 /// Of some threads together.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Spent {
+pub(crate) struct CpuTime {
     pub(crate) running: Duration,
     /// They could have run, and something else did.
     pub(crate) waiting: Duration,
 }
 
-impl Add for Spent {
+impl Add for CpuTime {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -25,13 +25,13 @@ impl Add for Spent {
     }
 }
 
-impl Sum for Spent {
+impl Sum for CpuTime {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), Self::add)
     }
 }
 
-impl Sub for Spent {
+impl Sub for CpuTime {
     type Output = Self;
 
     /// Never below zero: what a process that has ended was waiting is forgotten.
@@ -42,22 +42,22 @@ impl Sub for Spent {
 }
 
 /// All threads of a process, of those it started, and of those that have ended since.
-pub(crate) fn of_server(pid: u32) -> Spent {
-    let ended = Spent { running: of_ended(pid).unwrap_or_default(), waiting: Duration::ZERO };
+pub(crate) fn of_server(pid: u32) -> CpuTime {
+    let ended = CpuTime { running: of_ended(pid).unwrap_or_default(), waiting: Duration::ZERO };
     of_threads(pid) + ended + children_of(pid).into_iter().map(of_server).sum()
 }
 
 /// All threads of one process.
-pub(crate) fn of_threads(pid: u32) -> Spent {
+pub(crate) fn of_threads(pid: u32) -> CpuTime {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     tasks.filter_map(|task| of_thread(&task.path())).sum()
 }
 
 /// The first two numbers of `schedstat`, in nanoseconds.
-fn of_thread(task: &Path) -> Option<Spent> {
+fn of_thread(task: &Path) -> Option<CpuTime> {
     let text = fs::read_to_string(task.join("schedstat")).ok()?;
     let mut nanos = text.split(' ').map(|nanos| nanos.parse().map(Duration::from_nanos));
-    Some(Spent { running: nanos.next()?.ok()?, waiting: nanos.next()?.ok()? })
+    Some(CpuTime { running: nanos.next()?.ok()?, waiting: nanos.next()?.ok()? })
 }
 
 fn children_of(pid: u32) -> Vec<u32> {

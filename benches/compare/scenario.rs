@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::busy;
-use crate::load::{Generator, Order};
+use crate::cpu_time;
+use crate::load::{Generator, Workload};
 use crate::rivals::Target;
 
 /// How long a new set of connections is used before it counts.
-const LEAD: Duration = Duration::from_millis(50);
+const WARM_UP: Duration = Duration::from_millis(50);
 
 /// The figures of one round.
 #[derive(Debug, Clone, Serialize)]
@@ -23,7 +23,7 @@ pub(crate) struct Round {
     pub(crate) p99_us: f64,
     /// CPU time of the server for each request.
     pub(crate) server_us: f64,
-    /// How much of its CPU the server used. Far below 100, something else bounds the row.
+    /// How much of its CPU the server used. Far below 100, something else bounds the scenario.
     pub(crate) busy_percent: f64,
     /// For how much of the time the server could have run while something else did, in percent, where no sibling of its own
     /// did: other work on the machine.
@@ -39,42 +39,42 @@ pub(crate) struct Round {
 type Measure = Box<dyn FnMut(Duration) -> Result<Round, String>>;
 
 #[derive(Serialize)]
-pub(crate) struct Row {
-    /// What claims call it.
+pub(crate) struct Scenario {
+    /// What goals call it.
     pub(crate) key: String,
     pub(crate) server: String,
     pub(crate) asked: String,
     pub(crate) rounds: Vec<Round>,
     /// Why it has no figures, or none that are worth something.
-    pub(crate) trouble: Option<String>,
+    pub(crate) failure: Option<String>,
     #[serde(skip)]
     measure: Option<Measure>,
 }
 
-impl Row {
-    /// Something that is measured by other means than [`Row::over_http`], if it could be started.
+impl Scenario {
+    /// Something that is measured by other means than [`Scenario::over_http`], if it could be started.
     pub(crate) fn new<M>(key: &str, server: &str, asked: &str, measure: Result<M, String>) -> Self
     where
         M: FnMut(Duration) -> Result<Round, String> + 'static,
     {
-        let (measure, trouble) = match measure {
+        let (measure, failure) = match measure {
             Ok(measure) => (Some(Box::new(measure) as Measure), None),
             Err(reason) => (None, Some(format!("not measured: {reason}"))),
         };
         let [key, server, asked] = [key, server, asked].map(str::to_owned);
-        Self { key, server, asked, rounds: Vec::new(), trouble, measure }
+        Self { key, server, asked, rounds: Vec::new(), failure, measure }
     }
 
-    /// An order that is asked over and over; each answer brings so many ids.
+    /// A request that is sent over and over; each answer brings so many ids.
     pub(crate) fn over_http(
         key: &str,
         server: &str,
         asked: &str,
         target: Result<Target, String>,
-        order: Order,
+        workload: Workload,
         ids: u32,
     ) -> Self {
-        let measure = target.map(|target| move |time| measured(target, &order, ids, time));
+        let measure = target.map(|target| move |time| measure_over_http(target, &workload, ids, time));
         Self::new(key, server, asked, measure)
     }
 
@@ -85,14 +85,14 @@ impl Row {
             Ok(round) => {
                 if round.refused > 0 {
                     let said = format!("failed: {} answers of a round were {}", round.refused, round.refusal);
-                    self.trouble.get_or_insert(said);
+                    self.failure.get_or_insert(said);
                 }
                 if counts {
                     self.rounds.push(round);
                 }
             }
             Err(reason) => {
-                self.trouble = Some(format!("not measured: {reason}"));
+                self.failure = Some(format!("not measured: {reason}"));
                 self.measure = None;
             }
         }
@@ -104,23 +104,28 @@ impl Row {
     }
 }
 
+/// The scenario with this key.
+pub(crate) fn find<'a>(scenarios: &'a [Scenario], key: &str) -> &'a Scenario {
+    scenarios.iter().find(|scenario| scenario.key == key).expect("there is a scenario of that key")
+}
+
 /// Measures all of them in each round, so that a slow moment of the machine slows all and not the one whose turn it was.
-pub(crate) fn measure_all(title: &str, rows: &mut [Row], rounds: usize, time: Duration) {
+pub(crate) fn measure_all(title: &str, scenarios: &mut [Scenario], rounds: usize, time: Duration) {
     for round in 0..=rounds {
         eprintln!("{title}: round {round} of {rounds}{}", if round == 0 { ", which does not count" } else { "" });
-        for row in &mut *rows {
-            row.measure(time, round > 0);
+        for scenario in &mut *scenarios {
+            scenario.measure(time, round > 0);
         }
     }
 }
 
-fn measured(target: Target, order: &Order, ids: u32, time: Duration) -> Result<Round, String> {
+fn measure_over_http(target: Target, workload: &Workload, ids: u32, time: Duration) -> Result<Round, String> {
     let told = |error: std::io::Error| error.to_string();
-    let mut generator = Generator::connect(target.address, order).map_err(told)?;
-    generator.run(LEAD).map_err(told)?;
-    let (server, load) = (busy::of_server(target.pid), busy::of_threads(process::id()));
+    let mut generator = Generator::connect(target.address, workload).map_err(told)?;
+    generator.run(WARM_UP).map_err(told)?;
+    let (server, load) = (cpu_time::of_server(target.pid), cpu_time::of_threads(process::id()));
     let mut tally = generator.run(time).map_err(told)?;
-    let (server, load) = (busy::of_server(target.pid) - server, busy::of_threads(process::id()) - load);
+    let (server, load) = (cpu_time::of_server(target.pid) - server, cpu_time::of_threads(process::id()) - load);
     let (answered, seconds) = (tally.answered as f64, tally.passed.as_secs_f64());
     let all = (tally.answered + tally.refused) as f64;
     Ok(Round {

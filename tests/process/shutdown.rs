@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use crate::client::Caller;
+use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
-use crate::load::{End, Load, assert_only_exhaustion_was_seen, received};
+use crate::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
 use crate::service::{Home, Service, Signal, idmint, run_by, until};
 
 /// Loads a service, sends the signal, and starts it again: no answer may be cut, no id may come twice.
@@ -29,9 +29,9 @@ fn no_answer_is_lost(signal: Signal, farewell: &str) {
 
     let service = home.start();
     service.wait_until_ready();
-    let load = Load::start(service.address(), received(minted));
+    let load = Load::start(service.address(), into_received(minted));
     std::thread::sleep(Duration::from_millis(300));
-    assert_no_id_twice(received(load.stop()));
+    assert_no_id_twice(into_received(load.stop()));
 }
 
 #[test]
@@ -70,12 +70,12 @@ fn an_answer_that_is_being_read_slowly_is_finished() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
-    let mut slow = Caller::connect(service.address());
-    slow.send("POST /ids/snowflake?count=100000 HTTP/1.1\r\nhost: test\r\naccept: text/plain\r\n\r\n");
-    assert!(slow.read_more());
+    let mut slow = Client::connect(service.address());
+    slow.send(request("POST /ids/snowflake?count=100000", "accept: text/plain\r\n", ""));
+    slow.wait_for_first_byte();
     service.send(Signal::TERM);
     std::thread::sleep(Duration::from_millis(300));
-    let answer = slow.answer().expect("a whole answer");
+    let answer = slow.receive();
     assert_eq!(answer.text().lines().count(), 100_000);
     drop(slow);
     service.wait().assert(0, &["every request was answered"]);
@@ -111,7 +111,7 @@ fn a_service_whose_banner_cannot_be_written_serves() {
     let mut child = command.spawn().unwrap();
     let answer = until("an answer", || {
         assert!(child.try_wait().unwrap().is_none(), "the service ended");
-        Caller::try_connect(free)?.ask("GET", "/health/live").ok()
+        Client::try_connect(free).ok()?.try_exchange(request("GET /health/live", "", "")).ok()
     });
     child.kill().unwrap();
     child.wait().unwrap();
@@ -143,7 +143,7 @@ fn a_disk_that_refuses_a_write_ends_the_service_with_74_and_no_id_comes_twice() 
 
     let service = home.start();
     service.wait_until_ready();
-    let load = Load::start(service.address(), received(minted));
+    let load = Load::start(service.address(), into_received(minted));
     std::thread::sleep(Duration::from_millis(300));
-    assert_no_id_twice(received(load.stop()));
+    assert_no_id_twice(into_received(load.stop()));
 }

@@ -35,7 +35,7 @@ const STILL: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 /// clock, the two bounds, one compare-exchange. A format of long ticks has no lead; there a run finds room by the steps
 /// of one whose answer is held, which are the same and a few more.
 pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
-    let service = begun(runtime, &config(lead), Clock::system(), &Randomness::Thread);
+    let service = start(runtime, &config(lead), Clock::system(), &Randomness::Thread);
     let session = service.session().expect("it has begun");
     // It starts at the next whole second, and takes one more step for each run until the clock has come past that.
     while session.at(service.clock().now()).catching_up.is_some() {
@@ -46,11 +46,11 @@ pub(crate) fn service(runtime: &Runtime, lead: Duration) -> Arc<Service> {
 }
 
 /// The same with every built-in format and [`YEARS`] of lead, but no time passes, and random bits are the same every time.
-pub(crate) fn still_service(runtime: &Runtime) -> Arc<Service> {
+pub(crate) fn frozen_service(runtime: &Runtime) -> Arc<Service> {
     let mut config = config(YEARS);
     config.formats.enabled = Some(PRESETS.iter().map(|preset| preset.name.to_owned()).collect());
     let hand = ManualClock::at(STILL);
-    let service = begun(runtime, &config, hand.clock(), &Randomness::seeded(1));
+    let service = start(runtime, &config, hand.clock(), &Randomness::seeded(1));
     // Past its start, as above.
     hand.advance(Duration::from_secs(5));
     raise_horizon(runtime, &service);
@@ -63,7 +63,7 @@ fn config(lead: Duration) -> Config {
     config
 }
 
-fn begun(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
+fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
     let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
     let store = Store::Memory(MemoryStore::open().expect("a store in memory"));
     let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };

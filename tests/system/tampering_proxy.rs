@@ -1,6 +1,6 @@
-//! A proxy that spoils answers, so that whoever judges them can be judged.
+//! A proxy that spoils answers, so that whoever judges them can be check_in_python.
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,17 +8,17 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 
-use crate::client::{Answer, Caller};
+use crate::http1::{Answer, Client, read_request};
 
 /// A server on a free port that asks another one, one request a connection, and changes the answers.
-pub(crate) struct Tampered {
+pub(crate) struct TamperingProxy {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Tampered {
-    pub(crate) fn through(service: SocketAddr, change: fn(Answer) -> Answer) -> Tampered {
+impl TamperingProxy {
+    pub(crate) fn through(service: SocketAddr, change: fn(Answer) -> Answer) -> TamperingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
@@ -33,7 +33,7 @@ impl Tampered {
                 std::thread::spawn(move || answer_one(stream, service, change));
             }
         });
-        Tampered { address, is_over, thread: Some(thread) }
+        TamperingProxy { address, is_over, thread: Some(thread) }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -41,7 +41,7 @@ impl Tampered {
     }
 }
 
-impl Drop for Tampered {
+impl Drop for TamperingProxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         drop(TcpStream::connect(self.address));
@@ -50,10 +50,8 @@ impl Drop for Tampered {
 }
 
 fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> Answer) {
-    let Some(request) = whole_request(&mut stream) else { return };
-    let mut caller = Caller::connect(service);
-    caller.send(request);
-    let Answer { head, body, .. } = change(caller.answer().expect("a whole answer"));
+    let Some(request) = read_request(&mut BufReader::new(&stream)) else { return };
+    let Answer { head, body, .. } = change(Client::connect(service).exchange(request));
     let kept = head.lines().filter(|line| {
         let name = line.split(':').next().unwrap_or_default();
         !name.eq_ignore_ascii_case("content-length") && !name.eq_ignore_ascii_case("connection") && !line.is_empty()
@@ -63,22 +61,6 @@ fn answer_one(mut stream: TcpStream, service: SocketAddr, change: fn(Answer) -> 
     // Whoever does not want the answer any more has closed.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
     let _ = stream.shutdown(Shutdown::Write);
-}
-
-/// The head, and as much of a body as it announces; `None` when the connection ends before.
-pub(crate) fn whole_request(stream: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut request = Vec::new();
-    let mut byte = [0];
-    while !request.ends_with(b"\r\n\r\n") {
-        stream.read_exact(&mut byte).ok()?;
-        request.push(byte[0]);
-    }
-    let head = String::from_utf8_lossy(&request).to_lowercase();
-    let len = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0").parse().ok()?;
-    let mut body = vec![0; len];
-    stream.read_exact(&mut body).ok()?;
-    request.append(&mut body);
-    Some(request)
 }
 
 impl Answer {

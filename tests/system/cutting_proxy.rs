@@ -1,7 +1,7 @@
 //! A proxy that breaks off answers at places that nobody chose, and knows what the service had answered.
 
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{BufReader, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
 
-use crate::client::{Answer, Caller};
-use crate::tampering::whole_request;
+use crate::http1::{Answer, Client, read_request};
 
 /// What the proxy has seen of one key.
 #[derive(Debug, Default)]
@@ -23,16 +22,16 @@ pub(crate) struct Asked {
 
 /// Stands before a service for as long as the process runs.
 #[derive(Clone)]
-pub(crate) struct Cutting {
+pub(crate) struct CuttingProxy {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<HashMap<String, Asked>>>,
 }
 
-impl Cutting {
+impl CuttingProxy {
     /// Two answers of three are broken off, somewhere between their first byte and their last.
-    pub(crate) fn before(service: SocketAddr) -> Cutting {
+    pub(crate) fn before(service: SocketAddr) -> CuttingProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let cutting = Cutting { address: listener.local_addr().unwrap(), asked: Arc::default() };
+        let cutting = CuttingProxy { address: listener.local_addr().unwrap(), asked: Arc::default() };
         let proxy = cutting.clone();
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().enumerate() {
@@ -52,16 +51,15 @@ impl Cutting {
         std::mem::take(&mut self.asked.lock().expect("one key has one answer"))
     }
 
-    fn pass(&self, mut stream: TcpStream, service: SocketAddr, mut random: StdRng) {
-        let mut caller = Caller::connect(service);
-        while let Some(request) = whole_request(&mut stream) {
-            caller.send(&request);
-            let answer = caller.answer().expect("the service is there");
+    fn pass(&self, stream: TcpStream, service: SocketAddr, mut random: StdRng) {
+        let (mut client, mut input) = (Client::connect(service), BufReader::new(&stream));
+        while let Some(request) = read_request(&mut input) {
+            let answer = client.exchange(&request);
             self.note(&request, &answer);
-            let bytes = [answer.head.as_bytes(), &answer.body].concat();
+            let bytes = answer.to_bytes();
             let is_whole = random.random_ratio(1, 3);
             let len = if is_whole { bytes.len() } else { random.random_range(0..bytes.len()) };
-            if stream.write_all(&bytes[..len]).is_err() || !is_whole {
+            if (&stream).write_all(&bytes[..len]).is_err() || !is_whole {
                 let _ = stream.shutdown(Shutdown::Both);
                 return;
             }

@@ -1,4 +1,4 @@
-//! README, `docs/`, `config/` and `deploy/` name only what there is.
+//! README, CONTRIBUTING, `docs/`, `config/` and `deploy/` name only what there is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,9 +14,10 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
@@ -43,7 +44,7 @@ pub(crate) fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// The first group of every match.
-fn found(pattern: &str, text: &str) -> BTreeSet<String> {
+fn find_all(pattern: &str, text: &str) -> BTreeSet<String> {
     let pattern = Regex::new(pattern).unwrap();
     pattern.captures_iter(text).map(|captures| captures[1].to_owned()).collect()
 }
@@ -64,7 +65,7 @@ fn code_below(folder: &Path) -> String {
 
 #[test]
 fn every_test_that_the_argument_names_exists() {
-    let named = found(r"`((?:[a-z0-9]+_){2,}[a-z0-9]+)`", &read("docs/UNIQUENESS.md"));
+    let named = find_all(r"`((?:[a-z0-9]+_){2,}[a-z0-9]+)`", &read("docs/UNIQUENESS.md"));
     let code = code_below(&root().join("src")) + &code_below(&root().join("tests"));
     let missing: Vec<_> = named
         .iter()
@@ -105,13 +106,13 @@ fn every_link_between_documents_leads_somewhere() {
 
 #[test]
 fn every_setting_that_a_document_names_exists() {
-    let settings = found(r"(?m)^(?:# )?([a-z]+\.[a-z_]+) = ", &read("config/default.toml"));
+    let settings = find_all(r"(?m)^(?:# )?([a-z]+\.[a-z_]+) = ", &read("config/default.toml"));
     let sections: BTreeSet<_> = settings.iter().filter_map(|setting| setting.split('.').next()).collect();
     for document in DOCUMENTS {
         let text = read(document);
-        let of_variables = found(r"IDMINT_([A-Z]+__[A-Z_]*[A-Z])", &text);
+        let of_variables = find_all(r"IDMINT_([A-Z]+__[A-Z_]*[A-Z])", &text);
         let of_variables = of_variables.iter().map(|name| name.to_lowercase().replace("__", "."));
-        let named = found(r"`([a-z]+\.[a-z_]+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
+        let named = find_all(r"`([a-z]+\.[a-z_]+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
         for setting in named.filter(|setting| sections.contains(setting.split('.').next().unwrap())) {
             assert!(settings.contains(&setting), "{document} names {setting}, config/default.toml does not");
         }
@@ -129,7 +130,7 @@ fn catalog(toml: &str) -> Catalog {
 fn every_configuration_in_a_document_is_sound() {
     let mut blocks = 0;
     for document in DOCUMENTS {
-        for block in found(r"(?s)```toml\n(.*?)```", &read(document)) {
+        for block in find_all(r"(?s)```toml\n(.*?)```", &read(document)) {
             catalog(&block);
             blocks += 1;
         }
@@ -154,16 +155,16 @@ async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_
     let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
     let answer = minting().await.oneshot(request).await.unwrap();
     let scraped = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
-    let known = found(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
+    let known = find_all(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
 
     let alerts = read("deploy/prometheus/alerts.yml");
     let texts = DOCUMENTS.iter().map(|document| (*document, read(document)));
     for (document, text) in texts.chain([("alerts.yml", alerts.clone())]) {
-        for name in found(r"\b(idmint_[a-z_]+[a-z])\b", &text) {
+        for name in find_all(r"\b(idmint_[a-z_]+[a-z])\b", &text) {
             assert!(known.contains(&name), "{document} names {name}, which is not scraped");
         }
     }
-    for selector in found(SELECTOR, &alerts) {
+    for selector in find_all(SELECTOR, &alerts) {
         let (name, label) = selector.split_once('{').unwrap();
         let label = label.replace("!=", "=");
         let is_there = scraped.lines().any(|line| line.starts_with(&format!("{name}{{")) && line.contains(&label));

@@ -1,0 +1,60 @@
+//! Clients over kept-alive connections: they send on all of them before they receive the answers.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use super::http1::{Answer, Client, request};
+
+/// How many connections there are unless it is said otherwise.
+pub(crate) const CONNECTIONS: usize = 16;
+
+/// Clients that send at the same time.
+pub(crate) struct Clients {
+    clients: Vec<Client>,
+    request: String,
+}
+
+impl Clients {
+    /// For a request without a body: `POST /path`.
+    pub(crate) fn new(address: SocketAddr, method_and_target: &str) -> Self {
+        Self::with_body(address, method_and_target, "accept: */*\r\n", "")
+    }
+
+    /// `headers` are whole lines.
+    pub(crate) fn with_body(address: SocketAddr, method_and_target: &str, headers: &str, body: &str) -> Self {
+        Self { request: request(method_and_target, headers, body), ..Self::connect(address, CONNECTIONS) }
+    }
+
+    /// So many connections, to be used with [`Clients::exchange_each`].
+    pub(crate) fn connect(address: SocketAddr, connections: usize) -> Self {
+        Self { clients: (0..connections).map(|_| Client::connect(address)).collect(), request: String::new() }
+    }
+
+    /// Sends the request once, on one connection.
+    pub(crate) fn exchange_once(mut self) -> Answer {
+        let answer = self.clients[0].exchange(&self.request);
+        assert_success(answer.status);
+        answer
+    }
+
+    /// Sends the request on every connection, then receives the answers.
+    pub(crate) fn exchange_all(&mut self) {
+        let request = std::mem::take(&mut self.request);
+        self.exchange_each(|_| request.as_bytes().into());
+        self.request = request;
+    }
+
+    /// The same with a request of its own on each connection.
+    pub(crate) fn exchange_each<'a>(&mut self, request: impl Fn(usize) -> Cow<'a, [u8]>) {
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            client.send(request(at));
+        }
+        for client in &mut self.clients {
+            assert_success(client.skip().status);
+        }
+    }
+}
+
+fn assert_success(status: u16) {
+    assert!((200..300).contains(&status), "the answer is {status}");
+}

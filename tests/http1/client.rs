@@ -1,0 +1,165 @@
+//! The client for threads.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::receiver::Receiver;
+use super::{Answer, AnswerEnd, ReceiveError};
+
+/// How long nothing may come before it counts as never, on however slow a machine.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// One connection, kept alive.
+pub(crate) struct Client {
+    stream: TcpStream,
+    receiver: Receiver,
+}
+
+impl Client {
+    /// # Panics
+    /// When nobody listens.
+    pub(crate) fn connect(address: SocketAddr) -> Self {
+        Self::try_connect(address).unwrap_or_else(|error| panic!("{address} does not accept connections: {error}"))
+    }
+
+    /// # Errors
+    /// When nobody listens.
+    pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        Ok(Self { stream, receiver: Receiver::new() })
+    }
+
+    /// Sends any bytes. That nobody takes them shows when an answer is received.
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Sends a request and receives its answer.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub(crate) fn exchange(&mut self, request: impl AsRef<[u8]>) -> Answer {
+        self.try_exchange(request).expect("a whole answer")
+    }
+
+    /// # Errors
+    /// When no whole answer comes.
+    pub(crate) fn try_exchange(&mut self, request: impl AsRef<[u8]>) -> Result<Answer, ReceiveError> {
+        self.send(request);
+        self.try_receive()
+    }
+
+    /// The answer to the oldest request that has none.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub(crate) fn receive(&mut self) -> Answer {
+        self.try_receive().expect("a whole answer")
+    }
+
+    /// # Errors
+    /// When no whole answer comes.
+    pub(crate) fn try_receive(&mut self) -> Result<Answer, ReceiveError> {
+        self.receive_until(Receiver::next_answer)
+    }
+
+    /// The same, or [`ReceiveError::TimedOut`] once nothing has come for this long.
+    pub(crate) fn try_receive_within(&mut self, timeout: Duration) -> Result<Answer, ReceiveError> {
+        self.stream.set_read_timeout(Some(timeout)).expect("longer than nothing");
+        let received = self.try_receive();
+        self.stream.set_read_timeout(Some(READ_TIMEOUT)).expect("longer than nothing");
+        received
+    }
+
+    /// Waits until an answer has begun to come, and leaves all of it unread.
+    pub(crate) fn wait_for_first_byte(&self) {
+        assert_eq!(self.stream.peek(&mut [0]).expect("something comes"), 1, "closed before an answer");
+    }
+
+    /// Receives an answer and keeps nothing of it, which takes the least time.
+    ///
+    /// # Panics
+    /// When no whole answer comes.
+    pub(crate) fn skip(&mut self) -> AnswerEnd {
+        self.receive_until(Receiver::skip_answer).expect("a whole answer")
+    }
+
+    /// Reads until `next` finds in what was received what it looks for.
+    fn receive_until<T>(
+        &mut self,
+        next: impl Fn(&mut Receiver) -> Result<Option<T>, ReceiveError>,
+    ) -> Result<T, ReceiveError> {
+        loop {
+            if let Some(found) = next(&mut self.receiver)? {
+                return Ok(found);
+            }
+            match self.stream.read(self.receiver.space()) {
+                Ok(0) => return Err(self.receiver.closed()),
+                Ok(len) => self.receiver.filled(len),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return Err(ReceiveError::TimedOut);
+                }
+                Err(_) => return Err(self.receiver.closed()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::super::{read_request, request};
+    use super::*;
+
+    /// A server for one connection, which gives each request the next of these answers and then closes.
+    fn serve(answers: &'static [&'static str]) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().expect("a client");
+            let mut input = io::BufReader::new(&stream);
+            for answer in answers {
+                read_request(&mut input).expect("a request");
+                (&stream).write_all(answer.as_bytes()).expect("the client listens");
+            }
+        });
+        Client::connect(address)
+    }
+
+    #[test]
+    fn a_connection_serves_one_request_after_the_other() {
+        let mut client = serve(&[
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nfirst",
+            "HTTP/1.1 201 Created\r\nx-a: b\r\ntransfer-encoding: chunked\r\n\r\n6\r\nsecond\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nthird",
+        ]);
+        assert_eq!(client.exchange(request("GET /", "", "")).text(), "first");
+        let second = client.exchange(request("POST /", "", "a body"));
+        assert_eq!((second.status, second.header("X-A"), second.text().as_str()), (201, Some("b"), "second"));
+        client.send(request("GET /", "", ""));
+        assert_eq!(client.skip(), AnswerEnd { status: 200, body_len: 5 });
+    }
+
+    #[test]
+    fn of_an_answer_that_is_cut_one_learns_what_had_come() {
+        let mut client = serve(&["HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhalf"]);
+        let Err(ReceiveError::Closed(Some(part))) = client.try_exchange(request("GET /", "", "")) else {
+            panic!("it was cut within its body");
+        };
+        assert_eq!((part.status, part.text().as_str()), (200, "half"));
+        assert!(matches!(client.try_receive(), Err(ReceiveError::Closed(None))), "nothing more comes");
+    }
+
+    #[test]
+    fn an_answer_that_is_late_can_still_be_received() {
+        let mut client = serve(&["HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate"]);
+        let early = client.try_receive_within(Duration::from_millis(5));
+        assert!(matches!(early, Err(ReceiveError::TimedOut)), "{early:?}");
+        assert_eq!(client.exchange(request("GET /", "", "")).text(), "late");
+    }
+}

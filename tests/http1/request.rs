@@ -1,0 +1,55 @@
+//! Requests as bytes: written for a server, and read by a proxy.
+
+use std::io::BufRead;
+
+/// A request with its method and target as one text (`GET /path`), and headers as whole lines. The length of a body is stated if
+/// there is one.
+pub(crate) fn request(method_and_target: &str, headers: &str, body: &str) -> String {
+    let len = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    format!("{method_and_target} HTTP/1.1\r\nhost: test\r\n{len}{headers}\r\n{body}")
+}
+
+/// A request that sends JSON.
+pub(crate) fn post_json(target: &str, headers: &str, json: &str) -> String {
+    request(&format!("POST {target}"), &format!("content-type: application/json\r\n{headers}"), json)
+}
+
+/// A whole request, head and body; `None` once the other side has closed.
+pub(crate) fn read_request(input: &mut impl BufRead) -> Option<Vec<u8>> {
+    let (mut request, mut body_len) = (Vec::new(), 0);
+    loop {
+        let line_begin = request.len();
+        if input.read_until(b'\n', &mut request).ok()? == 0 {
+            return None;
+        }
+        let line = String::from_utf8_lossy(&request[line_begin..]);
+        if line == "\r\n" {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            body_len = value.trim().parse().expect("clients write lengths as numbers");
+        }
+    }
+    let head_len = request.len();
+    request.resize(head_len + body_len, 0);
+    input.read_exact(&mut request[head_len..]).ok()?;
+    Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_they_were_written() {
+        let requests = [request("GET /a", "", ""), request("POST /b", "x: y\r\n", "a body"), request("GET /c", "", "")];
+        let stream = requests.concat();
+        let mut input = stream.as_bytes();
+        for request in requests {
+            assert_eq!(read_request(&mut input), Some(request.into_bytes()));
+        }
+        assert_eq!(read_request(&mut input), None);
+    }
+}
