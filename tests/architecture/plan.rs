@@ -1,0 +1,95 @@
+//! The floor plan as data: folders, what stands above what, and the limits of a file and of a folder.
+
+/// The files beside the folders of `src`: they put the floors together and stand on none.
+pub(crate) const ENTRANCES: [&str; 2] = ["lib.rs", "main.rs"];
+
+/// The folders of `src`, top to bottom: a folder imports only from folders above it.
+pub(crate) const FOLDERS: &[Folder] = &[
+    folder("time"),
+    folder("id").with_floors(&[&["layout"], &["encoding"], &["format"], &["decoding"], &["reference"]]),
+    folder("minting").with_floors(&[&["sequenced", "random"]]),
+    folder("ledger"),
+    folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
+    folder("storage").with_floors(&[&["memory", "embedded"], &["keepers"]]),
+    folder("cluster").planned(),
+    // Clients read these shapes too, and have no storage.
+    folder("wire").denying(&["storage", "cluster"]),
+    folder("service"),
+    folder("http").with_floors(&[&["answer"], &["request"], &["routes"]]),
+    folder("net"),
+    // Builds without the feature `server`.
+    folder("client").denying(&["storage", "cluster", "service", "http", "net"]).planned(),
+    folder("server").with_floors(&[&["config"]]),
+    folder("cli").with_floors(&[&["ledger"]]),
+];
+
+/// Which crates stay out of which folders.
+pub(crate) const CRATE_RULES: &[CrateRule] = &[
+    CrateRule {
+        crates: &["axum", "hyper", "redb", "reqwest", "tokio", "tracing"],
+        kept_out_of: &["time", "id", "minting", "ledger", "conjunction"],
+        except: &[],
+    },
+    CrateRule {
+        crates: &["axum", "http", "http_body", "http_body_util", "hyper", "hyper_util", "tower"],
+        kept_out_of: &["service"],
+        except: &[],
+    },
+    CrateRule { crates: &["redb"], kept_out_of: &[""], except: &["storage/embedded"] },
+];
+
+/// Lines of a file of `src` without its inline test modules.
+pub(crate) const SOURCE_LINES_MAX: usize = 400;
+
+/// Lines of a file that holds nothing but tests or benchmarks.
+pub(crate) const TEST_LINES_MAX: usize = 500;
+
+/// Files and folders that one folder of `src` lists; `mod.rs` and the entrances are not counted.
+pub(crate) const LISTED_MAX: usize = 14;
+
+/// Names that say nothing about what is inside.
+pub(crate) const EMPTY_NAMES: [&str; 7] = ["utils", "util", "helpers", "helper", "common", "misc", "shared"];
+
+/// A folder of `src`.
+pub(crate) struct Folder {
+    pub(crate) name: &'static str,
+    /// Every subfolder it may have, floor by floor: one imports only from floors above its own. Files that lie in the
+    /// folder itself may import from each subfolder and the other way round, as long as no circle comes of it.
+    pub(crate) floors: &'static [&'static [&'static str]],
+    /// Folders above that it must not import from all the same.
+    pub(crate) denied: &'static [&'static str],
+    /// It does not exist yet.
+    pub(crate) is_planned: bool,
+}
+
+const fn folder(name: &'static str) -> Folder {
+    Folder { name, floors: &[], denied: &[], is_planned: false }
+}
+
+impl Folder {
+    const fn with_floors(self, floors: &'static [&'static [&'static str]]) -> Self {
+        Self { floors, ..self }
+    }
+
+    const fn denying(self, denied: &'static [&'static str]) -> Self {
+        Self { denied, ..self }
+    }
+
+    const fn planned(self) -> Self {
+        Self { is_planned: true, ..self }
+    }
+
+    /// The floor of a subfolder, counted from the top.
+    pub(crate) fn floor_of(&self, subfolder: &str) -> Option<usize> {
+        self.floors.iter().position(|floor| floor.contains(&subfolder))
+    }
+}
+
+/// Crates that the code of some folders does not name. Tests may.
+pub(crate) struct CrateRule {
+    pub(crate) crates: &'static [&'static str],
+    /// Folders below `src`; the empty name is `src` itself.
+    pub(crate) kept_out_of: &'static [&'static str],
+    /// Folders within those that may.
+    pub(crate) except: &'static [&'static str],
+}
