@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::health::service_url;
 use crate::ledger::LedgerId;
-use crate::server::config::{duration_of, spell_duration};
+use crate::time::{format_duration, parse_duration};
 use crate::wire::LedgerInfo;
 
 /// The first pause before asking again; each one after it is twice as long.
@@ -157,7 +157,7 @@ impl PatientClient {
                 return Err(Unanswered::Failed(failure));
             }
             if pause == PAUSE_MIN {
-                let most = spell_duration(self.server.timeout);
+                let most = format_duration(self.server.timeout);
                 self.progress.suspend(|| eprintln!("idmint: {failure}; asking again for up to {most}"));
             }
             sleep(wait).await;
@@ -214,5 +214,5 @@ fn unreachable(error: reqwest::Error) -> Missed {
 }
 
 fn timeout(text: &str) -> Result<Duration, String> {
-    duration_of(text).ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
+    parse_duration(text).ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
 }
