@@ -8,8 +8,9 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::health::{ask, bytes_of_success, text_of_success};
+use super::running_service::ask_once;
 use super::settings::Settings;
+use crate::client::CdmBody;
 use crate::conjunction::{CdmError, CdmForm, Document, GroupedMinter, Message};
 use crate::id::{Format, Rule};
 use crate::server::Catalog;
@@ -57,7 +58,7 @@ impl Cdm {
             None => self.offline()?,
         };
         let inputs = if self.files.is_empty() { vec![Input::of_stdin()?] } else { self.read_files()? };
-        let outputs = inputs.iter().map(|input| input.done(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
+        let outputs = inputs.iter().map(|input| input.process(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
         if self.in_place {
             let changed = inputs.iter().zip(&outputs).filter(|(input, output)| input.bytes != **output);
             return changed.into_iter().try_for_each(|(input, output)| {
@@ -84,7 +85,7 @@ impl Cdm {
 
     fn offline(&self) -> Result<Source<'static>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let catalog = Catalog::of(&config)?;
         let grouped: Vec<_> = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped).collect();
         let Some(format) = grouped.iter().find(|format| format.name == self.format) else {
             let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
@@ -126,7 +127,7 @@ impl Input {
     }
 
     /// The document with its ids, or a line for each of them.
-    fn done(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
+    fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let document = Document::read(form, &self.bytes).map_err(|error| self.malformed(&error))?;
         match source {
@@ -146,22 +147,20 @@ impl Input {
                 Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotated(&ids) })
             }
             Source::Service { url, format, encoding } => {
-                let media = match form {
+                let media_type = match form {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
                     CdmForm::SpaceTrack => "application/json",
                 };
-                let asked = async |client: reqwest::Client| {
-                    let request = client.post(format!("{url}/ids/{format}")).header("content-type", media);
-                    let request = request.query(&encoding.map(|name| ("encoding", name)).as_slice());
-                    let request = request.body(self.bytes.clone());
+                let body = CdmBody { media_type, bytes: self.bytes.clone() };
+                let answer = ask_once(url, async |client| {
                     if only_ids {
-                        let ids = text_of_success(request.header("accept", "text/plain").send().await?).await?;
+                        let ids = client.ids_of_document(format, *encoding, body).await?;
                         return Ok(self.lines(&document, ids.lines()));
                     }
-                    bytes_of_success(request.query(&[("return", "cdm")]).send().await?).await
-                };
-                ask(asked).map_err(|failure| self.failed(failure.exit(), failure))
+                    client.annotate_document(format, *encoding, body).await
+                });
+                answer.map_err(|failure| self.failed(failure.exit(), failure))
             }
         }
     }
