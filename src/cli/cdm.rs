@@ -1,6 +1,6 @@
 //! `idmint cdm`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
+use super::replace_file::replace_file;
 use super::running_service::ask_once;
 use super::settings::Settings;
 use crate::client::CdmBody;
@@ -62,7 +63,7 @@ impl Cdm {
         if self.in_place {
             let changed = inputs.iter().zip(&outputs).filter(|(input, output)| input.bytes != **output);
             return changed.into_iter().try_for_each(|(input, output)| {
-                replace(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
+                replace_file(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
             });
         }
         match outputs.iter().try_for_each(|output| io::stdout().write_all(output)) {
@@ -178,26 +179,4 @@ impl Input {
     fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
         Failure::new(exit, format!("{}: {error}", self.name))
     }
-}
-
-/// Puts other bytes into a file: into a new one beside it, which then takes its name, so that whoever reads meanwhile
-/// finds all of the old bytes or all of the new ones.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // What a symbolic link points to is replaced, not the link.
-    let path = path.canonicalize()?;
-    let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".idmint-{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = (|| {
-        let mut file = File::create_new(&beside)?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)
-    })();
-    if written.is_err() {
-        // It is of no use to anybody, and may not be there.
-        let _ = fs::remove_file(&beside);
-    }
-    written
 }

@@ -13,6 +13,7 @@ mod serve;
 
 mod exit;
 mod print;
+mod replace_file;
 mod running_service;
 mod settings;
 
