@@ -9,6 +9,8 @@ pub mod wire;
 
 #[cfg(all(feature = "server", feature = "client"))]
 pub mod cli;
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(feature = "server")]
 pub mod http;
 #[cfg(feature = "server")]

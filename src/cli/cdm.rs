@@ -1,6 +1,6 @@
 //! `idmint cdm`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +8,10 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::health::{ask, bytes_of_success, text_of_success};
+use super::replace_file::replace_file;
+use super::running_service::ask_once;
 use super::settings::Settings;
+use crate::client::CdmBody;
 use crate::conjunction::{CdmError, CdmForm, Document, GroupedMinter, Message};
 use crate::id::{Format, Rule};
 use crate::server::Catalog;
@@ -57,11 +59,11 @@ impl Cdm {
             None => self.offline()?,
         };
         let inputs = if self.files.is_empty() { vec![Input::of_stdin()?] } else { self.read_files()? };
-        let outputs = inputs.iter().map(|input| input.done(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
+        let outputs = inputs.iter().map(|input| input.process(&source, self.ids)).collect::<Result<Vec<_>, _>>()?;
         if self.in_place {
             let changed = inputs.iter().zip(&outputs).filter(|(input, output)| input.bytes != **output);
             return changed.into_iter().try_for_each(|(input, output)| {
-                replace(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
+                replace_file(Path::new(&input.name), output).map_err(|error| input.failed(Exit::Io, error))
             });
         }
         match outputs.iter().try_for_each(|output| io::stdout().write_all(output)) {
@@ -84,7 +86,7 @@ impl Cdm {
 
     fn offline(&self) -> Result<Source<'static>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let catalog = Catalog::of(&config)?;
         let grouped: Vec<_> = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped).collect();
         let Some(format) = grouped.iter().find(|format| format.name == self.format) else {
             let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
@@ -126,7 +128,7 @@ impl Input {
     }
 
     /// The document with its ids, or a line for each of them.
-    fn done(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
+    fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
         let document = Document::read(form, &self.bytes).map_err(|error| self.malformed(&error))?;
         match source {
@@ -146,22 +148,20 @@ impl Input {
                 Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotated(&ids) })
             }
             Source::Service { url, format, encoding } => {
-                let media = match form {
+                let media_type = match form {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
                     CdmForm::SpaceTrack => "application/json",
                 };
-                let asked = async |client: reqwest::Client| {
-                    let request = client.post(format!("{url}/ids/{format}")).header("content-type", media);
-                    let request = request.query(&encoding.map(|name| ("encoding", name)).as_slice());
-                    let request = request.body(self.bytes.clone());
+                let body = CdmBody { media_type, bytes: self.bytes.clone() };
+                let answer = ask_once(url, async |client| {
                     if only_ids {
-                        let ids = text_of_success(request.header("accept", "text/plain").send().await?).await?;
+                        let ids = client.ids_of_document(format, *encoding, body).await?;
                         return Ok(self.lines(&document, ids.lines()));
                     }
-                    bytes_of_success(request.query(&[("return", "cdm")]).send().await?).await
-                };
-                ask(asked).map_err(|failure| self.failed(failure.exit(), failure))
+                    client.annotate_document(format, *encoding, body).await
+                });
+                answer.map_err(|failure| self.failed(failure.exit(), failure))
             }
         }
     }
@@ -179,26 +179,4 @@ impl Input {
     fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
         Failure::new(exit, format!("{}: {error}", self.name))
     }
-}
-
-/// Puts other bytes into a file: into a new one beside it, which then takes its name, so that whoever reads meanwhile
-/// finds all of the old bytes or all of the new ones.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // What a symbolic link points to is replaced, not the link.
-    let path = path.canonicalize()?;
-    let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".idmint-{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = (|| {
-        let mut file = File::create_new(&beside)?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)
-    })();
-    if written.is_err() {
-        // It is of no use to anybody, and may not be there.
-        let _ = fs::remove_file(&beside);
-    }
-    written
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use prometheus::Registry;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::{assemble, formats_table};
@@ -28,7 +28,7 @@ impl Check {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
-        let service = service.map_err(|error| Failure::of(Exit::Config, &error))?;
+        let service = service?;
         let assignment = config.worker.assignment();
         println!("listens on        {}", config.http.listen);
         println!("slot              {} of {}", assignment.slot, assignment.slots);

@@ -44,7 +44,7 @@ impl Decode {
     /// 1 when one of them is none, 64 for a format that there is not, 74 when input or output fail, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let decoding = server::decoding(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let decoding = server::decoding(&config)?;
         if let Some(unknown) = self.format.as_ref().and_then(|name| decoding.format(name).err()) {
             return Err(Failure::new(Exit::Usage, format!("--format {}: there is {}", unknown.name, unknown.known)));
         }
@@ -54,21 +54,23 @@ impl Decode {
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
             json: Vec::new(),
-            told: 0,
-            unread: 0,
+            written: 0,
+            unmatched: 0,
         };
         let done = if self.ids.is_empty() {
-            report.tell_lines(BufReader::with_capacity(BUFFER_LEN, io::stdin().lock()))
+            report.write_answers(BufReader::with_capacity(BUFFER_LEN, io::stdin().lock()))
         } else {
-            self.ids.iter().try_for_each(|id| report.tell(id))
+            self.ids.iter().try_for_each(|id| report.write_answer(id))
         };
         match done.and_then(|()| report.out.flush()) {
             // Whoever reads may have seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failure::new(Exit::No, error)),
             Err(error) => Err(Failure::new(Exit::Io, error)),
-            Ok(()) if report.unread == 0 => Ok(()),
-            Ok(()) => Err(Failure::new(Exit::No, format!("{} of {} are ids of no format", report.unread, report.told))),
+            Ok(()) if report.unmatched == 0 => Ok(()),
+            Ok(()) => {
+                Err(Failure::new(Exit::No, format!("{} of {} are ids of no format", report.unmatched, report.written)))
+            }
         }
     }
 
@@ -99,12 +101,12 @@ struct Report<'a> {
     out: BufWriter<StdoutLock<'static>>,
     /// One answer, before it goes out.
     json: Vec<u8>,
-    told: u64,
-    unread: u64,
+    written: u64,
+    unmatched: u64,
 }
 
 impl Report<'_> {
-    fn tell(&mut self, id: &str) -> io::Result<()> {
+    fn write_answer(&mut self, id: &str) -> io::Result<()> {
         let answer = self.decoding.decode(id, self.pin);
         match self.form {
             Form::Json => {
@@ -114,17 +116,17 @@ impl Report<'_> {
                 self.out.write_all(&self.json)?;
             }
             Form::Drawing(style) => {
-                let gap = if self.told == 0 { "" } else { "\n" };
+                let gap = if self.written == 0 { "" } else { "\n" };
                 write!(self.out, "{gap}{}", ruler(&answer, style))?;
             }
         }
-        self.told += 1;
-        self.unread += u64::from(!answer.is_match());
+        self.written += 1;
+        self.unmatched += u64::from(!answer.is_match());
         Ok(())
     }
 
-    /// Each line as it comes; what is told is written out before waiting for more.
-    fn tell_lines(&mut self, mut input: BufReader<impl Read>) -> io::Result<()> {
+    /// Answers each line as it comes; what is written is flushed before waiting for more.
+    fn write_answers(&mut self, mut input: BufReader<impl Read>) -> io::Result<()> {
         let mut line = Vec::new();
         loop {
             if input.buffer().is_empty() {
@@ -139,10 +141,10 @@ impl Report<'_> {
                 None => &line,
             };
             if text.len() > DECODED_LEN_MAX {
-                let what = format!("line {} is longer than {DECODED_LEN_MAX} bytes", self.told + 1);
+                let what = format!("line {} is longer than {DECODED_LEN_MAX} bytes", self.written + 1);
                 return Err(io::Error::new(ErrorKind::InvalidData, what));
             }
-            self.tell(&String::from_utf8_lossy(text))?;
+            self.write_answer(&String::from_utf8_lossy(text))?;
         }
     }
 }

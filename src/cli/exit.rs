@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::server::RunError;
+use crate::client::ClientError;
 use crate::server::config::ConfigError;
+use crate::server::{AssemblyError, CatalogError, RunError};
 use crate::storage::{Trouble, WithCauses};
 
 /// How a command ended.
@@ -83,6 +84,30 @@ impl fmt::Display for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         Failure::of(Exit::Config, &error)
+    }
+}
+
+impl From<CatalogError> for Failure {
+    fn from(error: CatalogError) -> Failure {
+        Failure::of(Exit::Config, &error)
+    }
+}
+
+impl From<AssemblyError> for Failure {
+    fn from(error: AssemblyError) -> Failure {
+        Failure::of(Exit::Config, &error)
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        let exit = match error {
+            ClientError::Refused(_) => Exit::No,
+            ClientError::Busy(_) => Exit::Busy,
+            ClientError::Unreachable(_) | ClientError::NotIdmint(_) | ClientError::EventsMissing => Exit::Unavailable,
+            ClientError::NotBuilt(_) => Exit::Io,
+        };
+        Failure::of(exit, &error)
     }
 }
 

@@ -27,7 +27,7 @@ impl Formats {
     /// 64 for a format that there is not, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config).map_err(|error| Failure::of(Exit::Config, &error))?;
+        let catalog = Catalog::of(&config)?;
         let text = match &self.name {
             None => overview(catalog.formats.iter().map(AsRef::as_ref)),
             Some(name) => match catalog.formats.iter().find(|format| format.name == *name) {

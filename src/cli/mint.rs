@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use clap::Args;
 
 use super::exit::Failure;
-use super::health::{ask, service_url, text_of_success};
+use super::running_service::{ask_once, service_url};
+use crate::client::MintQuery;
 use crate::wire::ReportRequest;
 
 /// Mint ids at a running service, one a line.
@@ -53,22 +54,20 @@ impl Mint {
     /// # Errors
     /// 1 when the service refuses, 69 when it cannot be reached.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let count = self.count.map(|count| count.to_string());
-        let given = [("count", count), ("encoding", self.encoding), ("type", self.of_type), ("domain", self.domain)];
-        let query: Vec<_> = given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
+        let query = MintQuery {
+            count: self.count,
+            encoding: self.encoding.as_deref(),
+            of_type: self.of_type.as_deref(),
+            domain: self.domain.as_deref(),
+        };
         let report = self.report.map(|ReportArgs { tca, primary, secondary }| ReportRequest {
             tca: tca.into(),
             primary,
             secondary,
         });
-        let ids = ask(async |client| {
-            let url = format!("{}/ids/{}", self.server, self.format);
-            let request = client.post(url).query(&query).header("accept", "text/plain");
-            let request = if let Some(report) = &report { request.json(report) } else { request };
-            text_of_success(request.send().await?).await
-        })?;
+        let ids = ask_once(&self.server, async |client| client.mint(&self.format, query, report.as_ref()).await)?;
         // Whoever reads may have seen enough.
-        let _ = io::stdout().write_all(ids.as_bytes());
+        let _ = io::stdout().write_all(&ids);
         Ok(())
     }
 }

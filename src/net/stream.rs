@@ -1,4 +1,4 @@
-//! A connection's byte stream: tells what moves, and closes so that the last answer arrives.
+//! A connection's byte stream: tracks what moves, and closes so that the last answer arrives.
 
 use std::io;
 use std::pin::Pin;
@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::activity::Activity;
@@ -15,44 +14,40 @@ use super::activity::Activity;
 /// How long a closed connection is still read from, so that the caller can read the answer.
 pub(super) const LINGER_MAX: Duration = Duration::from_secs(2);
 
-/// The whole answer to a connection for which there is no room: too early for a problem document.
-pub(super) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
-    connection: close\r\ncontent-length: 0\r\n\r\n";
-
-/// A stream that tells what moves.
+/// A stream that records what moves in the connection's activity.
 ///
 /// Shutting it down also reads, and throws away, what the caller still sends: closing a socket with unread bytes makes
 /// the kernel reset the connection, and the reset destroys an answer such as 413 before the caller has read it.
-pub(super) struct WatchedStream<S> {
+pub(super) struct TrackedStream<S> {
     stream: S,
     /// None where bytes say nothing: in HTTP/2 they may be pings.
     activity: Option<Arc<Activity>>,
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> WatchedStream<S> {
+impl<S> TrackedStream<S> {
     pub(super) fn new(stream: S, activity: Option<Arc<Activity>>) -> Self {
         Self { stream, activity, lingering: None }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let filled_before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buf))?;
         if buf.filled().len() > filled_before
             && let Some(activity) = &self.activity
         {
-            activity.bytes_came();
+            activity.record_bytes_read();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write(context, buf));
-        self.wrote(written)
+        self.record_write(written)
     }
 
     fn poll_write_vectored(
@@ -61,7 +56,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, bufs));
-        self.wrote(written)
+        self.record_write(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -81,9 +76,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         if end.as_mut().poll(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        let mut thrown_away = [0; 4096];
+        let mut discarded = [0; 4096];
         loop {
-            let mut buf = ReadBuf::new(&mut thrown_away);
+            let mut buf = ReadBuf::new(&mut discarded);
             match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buf)) {
                 Ok(()) if !buf.filled().is_empty() => {}
                 // The caller has closed as well, or has gone.
@@ -93,18 +88,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     }
 }
 
-impl<S> WatchedStream<S> {
-    fn wrote(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+impl<S> TrackedStream<S> {
+    fn record_write(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
         if let (Ok(1..), Some(activity)) = (&written, &self.activity) {
-            activity.moved();
+            activity.record_progress();
         }
         Poll::Ready(written)
     }
-}
-
-/// Answers 503 and closes.
-pub(super) async fn refuse(stream: TcpStream) -> io::Result<()> {
-    let mut stream = WatchedStream::new(stream, None);
-    stream.write_all(REFUSAL).await?;
-    stream.shutdown().await
 }

@@ -1,55 +1,56 @@
-//! How long a connection is waited for.
+//! How long a connection may do one thing.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::activity::{Doing, Look};
-use super::listener::Limits;
+use super::activity::{Snapshot, State};
+use super::limits::Limits;
 
-/// Runs out when one thing has gone on for longer than the limits allow.
-pub(super) struct Patience {
+/// The deadline of what a connection does now. Anything new that it does gets a new one.
+pub(super) struct Timeouts {
     limits: Limits,
-    seen: Look,
-    until: Instant,
-    // Never set later than `until`, and rarely moved: an early alarm looks again, which is cheaper than setting it anew
-    // for every request.
-    alarm: Pin<Box<Sleep>>,
+    last: Snapshot,
+    deadline: Instant,
+    // Never set later than the deadline, and rarely moved: a timer that fires early looks again, which is cheaper than
+    // setting it anew for every request.
+    timer: Pin<Box<Sleep>>,
 }
 
-impl Patience {
-    /// Begins with what is seen now, which may go on until then.
-    pub(super) fn new(limits: Limits, seen: Look, until: Instant) -> Self {
-        Self { limits, seen, until, alarm: Box::pin(sleep_until(until)) }
+impl Timeouts {
+    /// Begins with what the connection does now, and the deadline for that.
+    pub(super) fn new(limits: Limits, now: Snapshot, deadline: Instant) -> Self {
+        Self { limits, last: now, deadline, timer: Box::pin(sleep_until(deadline)) }
     }
 
-    /// Ready when it has run out. `look` is what is seen now; anything new gets new time.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>, look: impl Fn() -> Look) -> Poll<Doing> {
+    /// Ready once the deadline has passed, with what took too long.
+    pub(super) fn poll_expired(&mut self, context: &mut Context<'_>, snapshot: impl Fn() -> Snapshot) -> Poll<State> {
         loop {
-            self.notice(look());
-            ready!(self.alarm.as_mut().poll(context));
-            // It may have moved on another thread while the alarm slept.
-            self.notice(look());
-            if Instant::now() >= self.until {
-                return Poll::Ready(self.seen.doing);
+            self.update(snapshot());
+            ready!(self.timer.as_mut().poll(context));
+            // It may have moved on another thread while the timer slept.
+            self.update(snapshot());
+            if Instant::now() >= self.deadline {
+                return Poll::Ready(self.last.state);
             }
-            self.alarm.as_mut().reset(self.until);
+            self.timer.as_mut().reset(self.deadline);
         }
     }
 
-    fn notice(&mut self, look: Look) {
-        if look == self.seen {
+    /// Sets a new deadline if anything has moved.
+    fn update(&mut self, snapshot: Snapshot) {
+        if snapshot == self.last {
             return;
         }
-        self.seen = look;
-        let allowed = match look.doing {
-            Doing::ReadingHead => self.limits.header_timeout,
-            Doing::Waiting | Doing::Answering => self.limits.idle_timeout,
+        self.last = snapshot;
+        let timeout = match snapshot.state {
+            State::ReadingHead => self.limits.header_timeout,
+            State::Idle | State::Answering => self.limits.idle_timeout,
         };
-        self.until = Instant::now() + allowed;
-        if self.until < self.alarm.deadline() {
-            self.alarm.as_mut().reset(self.until);
+        self.deadline = Instant::now() + timeout;
+        if self.deadline < self.timer.deadline() {
+            self.timer.as_mut().reset(self.deadline);
         }
     }
 }

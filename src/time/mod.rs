@@ -1,6 +1,7 @@
 //! When: instants, ticks, and the one clock of the program.
 
 mod clock;
+mod duration_text;
 mod manual_clock;
 mod rfc3339_text;
 mod source;
@@ -9,6 +10,7 @@ mod unix_time;
 mod utc_text;
 
 pub use clock::{Clock, Observation, WallStep};
+pub use duration_text::{format_duration, parse_duration};
 pub use manual_clock::ManualClock;
 pub use rfc3339_text::Rfc3339Text;
 pub use tick::{Tick, TickError};

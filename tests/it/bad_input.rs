@@ -509,6 +509,7 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
         (more("mint_below = -1"), &["mint_below", "-1"]),
         (more("worker_range = [3, 2]"), &["worker_range"]),
         (more("plausible_ahead = 'soon'"), &["plausible_ahead", "soon"]),
+        (more("plausible_ahead = 'PT24H'"), &["plausible_ahead", "PT24H"]),
         (more("labels = { one = 'x' }"), &["labels", "one"]),
         (like("tick = '2h'"), &["mine", "2h", "3600s"]),
         (like("tick = '1ms/0'"), &["1ms/0"]),

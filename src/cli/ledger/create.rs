@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 
-use super::append::{idempotency_key, key_of};
 use super::event_file::EventFile;
-use super::patient_client::{PatientClient, Server, Unanswered};
+use super::idempotency_key::{key_of, parse_key};
+use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::health::with_client;
 use crate::cli::print::print;
+use crate::cli::running_service::block_on;
+use crate::client::{Client, ClientError};
 use crate::ledger::{Event, EventId, LedgerId};
 use crate::wire::LedgerInfo;
 
@@ -25,13 +26,13 @@ pub(super) struct Create {
     file: Option<PathBuf>,
     /// The Idempotency-Key; without it, one made of the event, so that the same command again creates nothing new. An event
     /// without timestamp is the same one for 24 hours: after them it begins another ledger.
-    #[arg(long, value_parser = idempotency_key)]
+    #[arg(long, value_parser = parse_key)]
     key: Option<String>,
     /// The ledger as POST /ledgers answers.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    server: Server,
+    service: ServiceArgs,
 }
 
 impl Create {
@@ -43,10 +44,8 @@ impl Create {
         let body = EventFile::open(self.file.as_deref())?.event()?;
         let genesis = Event::from_json(&body).map_err(|error| Failure::of(Exit::Damaged, &error))?;
         let key = self.key.unwrap_or_else(|| key_of(genesis.digest()));
-        let created = with_client(async |client| {
-            let service = PatientClient::new(client, self.server, ProgressBar::hidden());
-            create(&service, &key, &genesis, body).await
-        })?;
+        let client = self.service.client(&ProgressBar::hidden())?;
+        let created = block_on(create(&client, &key, &genesis, body))?;
         if !created.is_new {
             eprintln!("idmint: ledger {} was created before, from the same event", created.info.ledger);
         }
@@ -65,20 +64,23 @@ struct Created {
     is_new: bool,
 }
 
-async fn create(service: &PatientClient, key: &str, genesis: &Event, body: Vec<u8>) -> Result<Created, Failure> {
-    let refusal = match service.post("/ledgers", key, body).await {
+async fn create(client: &Client, key: &str, genesis: &Event, body: Vec<u8>) -> Result<Created, Failure> {
+    let error = match client.create_ledger(key, body).await {
         Ok(answer) => return Ok(Created { info: answer.body, is_new: !answer.is_replayed }),
-        Err(Unanswered::Refused(refusal)) if refusal.slug == "ledger-exists" => refusal,
-        Err(unanswered) => return Err(unanswered.into()),
+        Err(error) if is_refused_as_existing(&error) => error,
+        Err(error) => return Err(error.into()),
     };
-    let refused = || Unanswered::Refused(refusal);
     // Without a timestamp the service would have taken another time and so another ledger.
-    let Some(time) = genesis.timestamp() else { return Err(refused().into()) };
+    let Some(time) = genesis.timestamp() else { return Err(error.into()) };
     let ledger = LedgerId::of_genesis(genesis, time);
     let id = genesis.seal(time, ledger, EventId::before_genesis(time, ledger)).to_string();
-    match service.ledger(ledger).await? {
+    match client.ledger(ledger).await? {
         Some(info) if info.genesis == id => Ok(Created { info, is_new: false }),
-        Some(info) => Err(Failure::from(refused()).and(format!("it begins with {}, not with {id}", info.genesis))),
-        None => Err(refused().into()),
+        Some(info) => Err(Failure::from(error).and(format!("it begins with {}, not with {id}", info.genesis))),
+        None => Err(error.into()),
     }
+}
+
+fn is_refused_as_existing(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(refusal) if refusal.slug == "ledger-exists")
 }

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use indicatif::ProgressBar;
 
-use super::append::{SHOWN_FROM_LEN, send};
 use super::event_file::{EventFile, EventLines};
-use super::patient_client::{PatientClient, Server, Unanswered};
+use super::progress::{SENT_SHOWN_FROM_LEN, progress_bar};
+use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::health::with_client;
-use crate::cli::ledger::progress;
 use crate::cli::print::print;
+use crate::cli::running_service::block_on;
+use crate::client::{Client, ClientError};
 use crate::ledger::{ChainChecker, EventId, LedgerId};
-use crate::wire::{EventDetail, LedgerInfo};
+use crate::wire::LedgerInfo;
 
 /// Bring a chain of events, ids and all, to a running service.
 ///
@@ -25,7 +26,7 @@ pub(super) struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    server: Server,
+    service: ServiceArgs,
 }
 
 /// A chain that holds.
@@ -43,21 +44,25 @@ impl Import {
     /// 1 when the service refuses or its ledger is no part of this chain, 65 when the chain does not hold, 69, 74, 75.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut file = EventFile::open(Some(&self.file))?;
-        let chain = checked(&mut file)?;
-        let bar = progress(file.len(), SHOWN_FROM_LEN);
-        let new = with_client(async |client| {
-            let service = PatientClient::new(client, self.server, bar);
-            let imported = import(&service, &mut file, chain).await;
-            service.progress().finish_and_clear();
-            imported
-        })?;
+        let chain = check_chain(&mut file)?;
+        let bar = progress_bar(file.len(), SENT_SHOWN_FROM_LEN);
+        let service = Service { client: self.service.client(&bar)?, bar };
+        let imported = block_on(import(&service, &mut file, chain));
+        service.bar.finish_and_clear();
+        let new = imported?;
         let Chain { ledger, head, events } = chain;
         print(format_args!("complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n"))
     }
 }
 
+/// The service, and how far it is.
+struct Service {
+    client: Client,
+    bar: ProgressBar,
+}
+
 /// Checks the whole chain.
-fn checked(file: &mut EventFile) -> Result<Chain, Failure> {
+fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     let mut checker = ChainChecker::from_genesis();
     let mut lines = file.lines()?;
     while let Some(line) = lines.next()? {
@@ -74,9 +79,9 @@ fn checked(file: &mut EventFile) -> Result<Chain, Failure> {
 }
 
 /// Appends what the service lacks, and says how many events that was.
-async fn import(service: &PatientClient, file: &mut EventFile, chain: Chain) -> Result<u64, Failure> {
+async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result<u64, Failure> {
     let name = file.name().to_owned();
-    let stored = service.ledger(chain.ledger).await?;
+    let stored = service.client.ledger(chain.ledger).await?;
     let mut rest = Rest { lines: file.lines()?, checker: ChainChecker::new(chain.ledger, None), there: 0 };
     let before = match &stored {
         Some(stored) if stored.events > chain.events => return Err(beyond(service, &name, chain, stored).await),
@@ -97,7 +102,7 @@ async fn import(service: &PatientClient, file: &mut EventFile, chain: Chain) -> 
         let (there, events) = (rest.there, chain.events);
         failure.and(format!("{there} of {events} events are known to be there; the same command again goes on"))
     })?;
-    match service.ledger(chain.ledger).await? {
+    match service.client.ledger(chain.ledger).await? {
         Some(stored) if stored.head == chain.head.to_string() => Ok(chain.events - before),
         Some(stored) => Err(beyond(service, &name, chain, &stored).await),
         None => Err(Failure::new(Exit::No, format!("ledger {} is gone from the service", chain.ledger))),
@@ -114,7 +119,7 @@ struct Rest<'a> {
 
 impl Rest<'_> {
     /// Passes by what the service has.
-    fn skip(&mut self, service: &PatientClient, events: u64) -> Result<(), Failure> {
+    fn skip(&mut self, service: &Service, events: u64) -> Result<(), Failure> {
         for _ in 0..events {
             self.next(service)?;
         }
@@ -122,23 +127,23 @@ impl Rest<'_> {
     }
 
     /// Takes the next event.
-    fn next(&mut self, service: &PatientClient) -> Result<(EventId, Vec<u8>), Failure> {
+    fn next(&mut self, service: &Service) -> Result<(EventId, Vec<u8>), Failure> {
         let line = self.lines.next()?.ok_or_else(changed)?;
         let id = self.checker.check(line).map_err(|_| changed())?;
-        service.progress().inc(len_of(line));
+        service.bar.inc(len_of(line));
         Ok((id, line.to_vec()))
     }
 
     /// Creates the ledger from the first event.
-    async fn create(&mut self, service: &PatientClient) -> Result<(), Failure> {
+    async fn create(&mut self, service: &Service) -> Result<(), Failure> {
         let (id, genesis) = self.next(service)?;
-        service.post::<LedgerInfo>("/ledgers", &format!("import-{id}"), genesis).await?;
+        service.client.create_ledger(&format!("import-{id}"), genesis).await?;
         self.there = 1;
         Ok(())
     }
 
     /// Appends all others, each request only behind the event that it follows in the chain.
-    async fn append(&mut self, service: &PatientClient, chain: Chain) -> Result<(), Failure> {
+    async fn append(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         loop {
             let previous = self.checker.head().expect("there is a first event");
             let checker = &mut self.checker;
@@ -146,32 +151,33 @@ impl Rest<'_> {
             let Some(group) = group else { return Ok(()) };
             let last = self.checker.head().expect("there is a first event");
             let (key, len) = (format!("import-{previous}-{last}"), len_of(&group.events));
-            send(service, chain.ledger, &key, group, Some(previous)).await.map_err(|unanswered| match unanswered {
-                Unanswered::Refused(refusal) if refusal.slug == "head-moved" => {
+            let appended = service.client.append_events(chain.ledger, &key, &group.events, Some(previous)).await;
+            appended.map_err(|error| match error {
+                ClientError::Refused(refusal) if refusal.slug == "head-moved" => {
                     let said = format!("somebody else appends to ledger {}: {}", chain.ledger, refusal.detail);
                     Failure::new(Exit::No, said)
                 }
-                unanswered => unanswered.into(),
+                error => error.into(),
             })?;
             self.there = self.checker.events();
-            service.progress().inc(len);
+            service.bar.inc(len);
         }
     }
 }
 
 /// The service has more events than the file, after them or instead of them.
-async fn beyond(service: &PatientClient, name: &str, chain: Chain, stored: &LedgerInfo) -> Failure {
+async fn beyond(service: &Service, name: &str, chain: Chain, stored: &LedgerInfo) -> Failure {
     let Chain { ledger, head, events } = chain;
-    match service.get::<EventDetail>(&format!("/ledgers/{ledger}/ids/{head}")).await {
-        Ok(_) => {
+    match service.client.has_event(ledger, head).await {
+        Ok(true) => {
             let more = stored.events.saturating_sub(events);
             let head = &stored.head;
             let said =
                 format!("ledger {ledger} has all {events} events of {name}, and {more} after them: its head is {head}");
             Failure::new(Exit::No, said)
         }
-        Err(Unanswered::Refused(refusal)) if refusal.slug == "not-found" => fork(name, stored, Some(head)),
-        Err(unanswered) => unanswered.into(),
+        Ok(false) => fork(name, stored, Some(head)),
+        Err(error) => error.into(),
     }
 }
 

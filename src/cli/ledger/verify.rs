@@ -7,17 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 
+use super::progress::{CHECKED_SHOWN_FROM_LEN, progress_bar};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::ledger::progress;
 use crate::cli::print::print;
 use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, EventId, LedgerId};
 use crate::wire::LedgerCheck;
 
 /// Bytes that are read at once.
 const BUFFER_LEN: usize = 256 * 1024;
-
-/// A shorter file is checked before anyone could look at a progress bar.
-const SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
 /// Say whether a chain of events holds, offline: exit code 0 or 65.
 #[derive(Debug, Args)]
@@ -48,19 +45,20 @@ impl Verify {
                 let failed = |error: io::Error| Failure::new(Exit::Io, format!("{}: {error}", path.display()));
                 let file = File::open(path).map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
-                read(file, &mut lines, &progress(len, SHOWN_FROM_LEN)).map_err(|error| of_input(error, failed))?;
+                read(file, &mut lines, &progress_bar(len, CHECKED_SHOWN_FROM_LEN))
+                    .map_err(|error| failure_of_input(error, failed))?;
             }
             None => {
                 let failed = |error| Failure::new(Exit::Io, format!("standard input: {error}"));
                 read(io::stdin().lock(), &mut lines, &ProgressBar::hidden())
-                    .map_err(|error| of_input(error, failed))?;
+                    .map_err(|error| failure_of_input(error, failed))?;
             }
         }
         let verdict = lines.end();
         if verdict.events == 0 {
             return Err(Failure::new(Exit::Damaged, "there is no event"));
         }
-        self.tell(verdict)
+        self.print(verdict)
     }
 
     fn checker(&self) -> Result<ChainChecker, Failure> {
@@ -75,23 +73,23 @@ impl Verify {
         }
     }
 
-    fn tell(&self, verdict: ChainVerdict) -> Result<(), Failure> {
-        let broken = verdict.error.as_ref().map(|error| not_valid(error, verdict.events));
-        let told = match (self.json, verdict.head) {
+    fn print(&self, verdict: ChainVerdict) -> Result<(), Failure> {
+        let broken = verdict.error.as_ref().map(|error| failure_of_chain(error, verdict.events));
+        let text = match (self.json, verdict.head) {
             (true, _) => serde_json::to_string(&LedgerCheck::of(verdict)).expect("texts and numbers always serialize"),
             (false, Some(head)) if broken.is_none() => {
                 format!("valid: {} events of ledger {}, head {head}", verdict.events, head.ledger())
             }
             _ => String::new(),
         };
-        if !told.is_empty() {
-            print(format_args!("{told}\n"))?;
+        if !text.is_empty() {
+            print(format_args!("{text}\n"))?;
         }
         broken.map_or(Ok(()), Err)
     }
 }
 
-fn not_valid(error: &ChainError, events: u64) -> Failure {
+fn failure_of_chain(error: &ChainError, events: u64) -> Failure {
     let ChainError { index, reason, detail, .. } = error;
     Failure::new(Exit::Damaged, format!("not valid: line {} of {events}: {reason}: {detail}", index + 1))
 }
@@ -114,7 +112,7 @@ fn read(mut input: impl Read, lines: &mut ChainLines, progress: &ProgressBar) ->
 }
 
 /// A line that is too long is no fault of the disk.
-fn of_input(error: io::Error, failed: impl FnOnce(io::Error) -> Failure) -> Failure {
+fn failure_of_input(error: io::Error, failed: impl FnOnce(io::Error) -> Failure) -> Failure {
     match error.kind() {
         ErrorKind::InvalidData => Failure::new(Exit::Damaged, error),
         _ => failed(error),

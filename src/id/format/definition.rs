@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::format::{Format, PlacedCode, Rule, Variant};
 use crate::id::encoding::{Encoding, EncodingDefinition, EncodingError};
 use crate::id::layout::{Field, FieldDraft, FieldKind, Layout, LayoutError, SuffixCode, SuffixCodeError, Width};
-use crate::time::{Tick, TickError, UnixTime, UnixTimeError};
+use crate::time::{Tick, TickError, UnixTime, UnixTimeError, parse_duration};
 
 /// A format as data: the built-in ones and those of the configuration are written alike.
 ///
@@ -376,8 +376,7 @@ fn number(key: &str, text: &str) -> Result<u128, Cause> {
 }
 
 fn plausible_ahead(text: &str) -> Result<Duration, Cause> {
-    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
-    parsed.and_then(|duration| Duration::try_from(duration).ok()).ok_or_else(|| Cause::Duration(text.to_owned()))
+    parse_duration(text).ok_or_else(|| Cause::Duration(text.to_owned()))
 }
 
 /// The word of a suffix code is looked for in the bits of the id, so what stands above it must leave those bits alone.

@@ -8,8 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::duration::some_between;
-use super::value;
-use super::value::{distinct, some_whole};
+use super::value::{self, distinct, some_whole};
 use crate::conjunction::PairOrder;
 
 /// The section `formats`: the list `enabled`, and one table a format.
@@ -84,7 +83,7 @@ pub struct SiqConfig {
 
 fn some_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let expected = "the name of a SIQ type such as \"message\"";
-    value::text(deserializer, expected, |text| (!text.is_empty()).then(|| text.to_owned())).map(Some)
+    value::read_text(deserializer, expected, |text| (!text.is_empty()).then(|| text.to_owned())).map(Some)
 }
 
 fn domains<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -100,7 +99,7 @@ impl<'de> Deserialize<'de> for Domain {
             !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase())
         };
         let expected = "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
-        value::text(deserializer, expected, |text| is_domain(text).then(|| Self(text.to_owned())))
+        value::read_text(deserializer, expected, |text| is_domain(text).then(|| Self(text.to_owned())))
     }
 }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use super::duration::between;
-use super::value;
-use super::value::{distinct, whole};
+use super::value::{self, distinct, whole};
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -84,13 +83,13 @@ impl CorsOrigin {
 
 impl<'de> Deserialize<'de> for CorsOrigin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        value::text(deserializer, "an origin such as \"https://example.com\" (no path), or \"*\"", Self::of)
+        value::read_text(deserializer, "an origin such as \"https://example.com\" (no path), or \"*\"", Self::of)
     }
 }
 
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let expected = "an IP address and a port such as \"127.0.0.1:8080\" or \"[::1]:8080\"";
-    value::text(deserializer, expected, |text| text.parse().ok())
+    value::read_text(deserializer, expected, |text| text.parse().ok())
 }
 
 fn some_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {

@@ -10,8 +10,8 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::configuration::Config;
 use super::error::{ConfigError, Origin};
-use crate::server::config::Config;
 
 const PREFIX: &str = "IDMINT_";
 
@@ -64,11 +64,11 @@ impl Layers {
         self.add(Origin::Flags, Value::Table(flags))
     }
 
-    /// All layers over the defaults.
-    pub(super) fn merged(&self) -> Result<Config, ConfigError> {
+    /// Merges all layers over the defaults.
+    pub(super) fn merge(&self) -> Result<Config, ConfigError> {
         let mut all = Table::new();
         for (_, table) in &self.0 {
-            lay_over(&mut all, table);
+            merge_tables(&mut all, table);
         }
         read(Value::Table(all)).map_err(|error| self.refusal(&error.path().to_string(), error.inner().message().into()))
     }
@@ -124,10 +124,10 @@ fn is_service_link(key: &str) -> bool {
 }
 
 /// Tables key by key; anything else replaces what was there.
-fn lay_over(below: &mut Table, above: &Table) {
+fn merge_tables(below: &mut Table, above: &Table) {
     for (key, value) in above {
         match (below.get_mut(key), value) {
-            (Some(Value::Table(below)), Value::Table(above)) => lay_over(below, above),
+            (Some(Value::Table(below)), Value::Table(above)) => merge_tables(below, above),
             _ => {
                 below.insert(key.clone(), value.clone());
             }

@@ -50,5 +50,5 @@ pub enum Engine {
 }
 
 fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    value::text(deserializer, "the path of a directory", |text| (!text.is_empty()).then(|| PathBuf::from(text)))
+    value::read_text(deserializer, "the path of a directory", |text| (!text.is_empty()).then(|| PathBuf::from(text)))
 }

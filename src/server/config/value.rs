@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 
 /// Reads a whole number or a text; `expected` names what both closures accept.
-pub(super) fn number_or_text<'de, D: Deserializer<'de>, V>(
+pub(super) fn read_number_or_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,
     number: impl Fn(i64) -> Option<V>,
@@ -16,12 +16,12 @@ pub(super) fn number_or_text<'de, D: Deserializer<'de>, V>(
 }
 
 /// Reads a text that `read` understands.
-pub(super) fn text<'de, D: Deserializer<'de>, V>(
+pub(super) fn read_text<'de, D: Deserializer<'de>, V>(
     deserializer: D,
     expected: impl fmt::Display,
     read: impl Fn(&str) -> Option<V>,
 ) -> Result<V, D::Error> {
-    number_or_text(deserializer, expected, |_| None, read)
+    read_number_or_text(deserializer, expected, |_| None, read)
 }
 
 /// Reads a whole number from `MIN` to `MAX`, both included.
@@ -31,7 +31,7 @@ where
     N: TryFrom<i64>,
 {
     let within = |number: i64| (MIN..=MAX).contains(&number).then(|| N::try_from(number).ok()).flatten();
-    number_or_text(deserializer, format_args!("a whole number from {MIN} to {MAX}"), within, |_| None)
+    read_number_or_text(deserializer, format_args!("a whole number from {MIN} to {MAX}"), within, |_| None)
 }
 
 /// [`whole`] for a setting that may be left out.

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Deserializer};
 
 use super::storage::Engine;
-use super::value::{number_or_text, whole};
+use super::value::{read_number_or_text, whole};
 
 /// The section `worker`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -80,7 +80,7 @@ pub enum Slot {
 fn some_slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Slot>, D::Error> {
     let number = |number| u32::try_from(number).ok().map(Slot::Number);
     let word = |text: &str| (text == "ordinal").then_some(Slot::Ordinal);
-    number_or_text(deserializer, "a slot number from 0 or \"ordinal\"", number, word).map(Some)
+    read_number_or_text(deserializer, "a slot number from 0 or \"ordinal\"", number, word).map(Some)
 }
 
 /// How many worker numbers one process has in each format.
@@ -95,7 +95,7 @@ pub enum Lanes {
 fn lanes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Lanes, D::Error> {
     let number = |number| u32::try_from(number).ok().and_then(NonZeroU32::new).map(Lanes::Count);
     let word = |text: &str| (text == "auto").then_some(Lanes::Auto);
-    number_or_text(deserializer, "a number of lanes from 1 or \"auto\"", number, word)
+    read_number_or_text(deserializer, "a number of lanes from 1 or \"auto\"", number, word)
 }
 
 /// The slot of this process: `slot < slots`, always.
@@ -152,7 +152,7 @@ pub(super) struct Surroundings {
 }
 
 impl Surroundings {
-    pub(super) fn of(env: &BTreeMap<String, String>) -> Self {
+    pub(super) fn read(env: &BTreeMap<String, String>) -> Self {
         // A login shell knows HOSTNAME and does not always export it; the kernel always knows.
         let of_kernel = || fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim_end().to_owned());
         Self {
@@ -207,7 +207,7 @@ mod tests {
         Surroundings { host: Some(name.to_owned()), kubernetes: false }
     }
 
-    fn assigned(mut worker: WorkerConfig, engine: Engine, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
+    fn assign(mut worker: WorkerConfig, engine: Engine, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
         worker.assign(engine, here).map(|()| worker.assignment())
     }
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn without_a_slot_the_process_is_alone_and_has_the_first() {
-        let alone = assigned(WorkerConfig { slots: 8, ..WorkerConfig::default() }, Engine::Embedded, &host("x"));
+        let alone = assign(WorkerConfig { slots: 8, ..WorkerConfig::default() }, Engine::Embedded, &host("x"));
         assert_eq!(alone, Ok(Assignment { slot: 0, slots: 8, kind: AssignmentKind::Alone }));
     }
 
@@ -235,23 +235,23 @@ mod tests {
         let configured = WorkerConfig { slot: Some(Slot::Number(2)), ..worker.clone() };
         let ordinal = WorkerConfig { slot: Some(Slot::Ordinal), ..worker };
         assert_eq!(
-            assigned(configured, Engine::Embedded, &host("idmint-3")),
+            assign(configured, Engine::Embedded, &host("idmint-3")),
             Ok(Assignment { slot: 2, slots: 4, kind: AssignmentKind::Configured })
         );
         assert_eq!(
-            assigned(ordinal.clone(), Engine::Embedded, &host("idmint-3")),
+            assign(ordinal.clone(), Engine::Embedded, &host("idmint-3")),
             Ok(Assignment { slot: 3, slots: 4, kind: AssignmentKind::Ordinal })
         );
         assert_eq!(
-            assigned(ordinal.clone(), Engine::Embedded, &host("idmint-4")),
+            assign(ordinal.clone(), Engine::Embedded, &host("idmint-4")),
             Err(SlotRefusal::BeyondSlots { slot: 4, slots: 4 })
         );
         assert_eq!(
-            assigned(ordinal.clone(), Engine::Embedded, &host("idmint")),
+            assign(ordinal.clone(), Engine::Embedded, &host("idmint")),
             Err(SlotRefusal::NoOrdinal { host: "idmint".into() })
         );
         assert_eq!(
-            assigned(ordinal, Engine::Embedded, &Surroundings::default()),
+            assign(ordinal, Engine::Embedded, &Surroundings::default()),
             Err(SlotRefusal::NoOrdinal { host: String::new() })
         );
     }
@@ -264,13 +264,13 @@ mod tests {
         let kubernetes = Surroundings { host: None, kubernetes: true };
         let here = Surroundings::default();
 
-        assert_eq!(assigned(slot.clone(), Engine::Embedded, &here), Err(SlotRefusal::NotExclusive));
-        assert_eq!(assigned(slot.clone(), Engine::Memory, &here), Err(SlotRefusal::NotExclusive));
-        assert!(assigned(slot, Engine::Etcd, &here).is_ok());
-        assert!(assigned(vouched.clone(), Engine::Embedded, &here).is_ok());
+        assert_eq!(assign(slot.clone(), Engine::Embedded, &here), Err(SlotRefusal::NotExclusive));
+        assert_eq!(assign(slot.clone(), Engine::Memory, &here), Err(SlotRefusal::NotExclusive));
+        assert!(assign(slot, Engine::Etcd, &here).is_ok());
+        assert!(assign(vouched.clone(), Engine::Embedded, &here).is_ok());
 
-        assert_eq!(assigned(plain.clone(), Engine::Embedded, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
-        assert!(assigned(plain, Engine::Etcd, &kubernetes).is_ok());
-        assert!(assigned(vouched, Engine::Embedded, &kubernetes).is_ok());
+        assert_eq!(assign(plain.clone(), Engine::Embedded, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
+        assert!(assign(plain, Engine::Etcd, &kubernetes).is_ok());
+        assert!(assign(vouched, Engine::Embedded, &kubernetes).is_ok());
     }
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tracing::{info, warn};
 
-use super::stream::REFUSAL;
+use super::refusal::REFUSAL;
 
 /// How long to leave the kernel alone after it could not give a connection.
 const BACK_OFF: Duration = Duration::from_millis(100);
@@ -19,11 +19,11 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const BACKLOG_MAX: usize = 8_192;
 
 /// A listener that survives whatever `accept` answers.
-pub(super) struct Accepting {
+pub(super) struct Acceptor {
     listener: TcpListener,
     /// Given up for a moment when no descriptor is left: without one a connection cannot even be refused, and its
     /// caller would wait in the backlog until it gives up.
-    spare: Option<File>,
+    spare_descriptor: Option<File>,
     /// So that a shortage is logged when it begins and ends, not for each connection.
     is_short: bool,
 }
@@ -32,20 +32,20 @@ pub(super) struct Accepting {
 pub(super) enum Arrival {
     /// A connection to serve.
     Connection(TcpStream),
-    /// A connection on the spare descriptor; it has been refused, and must be closed at once.
-    Surplus(std::net::TcpStream),
+    /// A connection on the spare descriptor, answered already: to be closed at once.
+    Refused(std::net::TcpStream),
 }
 
-impl Accepting {
+impl Acceptor {
     pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, spare: spare(), is_short: false }
+        Self { listener, spare_descriptor: open_spare(), is_short: false }
     }
 
     /// The next connection. Errors are waited out; dropping the future loses nothing.
     pub(super) async fn next(&mut self) -> Arrival {
         loop {
-            if self.spare.is_none() {
-                self.spare = spare();
+            if self.spare_descriptor.is_none() {
+                self.spare_descriptor = open_spare();
             }
             let error = match self.listener.accept().await {
                 Ok((stream, _)) => {
@@ -63,16 +63,16 @@ impl Accepting {
                 warn!("cannot accept connections: {error}");
             }
             if is_out_of_descriptors(&error)
-                && let Some(surplus) = self.refuse_with_spare().await
+                && let Some(refused) = self.refuse_with_spare().await
             {
-                return Arrival::Surplus(surplus);
+                return Arrival::Refused(refused);
             }
             tokio::time::sleep(BACK_OFF).await;
         }
     }
 
-    /// What waits to be accepted now.
-    pub(super) async fn backlog(&mut self) -> Vec<TcpStream> {
+    /// Accepts whatever waits in the backlog now.
+    pub(super) async fn accept_backlog(&mut self) -> Vec<TcpStream> {
         let mut waiting = Vec::new();
         while waiting.len() < BACKLOG_MAX
             && let Some(stream) = self.accept_now().await
@@ -83,11 +83,11 @@ impl Accepting {
     }
 
     async fn refuse_with_spare(&mut self) -> Option<std::net::TcpStream> {
-        drop(self.spare.take()?);
-        let mut surplus = self.accept_now().await?.into_std().ok()?;
+        drop(self.spare_descriptor.take()?);
+        let mut stream = self.accept_now().await?.into_std().ok()?;
         // It does not block, and fits into the send buffer of any new connection.
-        let _ = surplus.write(REFUSAL);
-        Some(surplus)
+        let _ = stream.write(REFUSAL);
+        Some(stream)
     }
 
     async fn accept_now(&self) -> Option<TcpStream> {
@@ -99,7 +99,7 @@ impl Accepting {
     }
 }
 
-fn spare() -> Option<File> {
+fn open_spare() -> Option<File> {
     File::open("/dev/null").ok()
 }
 

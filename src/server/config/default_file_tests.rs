@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::server::config::Config;
+use super::configuration::Config;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/config/default.toml");
 const TEXT: &str = include_str!("../../../config/default.toml");

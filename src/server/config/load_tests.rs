@@ -7,10 +7,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use toml::Table;
 
+use super::configuration::Config;
 use super::error::{ConfigError, Origin};
 use super::storage::Engine;
 use super::worker::{Assignment, AssignmentKind};
-use crate::server::config::Config;
 
 /// A configuration file that lives as long as the value.
 struct File {
@@ -33,16 +33,16 @@ fn pairs(env: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>().into_iter()
 }
 
-fn of_file(text: &str) -> Result<Config, ConfigError> {
+fn load_file(text: &str) -> Result<Config, ConfigError> {
     Config::load(Some(&file(text).path), pairs(&[]), Table::new())
 }
 
-fn of_env(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
+fn load_env(env: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::load(None, pairs(env), Table::new())
 }
 
 /// The key, the layer and the text of a refused setting.
-fn refused(result: Result<Config, ConfigError>) -> (String, Origin, String) {
+fn refusal_of(result: Result<Config, ConfigError>) -> (String, Origin, String) {
     match result {
         Err(ConfigError::Setting { key, origin, problem }) => (key, origin, problem),
         other => panic!("expected a refused setting: {other:?}"),
@@ -51,7 +51,7 @@ fn refused(result: Result<Config, ConfigError>) -> (String, Origin, String) {
 
 #[test]
 fn nothing_set_is_the_defaults() {
-    assert_eq!(of_env(&[("PATH", "/bin"), ("HOSTNAME", "idmint-3")]).expect("valid"), Config::default());
+    assert_eq!(load_env(&[("PATH", "/bin"), ("HOSTNAME", "idmint-3")]).expect("valid"), Config::default());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn tables_are_merged_and_lists_are_replaced() {
 
 #[test]
 fn a_variable_is_toml_where_it_is_toml_and_text_elsewhere() {
-    let config = of_env(&[
+    let config = load_env(&[
         ("IDMINT_HTTP__LISTEN", "[::1]:80"),
         ("IDMINT_HTTP__ADMIN_LISTEN", "\"127.0.0.1:9090\""),
         ("IDMINT_HTTP__CORS_ORIGINS", "['https://a.example', 'https://b.example']"),
@@ -102,20 +102,20 @@ fn an_unknown_key_is_refused_in_every_section_and_layer() {
     let sections = ["http", "mint", "worker", "clock", "storage", "decode", "siq", "conjunction", "log"];
     for section in sections {
         let key = format!("{section}.nonesuch");
-        let (found, _, problem) = refused(of_file(&format!("{key} = 1")));
+        let (found, _, problem) = refusal_of(load_file(&format!("{key} = 1")));
         assert_eq!(found, key);
         assert!(problem.contains("unknown field `nonesuch`, expected"), "{problem}");
 
         let variable = format!("IDMINT_{}__NONESUCH", section.to_uppercase());
-        let (found, origin, _) = refused(of_env(&[(&variable, "1")]));
+        let (found, origin, _) = refusal_of(load_env(&[(&variable, "1")]));
         assert_eq!((found, origin), (key.clone(), Origin::Variable(variable)));
 
-        let (found, origin, _) = refused(Config::load(None, pairs(&[]), toml(&format!("{key} = 1"))));
+        let (found, origin, _) = refusal_of(Config::load(None, pairs(&[]), toml(&format!("{key} = 1"))));
         assert_eq!((found, origin), (key, Origin::Flags));
     }
-    assert_eq!(refused(of_file("nonesuch = 1")).0, "nonesuch");
+    assert_eq!(refusal_of(load_file("nonesuch = 1")).0, "nonesuch");
     for variable in ["IDMINT_NONESUCH", "IDMINT_", "IDMINT_HTTP__", "IDMINT_HTTP_LISTEN", "IDMINT_PORT"] {
-        assert_eq!(refused(of_env(&[(variable, "1")])).1, Origin::Variable(variable.into()));
+        assert_eq!(refusal_of(load_env(&[(variable, "1")])).1, Origin::Variable(variable.into()));
     }
 }
 
@@ -147,7 +147,7 @@ fn a_refused_variable_is_named_even_where_a_flag_replaces_it() {
 #[test]
 fn a_file_that_is_not_toml_is_refused_with_its_line() {
     for (text, expected) in [("\n\nhttp = ", 3), ("a = 1\n[http\n", 2), ("log.level = 'info'\nlog.level = 'warn'", 2)] {
-        match of_file(text) {
+        match load_file(text) {
             Err(ConfigError::NotToml { line, .. }) => assert_eq!(line, expected, "{text:?}"),
             other => panic!("{text:?}: {other:?}"),
         }
@@ -155,7 +155,7 @@ fn a_file_that_is_not_toml_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_refused() {
+fn a_file_that_is_not_there_is_refusal_of() {
     let file = file("");
     let missing = file.path.with_file_name("other.toml");
     let error = Config::load(Some(&missing), pairs(&[]), Table::new()).expect_err("no such file");
@@ -183,16 +183,16 @@ fn every_number_and_duration_is_accepted_at_its_bounds_and_refused_one_past_them
     ];
     for (key, min, max, below, above) in bounds {
         for value in [min, max] {
-            assert!(of_file(&format!("{key} = {value}")).is_ok(), "{key} = {value}");
+            assert!(load_file(&format!("{key} = {value}")).is_ok(), "{key} = {value}");
         }
         for value in [below, above] {
-            assert_eq!(refused(of_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
+            assert_eq!(refusal_of(load_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
         }
     }
 }
 
 #[test]
-fn every_choice_is_accepted_and_anything_else_refused() {
+fn every_choice_is_accepted_and_anything_else_refusal_of() {
     let choices = [
         ("mint.on_exhausted", ["wait", "refuse"].as_slice()),
         ("worker.lanes", &["auto"]),
@@ -204,10 +204,10 @@ fn every_choice_is_accepted_and_anything_else_refused() {
     ];
     for (key, words) in choices {
         for word in words {
-            assert!(of_file(&format!("{key} = {word:?}")).is_ok(), "{key} = {word}");
+            assert!(load_file(&format!("{key} = {word:?}")).is_ok(), "{key} = {word}");
         }
         for value in ["\"nonesuch\"", "\"\"", "\"Auto\"", "1.5", "true"] {
-            assert_eq!(refused(of_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
+            assert_eq!(refusal_of(load_file(&format!("{key} = {value}"))).0, key, "{key} = {value}");
         }
     }
 }
@@ -231,13 +231,13 @@ fn texts_and_lists_are_checked_where_they_are_read() {
         ("worker.slot = \"first\"", "worker.slot"),
         ("worker.slot = -1", "worker.slot"),
     ] {
-        assert_eq!(refused(of_file(setting)).0, key, "{setting}");
+        assert_eq!(refusal_of(load_file(setting)).0, key, "{setting}");
     }
 }
 
 #[test]
 fn etcd_is_refused_because_this_build_has_none() {
-    let (key, _, problem) = refused(of_file("storage.engine = \"etcd\""));
+    let (key, _, problem) = refusal_of(load_file("storage.engine = \"etcd\""));
     assert_eq!(key, "storage.engine");
     assert!(problem.contains("not built in: this build has no etcd"), "{problem}");
     assert_eq!(Config::default().storage.engine, Engine::Embedded);
@@ -252,26 +252,26 @@ fn a_slot_that_does_not_go_with_the_rest_names_the_layer_that_set_it() {
         Assignment { slot: 3, slots: 4, kind: AssignmentKind::Configured }
     );
 
-    let of_variable = refused(loaded(&[("IDMINT_WORKER__SLOT", "4")]));
+    let of_variable = refusal_of(loaded(&[("IDMINT_WORKER__SLOT", "4")]));
     assert_eq!(
         (of_variable.0.as_str(), of_variable.1),
         ("worker.slot", Origin::Variable("IDMINT_WORKER__SLOT".into()))
     );
     assert!(of_variable.2.contains("slot 4 is not below worker.slots = 4"), "{}", of_variable.2);
 
-    let of_file = refused(loaded(&[("IDMINT_WORKER__SLOTS", "3")]));
+    let of_file = refusal_of(loaded(&[("IDMINT_WORKER__SLOTS", "3")]));
     assert_eq!(of_file.1, Origin::File { path: file.path.clone(), line: None });
-    let unvouched = refused(loaded(&[("IDMINT_WORKER__EXCLUSIVE", "false")]));
+    let unvouched = refusal_of(loaded(&[("IDMINT_WORKER__EXCLUSIVE", "false")]));
     assert!(unvouched.2.contains("worker.exclusive = true"), "{}", unvouched.2);
 }
 
 #[test]
 fn under_kubernetes_the_operator_must_vouch_for_the_slot() {
     let kubernetes = ("KUBERNETES_SERVICE_HOST", "10.0.0.1");
-    let (key, origin, problem) = refused(of_env(&[kubernetes]));
+    let (key, origin, problem) = refusal_of(load_env(&[kubernetes]));
     assert_eq!((key.as_str(), origin), ("worker.exclusive", Origin::Default));
     assert!(problem.contains("Kubernetes"), "{problem}");
-    assert!(of_env(&[kubernetes, ("IDMINT_WORKER__EXCLUSIVE", "true")]).is_ok());
+    assert!(load_env(&[kubernetes, ("IDMINT_WORKER__EXCLUSIVE", "true")]).is_ok());
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn what_kubernetes_says_about_a_service_of_our_name_is_no_setting() {
         ("IDMINT_ADMIN_SERVICE_HOST", "10.0.0.3"),
         ("IDMINT_ADMIN_PORT_9090_TCP_PROTO", "tcp"),
     ];
-    assert!(of_env(&links).is_ok());
-    assert_eq!(refused(of_env(&[links[0], links[1], ("IDMINT_NONESUCH", "1")])).0, "nonesuch");
-    assert_eq!(refused(of_env(&[links[0], links[1], ("IDMINT_HTTP__PORT", "1")])).0, "http.port");
+    assert!(load_env(&links).is_ok());
+    assert_eq!(refusal_of(load_env(&[links[0], links[1], ("IDMINT_NONESUCH", "1")])).0, "nonesuch");
+    assert_eq!(refusal_of(load_env(&[links[0], links[1], ("IDMINT_HTTP__PORT", "1")])).0, "http.port");
 }

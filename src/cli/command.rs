@@ -1,0 +1,73 @@
+//! The command line: which command, and with which code it ends.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use super::cdm::Cdm;
+use super::check::Check;
+use super::decode::Decode;
+use super::exit::Exit;
+use super::formats::Formats;
+use super::health::Health;
+use super::ledger::Ledger;
+use super::mint::Mint;
+use super::serve::Serve;
+
+/// Mints ids of many layouts and reads them back; no id is ever minted twice.
+#[derive(Debug, Parser)]
+#[command(name = "idmint", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service.
+    Serve(Serve),
+    /// Mint ids at a running service.
+    Mint(Mint),
+    /// Say what ids can be, offline.
+    Decode(Decode),
+    /// Say which formats there are, or everything about one, offline.
+    Formats(Formats),
+    /// Put conjunction ids into Conjunction Data Messages, offline or at a running service.
+    Cdm(Cdm),
+    /// Check a configuration and print what it means.
+    Check(Check),
+    /// Work with ledgers of events.
+    Ledger(Ledger),
+    /// Say whether a running service mints: exit code 0 or 1.
+    Health(Health),
+}
+
+/// Runs the command that the arguments name, and says with which code to exit.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no mistakes.
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let _ = error.print();
+            return code.into();
+        }
+    };
+    let done = match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Mint(mint) => mint.run(),
+        Command::Decode(decode) => decode.run(),
+        Command::Formats(formats) => formats.run(),
+        Command::Cdm(cdm) => cdm.run(),
+        Command::Check(check) => check.run(),
+        Command::Ledger(ledger) => ledger.run(),
+        Command::Health(health) => health.run(),
+    };
+    match done {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) => {
+            eprintln!("idmint: {failure}");
+            failure.exit().into()
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Which service a command on ledgers asks, and for how long.
+
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::cli::exit::Failure;
+use crate::cli::running_service::service_url;
+use crate::client::{Client, Retry};
+use crate::storage::WithCauses;
+use crate::time::{format_duration, parse_duration};
+
+/// Which service, and how long to go on asking it.
+#[derive(Debug, Args)]
+pub(super) struct ServiceArgs {
+    /// Where the service listens.
+    #[arg(long, default_value_t = service_url())]
+    server: String,
+    /// How long to go on asking, for each request, while the service cannot be reached or cannot do it now; 0s asks once.
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout)]
+    timeout: Duration,
+}
+
+impl ServiceArgs {
+    /// A client that asks again, and says so above the bar.
+    ///
+    /// # Errors
+    /// 74.
+    pub(super) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
+        let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
+        let retry = Retry::within(self.timeout, move |error| {
+            let error = WithCauses(error);
+            progress.suspend(|| eprintln!("idmint: {error}; asking again for up to {time_max}"));
+        });
+        Ok(Client::new(self.server)?.retrying(retry))
+    }
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "a whole number and a unit are needed, such as 90s or 5m".to_owned())
+}

@@ -1,0 +1,92 @@
+//! `POST /ids/{format}`: ids, and documents with ids in them.
+
+use serde::Serialize;
+
+use super::error::ClientError;
+use super::http_client::Client;
+use super::request::Request;
+use crate::wire::ReportRequest;
+
+/// Which ids, and in which encoding. The service decides what is left out.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct MintQuery<'a> {
+    /// How many.
+    pub count: Option<u32>,
+    /// The encoding.
+    pub encoding: Option<&'a str>,
+    /// The type, where the format has types.
+    #[serde(rename = "type")]
+    pub of_type: Option<&'a str>,
+    /// The domain, where the format has domains.
+    pub domain: Option<&'a str>,
+}
+
+/// Conjunction Data Messages, as they are sent.
+#[derive(Debug, Clone)]
+pub struct CdmBody<'a> {
+    /// The media type of their form.
+    pub media_type: &'a str,
+    /// The document.
+    pub bytes: Vec<u8>,
+}
+
+impl Client {
+    /// Mints ids, one a line; for a format that is minted from reports, the id of this one. Asks once: ids that come
+    /// twice are other ids.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn mint(
+        &self,
+        format: &str,
+        query: MintQuery<'_>,
+        report: Option<&ReportRequest<'_>>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let request = self.post_ids(format).query(&query).accept("text/plain");
+        let request = match report {
+            Some(report) => {
+                let body = serde_json::to_vec(report).expect("texts and numbers always serialize");
+                request.body("application/json", body)
+            }
+            None => request,
+        };
+        Ok(request.send().await?.body)
+    }
+
+    /// The ids of the messages in a document, one a line.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn ids_of_document(
+        &self,
+        format: &str,
+        encoding: Option<&str>,
+        document: CdmBody<'_>,
+    ) -> Result<String, ClientError> {
+        let request = self.post_document(format, encoding, document).accept("text/plain");
+        Ok(String::from_utf8_lossy(&request.send().await?.body).into_owned())
+    }
+
+    /// A document with the ids of its messages put in.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn annotate_document(
+        &self,
+        format: &str,
+        encoding: Option<&str>,
+        document: CdmBody<'_>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let request = self.post_document(format, encoding, document).query(&[("return", "cdm")]);
+        Ok(request.send().await?.body)
+    }
+
+    fn post_document(&self, format: &str, encoding: Option<&str>, document: CdmBody<'_>) -> Request<'_> {
+        let query = MintQuery { encoding, ..MintQuery::default() };
+        self.post_ids(format).query(&query).body(document.media_type, document.bytes)
+    }
+
+    fn post_ids(&self, format: &str) -> Request<'_> {
+        self.post(&format!("/ids/{format}"))
+    }
+}

@@ -1,0 +1,25 @@
+//! The other side of the API: one client of a running service, for every command.
+//!
+//! ```text
+//! ids, ledgers, health     what can be asked, one method an endpoint
+//!          │
+//!        client            where the service is
+//!          │
+//!        request           sends; what may pass is asked again, if asking twice does nothing twice
+//!          │
+//!    retry, error          how long, and what the problem documents said
+//! ```
+
+mod error;
+mod health;
+mod http_client;
+mod ids;
+mod ledgers;
+mod request;
+mod retry;
+
+pub use error::{ClientError, Refusal};
+pub use http_client::Client;
+pub use ids::{CdmBody, MintQuery};
+pub use request::Answer;
+pub use retry::Retry;

@@ -1,0 +1,38 @@
+//! Every setting, by section.
+
+use serde::Deserialize;
+
+use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig};
+use super::http::HttpConfig;
+use super::log::LogConfig;
+use super::mint::{ClockConfig, MintConfig};
+use super::storage::StorageConfig;
+use super::worker::WorkerConfig;
+
+/// Every setting, one section a field.
+///
+/// `Config::default()` is what runs without a file, a variable or a flag.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where and how the service listens.
+    pub http: HttpConfig,
+    /// How much one request may ask for and how long it may wait.
+    pub mint: MintConfig,
+    /// Which worker numbers this process mints with.
+    pub worker: WorkerConfig,
+    /// How far clocks may be apart.
+    pub clock: ClockConfig,
+    /// Where the horizon, the ledgers and the anchors last.
+    pub storage: StorageConfig,
+    /// How a text of several readings is ranked.
+    pub decode: DecodeConfig,
+    /// What the `siq` format needs beyond its layout.
+    pub siq: SiqConfig,
+    /// How reports of one conjunction find the same id.
+    pub conjunction: ConjunctionConfig,
+    /// What is logged, and how it reads.
+    pub log: LogConfig,
+    /// Which formats there are besides the built-in ones, and which of all are on.
+    pub formats: FormatsConfig,
+}
