@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::conjunction::{GroupOrder, GroupedMinter, PairOrder, Report, Sighting, Tca};
 use crate::id::{FormatDefinition, PRESETS};
 use crate::ledger::{
-    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of,
+    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of,
 };
 use crate::time::UnixTime;
 
@@ -27,19 +27,19 @@ fn mark(key: u128, events: &[Event]) -> RequestMark {
 }
 
 /// A ledger that begins with the event `name`, under a key.
-pub(super) fn create(name: &str, key: u128) -> LedgerOrder {
+pub(super) fn create(name: &str, key: u128) -> LedgerRequest {
     let genesis = event(name);
-    LedgerOrder::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
+    LedgerRequest::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
 }
 
 /// Events at the end of a ledger, under a key.
-pub(super) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerOrder {
+pub(super) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     let events: Vec<Event> = names.iter().map(|name| event(name)).collect();
-    LedgerOrder::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
+    LedgerRequest::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
 }
 
 /// What becomes of an order at that time.
-pub(super) fn plan(order: &LedgerOrder, head: Option<Head>, micros: u64) -> AppendPlan {
+pub(super) fn plan(order: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(order, head, at(micros)).expect("nothing speaks against it")
 }
 

@@ -14,7 +14,8 @@ use crate::http::request::{
 };
 use crate::id::{Format, Rejection};
 use crate::ledger::{
-    AppendRefusal, Event, EventError, EventId, KeyHash, LedgerId, LedgerOrder, Link, PlaceError, RequestMark, digest_of,
+    AppendRefusal, Event, EventError, EventId, KeyHash, LedgerId, LedgerRequest, Link, PlaceError, RequestMark,
+    digest_of,
 };
 use crate::minting::Batch;
 use crate::service::Service;
@@ -69,7 +70,7 @@ pub(in crate::http) fn mark_outcome(response: &mut Response<Body>, is_replayed: 
 
 impl Service {
     /// Does what is asked of the ledgers; what comes back is durable.
-    pub(in crate::http) async fn append(&self, order: LedgerOrder) -> Result<Appended, Problem> {
+    pub(in crate::http) async fn append(&self, order: LedgerRequest) -> Result<Appended, Problem> {
         let keeper = self.records.get().ok_or_else(|| self.not_begun())?;
         let outcome = keeper.append(order).await;
         self.metrics.appended(&outcome);
@@ -78,7 +79,7 @@ impl Service {
 }
 
 /// Reads what is to be appended.
-fn order(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
+fn order(json: &[u8], key: &str) -> Result<LedgerRequest, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
     let ledger = ledger_id(&ledger)?;
     let expected_previous = expected_previous.map(|id| event_id("expected_previous", &id)).transpose()?;
@@ -89,7 +90,7 @@ fn order(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
     let read = |(index, event): (usize, &&RawValue)| event_of(event.get().as_bytes(), Some(index));
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
     let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
-    Ok(LedgerOrder::Append { ledger, events, expected_previous, mark })
+    Ok(LedgerRequest::Append { ledger, events, expected_previous, mark })
 }
 
 /// Reads an event; `index`: its place in the request, where there are several.

@@ -14,7 +14,7 @@ use crate::http::request::{
     strict_query,
 };
 use crate::id::{Rejection, Rule};
-use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of};
+use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
 use crate::service::Service;
 use crate::storage::{Appended, DatabaseError, LedgerSummary, Records, unreadable};
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
@@ -46,7 +46,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     }
     let digest = digest_of(std::slice::from_ref(&genesis));
     let mark = key.map(|key| RequestMark { key: KeyHash::of(None, key), digest });
-    let Appended { is_replayed, links } = service.append(LedgerOrder::Create { genesis, mark }).await?;
+    let Appended { is_replayed, links } = service.append(LedgerRequest::Create { genesis, mark }).await?;
 
     let ledger = links.first().expect("a ledger begins with an event").id.ledger();
     let mut response = json(&info(&one_of(service.records()?, ledger)?));

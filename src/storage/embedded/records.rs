@@ -375,7 +375,7 @@ fn links_of(appends: &impl AppendRows, row: &AppendRow) -> Result<impl Iterator<
         let (name, _) = before.transpose()?.ok_or_else(|| append_missing(row))?;
         EventId::from_value(name.value().1).ok_or_else(|| append_damaged(name.value()))?
     };
-    Ok(Link::row(previous, row.first_place, row.entries.iter().map(|entry| entry.id)))
+    Ok(Link::chain(previous, row.first_place, row.entries.iter().map(|entry| entry.id)))
 }
 
 fn row_of((name, bytes): (AccessGuard<'_, append_row::Name>, Bytes<'_>)) -> Result<AppendRow, redb::Error> {

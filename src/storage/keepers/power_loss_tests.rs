@@ -33,7 +33,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn order(&self, key: u128) -> LedgerOrder {
+    fn order(&self, key: u128) -> LedgerRequest {
         match self {
             Asked::Create(name) => create(name, key),
             Asked::Append(ledger, names) => append(*ledger, &names.iter().map(String::as_str).collect::<Vec<_>>(), key),

@@ -15,7 +15,7 @@ use super::key_index::KeyIndex;
 use super::round;
 use super::round::Decided;
 use crate::conjunction::{Anchor, GroupOrder, GroupRefusal, Grouped};
-use crate::ledger::{AppendRefusal, EventTime, LedgerOrder, Link};
+use crate::ledger::{AppendRefusal, EventTime, LedgerRequest, Link};
 use crate::minting::Durable;
 use crate::storage::causes::WithCauses;
 use crate::storage::embedded::{DatabaseError, DoneRequest, Records, WriteError};
@@ -87,7 +87,7 @@ pub struct RecordKeeper {
 /// What is to be done, and where to say what became of it.
 #[derive(Debug)]
 pub(in crate::storage) enum Job {
-    Ledger(LedgerOrder, oneshot::Sender<Result<Appended, RecordError>>),
+    Ledger(LedgerRequest, oneshot::Sender<Result<Appended, RecordError>>),
     Group(GroupOrder, oneshot::Sender<Result<Vec<Grouped>, RecordError>>),
 }
 
@@ -138,7 +138,7 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`].
-    pub async fn append(&self, order: LedgerOrder) -> Result<Appended, RecordError> {
+    pub async fn append(&self, order: LedgerRequest) -> Result<Appended, RecordError> {
         self.order(|answer| Job::Ledger(order, answer)).await
     }
 
