@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::service::{Conjunctions, Service};
-use crate::conjunction::{GroupOrder, GroupRefusal, Grouped, Sighting};
+use crate::conjunction::{GroupRefusal, GroupRequest, Grouped, Sighting};
 use crate::http::Problem;
 use crate::storage::RecordError;
 
@@ -21,9 +21,9 @@ impl Service {
     ///
     /// `format`: the position of a grouped format in the mint.
     pub(crate) async fn group(&self, format: usize, sightings: &[Sighting]) -> Result<Vec<Grouped>, Ungrouped> {
-        let order = GroupOrder::new(Arc::clone(self.mint.grouped(format)), sightings).map_err(Ungrouped::Report)?;
+        let order = GroupRequest::new(Arc::clone(self.mint.grouped(format)), sightings).map_err(Ungrouped::Report)?;
         let outcome = match self.conjunctions {
-            Conjunctions::Pure => order.ungrouped().map_err(RecordError::Group),
+            Conjunctions::Pure => order.decide_ungrouped().map_err(RecordError::Group),
             Conjunctions::Stored { .. } => {
                 let keeper = self.records.get().ok_or_else(|| Ungrouped::Problem(self.not_begun()))?;
                 keeper.group(order).await

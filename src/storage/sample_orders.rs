@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::conjunction::{GroupOrder, GroupedMinter, PairOrder, Report, Sighting, Tca};
+use crate::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, Sighting, Tca};
 use crate::id::{FormatDefinition, PRESETS};
 use crate::ledger::{
     AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of,
@@ -49,7 +49,7 @@ pub(super) fn absent(ledger: LedgerId) -> EventId {
 }
 
 /// Reports of two objects, at these microseconds from a fixed instant.
-pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupOrder {
+pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
     let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
     let format = FormatDefinition::from_toml(preset.name, preset.toml).expect("parses").compile(preset.name);
     let minter = GroupedMinter::new(Arc::new(format.expect("is sound")), PairOrder::Reported);
@@ -58,5 +58,5 @@ pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupOrde
         Sighting { report: Report::new(tca, primary, secondary).expect("two objects"), expected: None }
     };
     let sightings: Vec<Sighting> = deltas.iter().map(sighting).collect();
-    GroupOrder::new(Arc::new(minter), &sightings).expect("each can have an id")
+    GroupRequest::new(Arc::new(minter), &sightings).expect("each can have an id")
 }

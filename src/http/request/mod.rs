@@ -16,5 +16,5 @@ pub(in crate::http) use idempotency_key::{idempotency_key, key_required};
 pub(in crate::http) use json::{Object, shallow_json, strict_json};
 pub(in crate::http) use ledger_names::{event_before, event_id, event_in, invalid, ledger_id, ledger_in};
 pub(in crate::http) use query::{Query, no_query, percent_decoded, strict_query};
-pub(in crate::http) use reports::Reports;
+pub(in crate::http) use reports::read_reports;
 pub(in crate::http) use request_id::{X_REQUEST_ID, request_id};

@@ -12,7 +12,7 @@ use axum::http::Response;
 use super::mint::{MEDIA_TYPES, answer, encoding, refuse_parameters};
 use crate::conjunction::{Grouped, Report};
 use crate::http::answer::{MediaType, Problem, Slug, Spelling, body, choose, media_type_of_body};
-use crate::http::request::{Query, Reports, read_body, strict_query};
+use crate::http::request::{Query, read_body, read_reports, strict_query};
 use crate::id::Format;
 use crate::minting::Batch;
 use crate::service::{Service, Ungrouped};
@@ -68,23 +68,25 @@ pub(in crate::http) async fn mint_reports(
 
     let (most, of_format) = (service.limits.batch_max, Arc::clone(format));
     let read = move || {
-        let reports = Reports::read(request_body, body_media, most)?;
-        if wanted == Wanted::Messages {
-            reports.check_for_messages()?;
+        let reports = read_reports(request_body, body_media, most)?;
+        if wanted == Wanted::Messages && reports.messages().is_none() {
+            let detail = "return=cdm goes with Conjunction Data Messages, and the body has none to give back";
+            return Err(Problem::new(Slug::InvalidParameter, detail).reason("return"));
         }
         let sightings = reports.sightings(&of_format, encoding)?;
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(is_short, read).await?;
     let grouped = service.group(position, &sightings).await.map_err(|error| match error {
-        Ungrouped::Report(refusal) => reports.refused(&refusal, &format.encodings[encoding]),
+        Ungrouped::Report(refusal) => reports.explain(&refusal, &format.encodings[encoding]).into(),
         Ungrouped::Problem(problem) => problem,
     })?;
     let (service, format) = (Arc::clone(service), Arc::clone(format));
     let write = move || match (wanted, media) {
         (Wanted::Messages, _) => {
+            let messages = reports.messages().expect("checked before anything was minted");
             let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            answer(media, &format, count_of(&grouped), Body::from(reports.annotated(&ids)))
+            answer(media, &format, count_of(&grouped), Body::from(messages.annotate(&ids)))
         }
         (Wanted::Ids, MediaType::Json) => {
             answer(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))

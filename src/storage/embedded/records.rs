@@ -344,7 +344,7 @@ fn write_anchor(
 ) -> Result<bool, redb::Error> {
     let AnchorPlan { format, pair, anchor } = plan;
     let neighbours = neighbours_of(anchors, format, *pair, anchor.tca)?;
-    if Anchor::joined(anchor.tca, &neighbours).is_some() || Anchor::created(anchor.tca, &neighbours) != *anchor {
+    if Anchor::find(anchor.tca, &neighbours).is_some() || Anchor::create(anchor.tca, &neighbours) != *anchor {
         return Ok(false);
     }
     let name = anchor_row::name(format, *pair, anchor.tca);

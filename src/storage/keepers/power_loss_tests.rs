@@ -239,7 +239,7 @@ impl Told {
         for ((secondary, time), anchor) in &self.grouped {
             let order = reports(&[*time], 1, *secondary);
             let stored = records.neighbours(order.format(), order.keys()).expect("reads");
-            let known = order.known(&stored).expect("no id is expected").expect("it was acknowledged");
+            let known = order.join_stored(&stored).expect("no id is expected").expect("it was acknowledged");
             assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
         }
     }

@@ -109,7 +109,7 @@ impl Bench {
         self.runtime.block_on(self.keeper.append(order))
     }
 
-    fn group(&self, order: GroupOrder) -> Result<Vec<Grouped>, RecordError> {
+    fn group(&self, order: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         self.runtime.block_on(self.keeper.group(order))
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::key_index::KeyIndex;
 use super::record_keeper::{Appended, Job, RecordError, unreadable};
-use crate::conjunction::{GroupOrder, Grouped, NewAnchors};
+use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
 use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
 use crate::minting::Durable;
 use crate::storage::embedded::Records;
@@ -158,7 +158,7 @@ impl Round<'_> {
         Ok(head)
     }
 
-    fn group(&mut self, order: &GroupOrder) -> Result<Vec<Grouped>, RecordError> {
+    fn group(&mut self, order: &GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let stored = self.records.neighbours(order.format(), order.keys()).map_err(|error| unreadable(&error))?;
         let (grouped, plans) = order.decide(&stored, &mut self.anchors).map_err(RecordError::Group)?;
         self.plans.extend(plans.into_iter().map(RecordPlan::Anchor));
