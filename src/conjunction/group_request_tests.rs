@@ -34,7 +34,7 @@ fn anchor(delta: i64, rank: u32) -> Anchor {
 }
 
 /// Where each report of one pair comes to, as microseconds from the base, and whether it is the first there.
-fn decided(deltas: &[i64], stored: &[Anchor]) -> Vec<(i64, bool)> {
+fn decide(deltas: &[i64], stored: &[Anchor]) -> Vec<(i64, bool)> {
     let near = |delta: &i64| {
         let neighbourhood = Tca(BASE + delta).neighbourhood();
         stored.iter().copied().filter(|anchor| neighbourhood.contains(&anchor.tca)).collect()
@@ -47,10 +47,10 @@ fn decided(deltas: &[i64], stored: &[Anchor]) -> Vec<(i64, bool)> {
 #[test]
 fn a_second_either_way_joins_and_a_microsecond_more_does_not() {
     for delta in [-1_000_000, -1, 0, 1, 1_000_000] {
-        assert_eq!(decided(&[delta], &[anchor(0, 0)]), [(0, false)], "{delta}");
+        assert_eq!(decide(&[delta], &[anchor(0, 0)]), [(0, false)], "{delta}");
     }
     for delta in [-1_000_001, 1_000_001, 2_000_000] {
-        assert_eq!(decided(&[delta], &[anchor(0, 0)]), [(delta, true)], "{delta}");
+        assert_eq!(decide(&[delta], &[anchor(0, 0)]), [(delta, true)], "{delta}");
     }
 }
 
@@ -58,16 +58,16 @@ fn a_second_either_way_joins_and_a_microsecond_more_does_not() {
 fn of_two_within_reach_the_first_created_is_joined() {
     let (early, late) = (-900_000, 1_000_000);
     for delta in [0, 99_999, 100_000] {
-        assert_eq!(decided(&[delta], &[anchor(early, 0), anchor(late, 1)]), [(early, false)], "{delta}");
-        assert_eq!(decided(&[delta], &[anchor(early, 1), anchor(late, 0)]), [(late, false)], "{delta}");
+        assert_eq!(decide(&[delta], &[anchor(early, 0), anchor(late, 1)]), [(early, false)], "{delta}");
+        assert_eq!(decide(&[delta], &[anchor(early, 1), anchor(late, 0)]), [(late, false)], "{delta}");
     }
-    assert_eq!(decided(&[100_001], &[anchor(early, 0), anchor(late, 1)]), [(late, false)]);
+    assert_eq!(decide(&[100_001], &[anchor(early, 0), anchor(late, 1)]), [(late, false)]);
 }
 
 #[test]
 fn the_reports_of_a_request_come_one_after_the_other() {
-    assert_eq!(decided(&[0, 1_000_000, 1_000_001, -1], &[]), [(0, true), (0, false), (1_000_001, true), (0, false)]);
-    assert_eq!(decided(&[1_000_001, 1_000_000, 0], &[]), [(1_000_001, true), (1_000_001, false), (0, true)]);
+    assert_eq!(decide(&[0, 1_000_000, 1_000_001, -1], &[]), [(0, true), (0, false), (1_000_001, true), (0, false)]);
+    assert_eq!(decide(&[1_000_001, 1_000_000, 0], &[]), [(1_000_001, true), (1_000_001, false), (0, true)]);
 }
 
 #[test]
