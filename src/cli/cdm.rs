@@ -12,7 +12,7 @@ use super::replace_file::replace_file;
 use super::running_service::ask_once;
 use super::settings::Settings;
 use crate::client::CdmBody;
-use crate::conjunction::{CdmError, CdmForm, Document, GroupedMinter, Message};
+use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, GroupedMinter, Message};
 use crate::id::{Format, Rule};
 use crate::server::Catalog;
 
@@ -102,14 +102,14 @@ impl Cdm {
             })?,
         };
         let minter = GroupedMinter::new(Arc::clone(format), config.conjunction.pair_order);
-        Ok(Source::Offline { minter: Box::new(minter), format: Arc::clone(format), encoding })
+        Ok(Source::Offline { minter: Arc::new(minter), format: Arc::clone(format), encoding })
     }
 }
 
 /// Where ids come from.
 enum Source<'a> {
     /// The reports themselves.
-    Offline { minter: Box<GroupedMinter>, format: Arc<Format>, encoding: usize },
+    Offline { minter: Arc<GroupedMinter>, format: Arc<Format>, encoding: usize },
     /// A running service.
     Service { url: &'a str, format: &'a str, encoding: Option<&'a str> },
 }
@@ -133,19 +133,8 @@ impl Input {
         let document = Document::read(form, &self.bytes).map_err(|error| self.malformed(&error))?;
         match source {
             Source::Offline { minter, format, encoding } => {
-                let text_of = |id| format.encodings[*encoding].to_text(id);
-                let id_of = |message: &Message| {
-                    let id = minter.id_of(message.report()).map_err(|error| message.refused(&error))?;
-                    let noted = message.noted().map(|noted| noted.id_in(format, *encoding));
-                    match noted {
-                        Some(None) => Err(message.noted_otherwise(None)),
-                        Some(Some(other)) if other != id => Err(message.noted_otherwise(Some(&text_of(id)))),
-                        _ => Ok(text_of(id)),
-                    }
-                };
-                let ids = document.messages().iter().map(id_of).collect::<Result<Vec<_>, _>>();
-                let ids = ids.map_err(|error| self.malformed(&error))?;
-                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotated(&ids) })
+                let ids = ids_of(&document, minter, format, *encoding).map_err(|error| self.malformed(&error))?;
+                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&ids) })
             }
             Source::Service { url, format, encoding } => {
                 let media_type = match form {
@@ -179,4 +168,18 @@ impl Input {
     fn failed(&self, exit: Exit, error: impl std::fmt::Display) -> Failure {
         Failure::new(exit, format!("{}: {error}", self.name))
     }
+}
+
+/// The ids of the messages of a document, decided as a service does that stores no conjunctions.
+fn ids_of(
+    document: &Document<&Vec<u8>>,
+    minter: &Arc<GroupedMinter>,
+    format: &Format,
+    encoding: usize,
+) -> Result<Vec<String>, CdmError> {
+    let sightings = document.sightings(format, encoding)?;
+    let encoding = &format.encodings[encoding];
+    let outcomes = GroupRequest::new(Arc::clone(minter), &sightings).and_then(|request| request.decide_ungrouped());
+    let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, encoding))?;
+    Ok(outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect())
 }

@@ -1,17 +1,23 @@
-//! Which conjunction a report belongs to: the first time of closest approach that was seen anchors it.
+//! Which conjunction a report belongs to: the first reported time of closest approach is its anchor.
+//!
+//! ```text
+//! reach of an anchor, inclusive        |<--- 1 s --->|<--- 1 s --->|
+//!                                                  anchor
+//! anchors that can share a report   |<--------- 2 s ---------|--------- 2 s --------->|   (the neighbourhood)
+//! ```
 
 use super::report::Report;
 use crate::time::UnixTime;
 
-/// How far from its anchor a report may be and still belong to it, in microseconds, inclusive.
+/// The greatest distance of a report from its anchor in microseconds, inclusive.
 const REACH_MICROS: i64 = 1_000_000;
 
-/// Two objects whose conjunctions are kept together, in the order that matters or in the smaller-first one.
+/// Two objects: as reported, or the smaller number first where the order means nothing ([`PairOrder`](super::PairOrder)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pair {
-    /// The primary.
+    /// The number of the primary object.
     pub primary: u64,
-    /// The secondary.
+    /// The number of the secondary object.
     pub secondary: u64,
 }
 
@@ -22,17 +28,17 @@ pub struct Tca(pub i64);
 /// The first report of a conjunction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Anchor {
-    /// Its time, which the id is made of.
+    /// Its time, from which the id is made.
     pub tca: Tca,
-    /// Greater than that of every anchor of the pair within two seconds that was created before: a report within reach of
-    /// two anchors joins the one of lower rank.
+    /// Greater than the rank of every older anchor of the pair within two seconds: a report within reach of two anchors
+    /// joins the one of lower rank, which is the older one.
     pub rank: u32,
 }
 
-/// A new anchor as it will be stored: sound as long as the anchors near it are those it was made for.
+/// A new anchor as it will be stored. Valid as long as the anchors near it are those that it was made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
-    /// The name of the format whose ids are made of it.
+    /// The name of the format.
     pub format: String,
     /// The objects.
     pub pair: Pair,
@@ -44,7 +50,7 @@ impl Tca {
     /// The time of a report.
     ///
     /// # Panics
-    /// Beyond the year 290 000, which no report in a text has.
+    /// Beyond the year 290 000, which no text can express.
     pub fn of(report: &Report) -> Tca {
         Tca::at(report.tca())
     }
@@ -54,10 +60,10 @@ impl Tca {
     /// # Panics
     /// Beyond the year 290 000.
     pub fn at(instant: UnixTime) -> Tca {
-        Tca(i64::try_from(instant.nanos().div_euclid(1_000)).expect("an instant of this age of the world"))
+        Tca(i64::try_from(instant.nanos().div_euclid(1_000)).expect("an instant before the year 290 000"))
     }
 
-    /// From an anchor to this time, in microseconds.
+    /// The distance from an anchor to this time, in microseconds.
     pub fn since(self, anchor: Tca) -> i64 {
         self.0 - anchor.0
     }
@@ -66,8 +72,8 @@ impl Tca {
         self.since(anchor).abs() <= REACH_MICROS
     }
 
-    /// The times at which an anchor can have a report in common with an anchor at this one: all that [`Anchor::joined`]
-    /// and [`Anchor::created`] need to know.
+    /// The times of all anchors that [`Anchor::find`] and [`Anchor::create`] need to know: those which can share a report
+    /// with an anchor at this time.
     pub fn neighbourhood(self) -> std::ops::RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }
@@ -80,27 +86,27 @@ impl From<Tca> for UnixTime {
 }
 
 impl Anchor {
-    /// The anchor that a report at `tca` joins: of those within a second, the first that was created.
+    /// The anchor that a report at `tca` joins: of those within a second, the oldest.
     ///
     /// `neighbours`: the anchors of the pair in the [neighbourhood](Tca::neighbourhood).
     ///
     /// ```
-    /// use idmint::minting::{Anchor, Tca};
+    /// use idmint::conjunction::{Anchor, Tca};
     ///
     /// let anchors = [Anchor { tca: Tca(1_500_000), rank: 0 }, Anchor { tca: Tca(0), rank: 1 }];
-    /// assert_eq!(Anchor::joined(Tca(1_000_000), &anchors), Some(anchors[0]));
-    /// assert_eq!(Anchor::joined(Tca(499_999), &anchors), Some(anchors[1]));
-    /// assert_eq!(Anchor::joined(Tca(2_500_001), &anchors), None);
+    /// assert_eq!(Anchor::find(Tca(1_000_000), &anchors), Some(anchors[0]));
+    /// assert_eq!(Anchor::find(Tca(499_999), &anchors), Some(anchors[1]));
+    /// assert_eq!(Anchor::find(Tca(2_500_001), &anchors), None);
     /// ```
-    pub fn joined(tca: Tca, neighbours: &[Anchor]) -> Option<Anchor> {
+    pub fn find(tca: Tca, neighbours: &[Anchor]) -> Option<Anchor> {
         let within_reach = neighbours.iter().filter(|anchor| tca.is_within_reach_of(anchor.tca));
         within_reach.min_by_key(|anchor| anchor.rank).copied()
     }
 
-    /// The anchor that a report at `tca` creates where it joins none.
+    /// The anchor that a report at `tca` creates if it joins none.
     ///
-    /// `neighbours`: as for [`Anchor::joined`].
-    pub fn created(tca: Tca, neighbours: &[Anchor]) -> Anchor {
+    /// `neighbours`: as for [`Anchor::find`].
+    pub fn create(tca: Tca, neighbours: &[Anchor]) -> Anchor {
         let greatest = neighbours.iter().map(|anchor| anchor.rank).max();
         let rank =
             greatest.map_or(0, |rank| rank.checked_add(1).expect("anchors at 2^32 ranks would need as many seconds"));

@@ -1,13 +1,45 @@
-//! The same happening gets the same id: a report names an instant and two objects, and these make the id.
+//! Conjunctions: reports that two objects come close to each other, and one id for all reports of the same event.
+//!
+//! Pure: no input or output, no clock. An id is made from the time of closest approach and the two objects. Reports within a
+//! second of each other are one conjunction if conjunctions are stored: the first report is its anchor, and the others get
+//! the id of the anchor. Where nothing is stored, each report gets the id of its own time.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use idmint::conjunction::{CdmForm, Document, GroupRequest, GroupedMinter, PairOrder};
+//! use idmint::id::{FormatDefinition, PRESETS};
+//!
+//! let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
+//! let format = Arc::new(FormatDefinition::from_toml(preset.name, preset.toml)?.compile(preset.name)?);
+//! let minter = Arc::new(GroupedMinter::new(Arc::clone(&format), PairOrder::Reported));
+//!
+//! // A document in, its reports out.
+//! let sent = "CCSDS_CDM_VERS = 1.0\nCREATION_DATE = 2024-01-30T12:00:00\nTCA = 2024-032T00:00:00.25\n\
+//!     OBJECT = OBJECT1\nOBJECT_DESIGNATOR = 25544\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = 48274\n";
+//! let document = Document::read(CdmForm::of(sent.as_bytes()), sent)?;
+//! let sightings = document.sightings(&format, 0)?;
+//!
+//! // Reports in, ids out: without storage, each of its own time.
+//! let outcomes = GroupRequest::new(minter, &sightings).and_then(|request| request.decide_ungrouped());
+//! let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, format.canonical()))?;
+//!
+//! // Ids in, the document out.
+//! let ids: Vec<String> = outcomes.iter().map(|outcome| format.canonical().to_text(outcome.id)).collect();
+//! let annotated = String::from_utf8(document.annotate(&ids))?;
+//! assert!(annotated.contains("\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod anchor;
 pub mod cdm;
-mod group;
-mod minter;
+mod group_request;
+mod grouped_minter;
 mod report;
+mod reports;
 
 pub use anchor::{Anchor, AnchorPlan, Pair, Tca};
-pub use cdm::{CdmError, CdmForm, Document, Message, Noted, without_bom};
-pub use group::{GroupError, GroupOrder, GroupRefusal, Grouped, NewAnchors, Sighting};
-pub use minter::{GroupedMinter, PairOrder};
+pub use cdm::{CdmError, CdmForm, Document, ExistingId, Message, without_bom};
+pub use group_request::{GroupError, GroupRefusal, GroupRequest, Grouped, NewAnchors, Sighting};
+pub use grouped_minter::{GroupedMinter, PairOrder};
 pub use report::{Report, ReportError, Role};
+pub use reports::{Reports, ReportsError};

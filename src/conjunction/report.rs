@@ -1,17 +1,17 @@
-//! What a report says of a happening, and why it gets no id.
+//! A report of a conjunction, and why it gets no id.
 
 use std::fmt;
 
 use crate::id::Rejection;
-use crate::time::UnixTime;
+use crate::time::{UnixTime, UtcTextError};
 
 /// Two objects that come close to each other, and when.
 ///
 /// Shape: the time of closest approach (TCA) in whole microseconds, rounded down; two catalogue numbers, neither of them
-/// 0, and not the same. Whether they fit a format is asked by [`GroupedMinter::id_of`](super::GroupedMinter::id_of).
+/// 0, and not the same. Whether they fit a format, [`GroupedMinter::id_of`](super::GroupedMinter::id_of) checks.
 ///
 /// ```
-/// use idmint::minting::Report;
+/// use idmint::conjunction::Report;
 /// use idmint::time::UnixTime;
 ///
 /// let report = Report::new(UnixTime::from_utc_text("2024-032T00:00:00.2500009")?, 25_544, 48_274)?;
@@ -37,10 +37,13 @@ pub enum Role {
 /// A report that gets no id. The message begins with the name of what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
+    /// A time that cannot be read.
+    #[error("tca: {0}")]
+    TcaUnreadable(UtcTextError),
     /// An object without a number.
     #[error("{role} is 0, it must be a catalogue number from 1 up")]
     ObjectZero {
-        /// Which one.
+        /// The role of the object.
         role: Role,
     },
     /// One object twice.
@@ -52,7 +55,7 @@ pub enum ReportError {
     /// A number that the format has no room for.
     #[error("{role} is {object}, `{format}` has catalogue numbers from 1 to {most}")]
     ObjectTooGreat {
-        /// Which one.
+        /// The role of the object.
         role: Role,
         /// Its number.
         object: u64,
@@ -64,7 +67,7 @@ pub enum ReportError {
     /// A time before the format begins.
     #[error("tca is {tca}, `{format}` begins at {begins}")]
     TcaTooEarly {
-        /// As reported.
+        /// The reported time.
         tca: UnixTime,
         /// The format.
         format: String,
@@ -74,7 +77,7 @@ pub enum ReportError {
     /// A time after the last tick of the format.
     #[error("tca is {tca}, `{format}` ended at {ended}")]
     TcaTooLate {
-        /// As reported.
+        /// The reported time.
         tca: UnixTime,
         /// The format.
         format: String,
@@ -108,6 +111,14 @@ impl Report {
             return Err(ReportError::SameObject { object: primary });
         }
         Ok(Report { tca: cut_to_micros(tca), primary, secondary })
+    }
+
+    /// A report whose time is in the calendar or day-of-year form of CCSDS, or in RFC 3339.
+    ///
+    /// # Errors
+    /// [`ReportError::TcaUnreadable`], and those of [`Report::new`].
+    pub fn from_text(tca: &str, primary: u64, secondary: u64) -> Result<Report, ReportError> {
+        Report::new(UnixTime::from_utc_text(tca).map_err(ReportError::TcaUnreadable)?, primary, secondary)
     }
 
     /// The report of the same objects at another time, which is cut to microseconds.
@@ -148,6 +159,7 @@ impl ReportError {
     /// Why, as one word a program can match on.
     pub fn reason(&self) -> &'static str {
         match self {
+            ReportError::TcaUnreadable(_) => Rejection::BadTimestamp.code(),
             ReportError::ObjectZero { .. } | ReportError::ObjectTooGreat { .. } => Rejection::OutOfRange.code(),
             ReportError::SameObject { .. } => "same_object",
             ReportError::TcaTooEarly { .. } => Rejection::BeforeEpoch.code(),
@@ -155,11 +167,11 @@ impl ReportError {
         }
     }
 
-    /// The bound that was broken, if it is one.
+    /// The bound that was broken, if there is one.
     pub fn limit(&self) -> Option<String> {
         match self {
             ReportError::ObjectZero { .. } => Some("1".to_owned()),
-            ReportError::SameObject { .. } => None,
+            ReportError::TcaUnreadable(_) | ReportError::SameObject { .. } => None,
             ReportError::ObjectTooGreat { most, .. } => Some(most.to_string()),
             ReportError::TcaTooEarly { begins, .. } => Some(begins.to_string()),
             ReportError::TcaTooLate { ended, .. } => Some(ended.to_string()),

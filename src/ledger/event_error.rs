@@ -1,18 +1,18 @@
-//! Why a text is not an event.
+//! Why a text is not an event, or not the JSON that an event may carry.
 
 use std::fmt;
 
 use crate::id::Rejection;
 
-/// How much of a value a message repeats, in characters.
+/// The longest part of a value in a message, in characters.
 const VALUE_CHARS_MAX: usize = 60;
 
 /// A text that is not an event, or not the JSON an event may carry.
 ///
-/// The message names the member, the value, which is cut after 60 characters, and what it should be.
+/// The message names the member, its value (cut after 60 characters) and what it should be.
 ///
 /// ```
-/// use idmint::minting::Event;
+/// use idmint::ledger::Event;
 ///
 /// let error = Event::from_json(br#"{"event": 7, "entities": {}}"#).expect_err("its name is a number");
 /// assert_eq!(error.reason(), "wrong_type");
@@ -34,7 +34,7 @@ impl EventError {
         EventError(Box::new(Reason { rejection, detail }))
     }
 
-    /// The same error, said of a member of the event.
+    /// The same error, with the member of the event in front.
     pub(super) fn in_member(mut self, member: &str) -> EventError {
         self.0.detail = format!("`{member}`: {}", self.0.detail);
         self
@@ -59,8 +59,8 @@ impl fmt::Display for EventError {
 
 impl std::error::Error for EventError {}
 
-/// A value as messages repeat it: its beginning, if it is long.
-pub(super) fn clipped(value: &[u8]) -> String {
+/// A value for a message: its beginning, if it is long.
+pub(super) fn clip(value: &[u8]) -> String {
     // A character takes at most four bytes, so the ones shown are among these.
     let head = String::from_utf8_lossy(&value[..value.len().min(4 * (VALUE_CHARS_MAX + 1))]);
     match head.char_indices().nth(VALUE_CHARS_MAX) {
@@ -75,8 +75,8 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut() {
-        assert_eq!(clipped("é".repeat(60).as_bytes()), "é".repeat(60));
-        assert_eq!(clipped("é".repeat(61).as_bytes()), format!("{}…", "é".repeat(60)));
-        assert_eq!(clipped("😀".repeat(1000).as_bytes()), format!("{}…", "😀".repeat(60)));
+        assert_eq!(clip("é".repeat(60).as_bytes()), "é".repeat(60));
+        assert_eq!(clip("é".repeat(61).as_bytes()), format!("{}…", "é".repeat(60)));
+        assert_eq!(clip("😀".repeat(1000).as_bytes()), format!("{}…", "😀".repeat(60)));
     }
 }

@@ -1,4 +1,4 @@
-//! Lower-case hexadecimal digits of a fixed number, read strictly and written without formatting machinery.
+//! A fixed number of lower-case hexadecimal digits: read strictly, and written without `fmt`.
 
 use crate::id::Rejection;
 

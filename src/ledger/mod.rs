@@ -1,26 +1,54 @@
-//! Each id names the one before it: an event, its place in a ledger, and the checksum that ties both together.
+//! Chains of events: each id holds a checksum over its event and the id before it.
+//!
+//! ```text
+//! event id (32 hexadecimal digits)   time, 64 bits    checksum, 32 bits   ledger, 32 bits
+//!                                    0005cd7556b05092 aecc815d            aa77f99c
+//! ```
+//!
+//! Pure: no input or output, no clock. A caller plans an append against the head of the ledger, stores the plan if the head
+//! is still the same, and has the next head. Whoever has the events can check the chain.
+//!
+//! ```
+//! use idmint::ledger::{AppendPlan, ChainChecker, Event, EventTime, LedgerRequest, KeyHash, RequestMark, digest_of};
+//!
+//! let now = EventTime::from_text("2021-10-03T16:32:12.816530Z")?;
+//!
+//! // The first event creates the ledger.
+//! let genesis = r#""event":"Ledger Created","entities":{},"timestamp":"2021-10-03T16:32:12Z""#;
+//! let create = LedgerRequest::Create { genesis: Event::from_json(format!("{{{genesis}}}").as_bytes())?, mark: None };
+//! let created = AppendPlan::make(&create, None, now)?;
+//! let ledger = created.ledger();
+//!
+//! // The second is appended to the head, and gets the time `now`.
+//! let opened = r#""event":"Account Opened","entities":{"account":"42"}"#;
+//! let events = vec![Event::from_json(format!("{{{opened}}}").as_bytes())?];
+//! let mark = RequestMark { key: KeyHash::of(Some(ledger), "request 1"), digest: digest_of(&events) };
+//! let append = LedgerRequest::Append { ledger, events, expected_previous: Some(created.head().id), mark };
+//! let appended = AppendPlan::make(&append, Some(created.head()), now)?;
+//! assert_eq!((appended.previous(), appended.head().place), (created.head().id, 2));
+//!
+//! // The events with their ids are a chain; a changed event breaks it.
+//! let mut checker = ChainChecker::from_genesis();
+//! let ids = [created.head().id, appended.head().id];
+//! checker.check(format!(r#"{{{genesis},"eventId":"{}"}}"#, ids[0]).as_bytes())?;
+//! let second = format!(r#"{{{opened},"timestamp":"{now}","eventId":"{}"}}"#, ids[1]);
+//! let error = checker.check(second.replace("42", "43").as_bytes()).expect_err("another account");
+//! assert_eq!(error.reason.code(), "checksum_mismatch");
+//! assert_eq!(checker.check(second.as_bytes())?, ids[1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod append;
 mod canonical;
-mod chain_checker;
-mod chain_lines;
+mod chain;
 mod event;
 mod event_error;
-mod event_id;
-mod event_parts;
-mod event_time;
 mod hex;
-mod ledger_id;
-mod message;
 
 pub use append::{
-    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, KeyHash, LedgerOrder, Link, PlaceError, RequestMark, digest_of,
+    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, KeyHash, LedgerRequest, Link, PlaceError, RequestMark, digest_of,
 };
 pub use canonical::canonical_json;
-pub use chain_checker::{ChainChecker, ChainError};
-pub use chain_lines::{ChainLines, ChainVerdict, LineTooLong};
-pub use event::Event;
+pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};
+pub use event::{Event, EventId, EventTime, LedgerId};
 pub use event_error::EventError;
-pub use event_id::EventId;
-pub use event_time::EventTime;
-pub use ledger_id::LedgerId;

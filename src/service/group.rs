@@ -6,7 +6,7 @@ use super::error::ServiceError;
 use super::group_failure::GroupFailure;
 use super::served_format::ServedFormat;
 use super::service::{Conjunctions, Service};
-use crate::conjunction::{GroupOrder, Grouped, GroupedMinter, Sighting};
+use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, Sighting};
 use crate::storage::RecordError;
 
 impl Service {
@@ -21,9 +21,9 @@ impl Service {
         minter: &Arc<GroupedMinter>,
         sightings: &[Sighting],
     ) -> Result<Vec<Grouped>, GroupFailure> {
-        let request = GroupOrder::new(Arc::clone(minter), sightings).map_err(GroupFailure::Report)?;
+        let request = GroupRequest::new(Arc::clone(minter), sightings).map_err(GroupFailure::Report)?;
         let outcome = match self.conjunctions() {
-            Conjunctions::Pure => request.ungrouped().map_err(RecordError::Group),
+            Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
             Conjunctions::Stored { .. } => match self.keepers() {
                 Some(keepers) => keepers.records.group(request).await,
                 None => return Err(GroupFailure::Service(self.not_begun())),

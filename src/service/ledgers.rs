@@ -3,7 +3,7 @@
 use super::error::ServiceError;
 use super::served_format::{IdSource, ServedFormat};
 use super::service::Service;
-use crate::ledger::{Event, EventId, LedgerId, LedgerOrder, Link, RequestMark};
+use crate::ledger::{Event, EventId, LedgerId, LedgerRequest, Link, RequestMark};
 use crate::storage::{Appended, DatabaseError, LedgerSummary, RecordError, Records, unreadable};
 
 /// Some of a list, from some place on.
@@ -28,7 +28,7 @@ impl Service {
         genesis: Event,
         mark: Option<RequestMark>,
     ) -> Result<(Appended, LedgerSummary), ServiceError> {
-        let appended = self.append_durably(LedgerOrder::Create { genesis, mark }).await?;
+        let appended = self.append_durably(LedgerRequest::Create { genesis, mark }).await?;
         let ledger = appended.links.first().expect("a ledger begins with an event").id.ledger();
         let summary = self.ledger(ledger)?;
         let of_events = self.formats().iter().find(|served| matches!(served.source(), IdSource::Events));
@@ -42,7 +42,7 @@ impl Service {
     ///
     /// # Errors
     /// [`ServiceError`]: nothing was appended, or that is not known.
-    pub async fn append(&self, served: &ServedFormat, request: LedgerOrder) -> Result<Appended, ServiceError> {
+    pub async fn append(&self, served: &ServedFormat, request: LedgerRequest) -> Result<Appended, ServiceError> {
         let appended = self.append_durably(request).await?;
         if !appended.is_replayed {
             let count = u64::try_from(appended.links.len()).expect("a list is shorter than 2^64");
@@ -51,7 +51,7 @@ impl Service {
         Ok(appended)
     }
 
-    async fn append_durably(&self, request: LedgerOrder) -> Result<Appended, ServiceError> {
+    async fn append_durably(&self, request: LedgerRequest) -> Result<Appended, ServiceError> {
         let keepers = self.keepers().ok_or_else(|| self.not_begun())?;
         let outcome = keepers.records.append(request).await;
         self.counters().count_append(&outcome);

@@ -229,7 +229,7 @@ fn many_writers_at_once_make_one_chain() {
         });
         let chain = records.chain(ledger, None, 1_000).expect("reads");
         let ids = chain.iter().map(|link| link.id);
-        assert_eq!(chain, Link::row(genesis.previous(), 1, ids).collect::<Vec<_>>());
+        assert_eq!(chain, Link::chain(genesis.previous(), 1, ids).collect::<Vec<_>>());
         assert_eq!((chain.len(), requests(records, 0).len()), (41, 41));
     });
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::conjunction::{GroupOrder, GroupedMinter, PairOrder, Report, Sighting, Tca};
+use crate::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, Sighting, Tca};
 use crate::id::{FormatDefinition, PRESETS};
 use crate::ledger::{
-    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of,
+    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of,
 };
 use crate::time::UnixTime;
 
@@ -27,19 +27,19 @@ fn mark(key: u128, events: &[Event]) -> RequestMark {
 }
 
 /// A ledger that begins with the event `name`, under a key.
-pub(super) fn create(name: &str, key: u128) -> LedgerOrder {
+pub(super) fn create(name: &str, key: u128) -> LedgerRequest {
     let genesis = event(name);
-    LedgerOrder::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
+    LedgerRequest::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
 }
 
 /// Events at the end of a ledger, under a key.
-pub(super) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerOrder {
+pub(super) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     let events: Vec<Event> = names.iter().map(|name| event(name)).collect();
-    LedgerOrder::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
+    LedgerRequest::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
 }
 
 /// What becomes of an order at that time.
-pub(super) fn plan(order: &LedgerOrder, head: Option<Head>, micros: u64) -> AppendPlan {
+pub(super) fn plan(order: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
     AppendPlan::make(order, head, at(micros)).expect("nothing speaks against it")
 }
 
@@ -49,7 +49,7 @@ pub(super) fn absent(ledger: LedgerId) -> EventId {
 }
 
 /// Reports of two objects, at these microseconds from a fixed instant.
-pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupOrder {
+pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
     let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
     let format = FormatDefinition::from_toml(preset.name, preset.toml).expect("parses").compile(preset.name);
     let minter = GroupedMinter::new(Arc::new(format.expect("is sound")), PairOrder::Reported);
@@ -58,5 +58,5 @@ pub(super) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupOrde
         Sighting { report: Report::new(tca, primary, secondary).expect("two objects"), expected: None }
     };
     let sightings: Vec<Sighting> = deltas.iter().map(sighting).collect();
-    GroupOrder::new(Arc::new(minter), &sightings).expect("each can have an id")
+    GroupRequest::new(Arc::new(minter), &sightings).expect("each can have an id")
 }

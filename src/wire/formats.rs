@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::storage::{StorageInfo, StorageSql};
-use crate::id::{CollisionOdds, Encoding, FieldKind, Format, Width};
+use crate::id::{CollisionOdds, Encoding, Field, FieldKind, Format, Layout, Width};
 use crate::time::UnixTime;
 
 /// All formats.
@@ -22,7 +22,7 @@ pub struct FormatInfo {
     pub name: String,
     /// One line for people.
     pub summary: String,
-    /// How its ids come to be.
+    /// The rule by which it is minted.
     pub rule: String,
     /// Whether `POST /ids/{name}` mints it here.
     pub minted: bool,
@@ -41,7 +41,7 @@ pub struct FormatInfo {
     /// What `?type=` can be, and how many ids of it a worker has in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
-    /// Its spellings, the canonical one first.
+    /// Its encodings, the canonical one first.
     pub encodings: Vec<EncodingInfo>,
     /// How many ids one worker number has in one tick.
     pub per_tick: Option<String>,
@@ -58,7 +58,7 @@ pub struct FormatInfo {
     pub order: String,
     /// How likely two ids are the same; `None` where they never are.
     pub collision_odds: Option<OddsInfo>,
-    /// What an outsider learns from an id.
+    /// What an id reveals to whoever sees it.
     pub reveals: String,
     /// A valid id, the same every time.
     pub example: ExampleId,
@@ -86,7 +86,7 @@ pub struct ExampleId {
     pub time: Option<String>,
     /// The id as a number.
     pub value: String,
-    /// The id in every spelling.
+    /// The id in every encoding.
     pub encodings: BTreeMap<String, String>,
 }
 
@@ -121,14 +121,14 @@ pub enum FieldWidth {
         /// Of which base.
         radix: u32,
     },
-    /// So many.
+    /// A number that is neither.
     Cardinality {
         /// How many values.
         cardinality: String,
     },
 }
 
-/// One spelling.
+/// One encoding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodingInfo {
     /// What `?encoding=` asks for it by.
@@ -139,7 +139,7 @@ pub struct EncodingInfo {
     pub length_min: usize,
     /// The greatest number of characters.
     pub length_max: usize,
-    /// A regular expression that every id of this spelling matches.
+    /// A regular expression that every id in this encoding matches.
     pub pattern: String,
     /// Whether the order of the texts is the order of the ids.
     pub sortable: bool,
@@ -180,17 +180,17 @@ impl ExampleId {
     fn new(format: &Format) -> ExampleId {
         let id = format.example();
         let time = format.split(id).ok().and_then(|parts| parts.time);
-        let spelled = |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
+        let name_and_text = |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
         ExampleId {
             time: time.and_then(UnixTime::to_exact_text),
             value: id.to_string(),
-            encodings: format.encodings.iter().map(spelled).collect(),
+            encodings: format.encodings.iter().map(name_and_text).collect(),
         }
     }
 }
 
 impl FormatInfo {
-    /// What to run with the first column of each database; databases that run the same stand together.
+    /// The statements for the first column of each database, with the databases that share them.
     pub fn storage_sql(&self) -> Vec<(Vec<&str>, &StorageSql)> {
         let mut together: Vec<(Vec<&str>, &StorageSql)> = Vec::new();
         for StorageInfo { database, sql, .. } in &self.storage {
@@ -204,7 +204,7 @@ impl FormatInfo {
         together
     }
 
-    /// What else there is to know of storage, each note once.
+    /// The notes on storage, each once.
     pub fn storage_notes(&self) -> Vec<&str> {
         let mut notes: Vec<&str> = Vec::new();
         for note in self.storage.iter().flat_map(|advice| &advice.notes) {
@@ -215,15 +215,14 @@ impl FormatInfo {
         notes
     }
 
-    /// What is known of a format, minted here with these worker numbers, at most `batch_max` ids a request.
+    /// The description of a format that is minted here with these worker numbers, at most `batch_max` ids a request.
     pub fn new(format: &Format, workers: &[u32], batch_max: Option<u64>) -> FormatInfo {
         let layout = &format.variants[0].layout;
-        let per_tick =
-            |layout: &crate::id::Layout| layout.field_of(FieldKind::Sequence).map(|field| (field.max + 1).to_string());
+        let per_tick = |layout: &Layout| layout.field_of(FieldKind::Sequence).map(|field| (field.max + 1).to_string());
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
         let types =
             format.variants.iter().filter_map(|variant| Some((variant.name.clone()?, per_tick(&variant.layout)?)));
-        let field = |field: &crate::id::Field| FieldInfo {
+        let field = |field: &Field| FieldInfo {
             name: field.name.clone(),
             kind: field.kind,
             width: field.width.into(),

@@ -1,4 +1,4 @@
-//! Ledgers: what is asked of them, and what they answer.
+//! Ledgers: requests and answers.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub struct AppendRequest<'a> {
     pub expected_previous: Option<Cow<'a, str>>,
 }
 
-/// What became of one event.
+/// The result for one event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventDetail {
     /// The id it got.

@@ -1,4 +1,4 @@
-//! `POST /ledgers/{ledger}/verify`: whether a chain of events holds.
+//! `POST /ledgers/{ledger}/verify`: whether a chain of events is valid.
 
 use std::borrow::Cow;
 
@@ -6,38 +6,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{ChainError, ChainVerdict};
 
-/// Whether a chain holds, and where it does not.
+/// Whether a chain is valid, and if not, the first invalid event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerCheck {
     /// Whether every event got the id it carries, after the one before it.
     pub valid: bool,
-    /// How many events there are, with those after the first that does not hold.
+    /// The number of events, those after the first invalid one included.
     pub events: u64,
-    /// The id of the last event of a chain that holds.
+    /// The id of the last event of a valid chain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// The first event that does not hold.
+    /// The first invalid event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<LedgerFault>,
 }
 
-/// The first event of a chain that does not hold. Those after it were not looked at.
+/// The first invalid event of a chain. Those after it were not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerFault {
-    /// Which event, counted from 0.
+    /// The index of the event, from 0.
     pub index: u64,
-    /// Why, as one word a program can match on.
+    /// The reason as one word.
     pub reason: Cow<'static, str>,
-    /// What the event and those before it call for: a ledger, a time, the earliest time, or an id.
+    /// The value that follows from the event and those before it: a ledger, a time, the earliest time, or an id.
     pub expected: Option<String>,
-    /// What there is instead.
+    /// The value that the event has.
     pub found: Option<String>,
     /// The reason in words.
     pub detail: String,
 }
 
 impl LedgerCheck {
-    /// What is told of a verdict.
+    /// The answer for a verdict.
     pub fn of(verdict: ChainVerdict) -> LedgerCheck {
         let ChainVerdict { events, head, error } = verdict;
         LedgerCheck {

@@ -10,12 +10,12 @@ use super::report::ReportDetail;
 #[serde(deny_unknown_fields)]
 pub struct MintRequest {
     /// How many ids; 1 if absent.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "read_present", skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
-/// A member that is there has a value: `null` is none.
-fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
+/// Reads a member that is present: `null` is an error.
+fn read_present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<u64>, D::Error> {
     u64::deserialize(value).map(Some)
 }
 
@@ -31,12 +31,12 @@ pub struct MintAnswer {
     pub label: Option<String>,
     /// The ids, always as strings.
     pub ids: Vec<String>,
-    /// What became of each report or event, in their order; only of formats that are minted from these.
+    /// The result for each report or event, in their order; only of formats that are minted from these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<MintDetails>,
 }
 
-/// What became of what ids were minted from.
+/// The results for what ids were minted from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum MintDetails {

@@ -16,22 +16,22 @@ pub struct RangeAnswer {
     /// Where it ends, exclusive: as asked for, or where the format ends.
     pub to: String,
     /// The smallest id.
-    pub least: SortedSpellings,
+    pub least: SortedEncodings,
     /// The greatest id.
-    pub greatest: SortedSpellings,
+    pub greatest: SortedEncodings,
 }
 
-/// An id in everything that sorts like the ids.
+/// An id as a number, and in every encoding whose texts sort like the ids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SortedSpellings {
+pub struct SortedEncodings {
     /// The number, in decimal digits, which sort as a number and not as text.
     pub value: String,
-    /// Every spelling whose texts sort.
+    /// Every encoding whose texts sort like the ids.
     pub encodings: BTreeMap<String, String>,
 }
 
 impl RangeAnswer {
-    /// What is answered for this range of a format.
+    /// The answer for this range of a format.
     ///
     /// Bounds: instants that RFC 3339 can write.
     pub fn new(format: &Format, range: &IdRange) -> RangeAnswer {
@@ -39,16 +39,16 @@ impl RangeAnswer {
             format: format.name.clone(),
             from: range.from.to_exact_text().unwrap_or_default(),
             to: range.to.to_exact_text().unwrap_or_default(),
-            least: SortedSpellings::new(format, range.least),
-            greatest: SortedSpellings::new(format, range.greatest),
+            least: SortedEncodings::new(format, range.least),
+            greatest: SortedEncodings::new(format, range.greatest),
         }
     }
 }
 
-impl SortedSpellings {
-    fn new(format: &Format, id: u128) -> SortedSpellings {
+impl SortedEncodings {
+    fn new(format: &Format, id: u128) -> SortedEncodings {
         let sortable = format.encodings.iter().filter(|encoding| encoding.is_sortable());
-        SortedSpellings {
+        SortedEncodings {
             value: id.to_string(),
             encodings: sortable.map(|encoding| (encoding.name().to_owned(), encoding.to_text(id))).collect(),
         }

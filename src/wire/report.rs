@@ -1,4 +1,4 @@
-//! `POST /ids/{format}` of a grouped format: reports in, and what became of each.
+//! `POST /ids/{format}` of a grouped format: reports, and the result for each.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,20 +21,20 @@ pub struct ReportRequest<'a> {
     pub secondary: u64,
 }
 
-/// What became of one report.
+/// The result for one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportDetail {
     /// The id it got.
     pub id: String,
-    /// Whether it is the first of its conjunction; `None` where conjunctions are not stored, so nobody knows.
+    /// Whether it is the first of its conjunction; `None` where conjunctions are not stored, so that is unknown.
     pub created: Option<bool>,
-    /// The time that the id is made of, to the microsecond: the report's own where conjunctions are not stored.
+    /// The time from which the id is made, to the microsecond: the report's own where conjunctions are not stored.
     pub anchor_tca: String,
-    /// Microseconds from there to the time of the report; 0 where conjunctions are not stored.
+    /// Microseconds from that time to the time of the report; 0 where conjunctions are not stored.
     pub tca_delta_us: i64,
 }
 
-/// A number without fraction, exponent or sign, which is told to a caller who gives another.
+/// Reads a number without fraction, exponent or sign, with an error that says so.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     deserializer.deserialize_u64(WholeNumber)
 }

@@ -61,7 +61,7 @@ fn insertion_between(before: &[u8], after: &[u8]) -> String {
 fn annotate(form: CdmForm, document: &[u8]) -> Vec<u8> {
     let read = Document::read(form, document).unwrap();
     let ids: Vec<_> = ('a'..).take(read.messages().len()).map(String::from).collect();
-    read.annotated(&ids)
+    read.annotate(&ids)
 }
 
 #[test]
@@ -118,9 +118,9 @@ fn an_id_of_any_letters_is_read_back_from_each_form() {
     let id = r#"<&>"'\]]>--="#;
     for name in ["one.kvn", "one.xml", "cdm.json"] {
         let document = bytes(name);
-        let with = Document::read(CdmForm::of(&document), &document).unwrap().annotated(&[id]);
+        let with = Document::read(CdmForm::of(&document), &document).unwrap().annotate(&[id]);
         let again = Document::read(CdmForm::of(&with), &with).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(again.messages()[0].noted().unwrap().id, id, "{name}");
+        assert_eq!(again.messages()[0].existing_id().unwrap().text, id, "{name}");
     }
 }
 
@@ -128,10 +128,10 @@ fn an_id_of_any_letters_is_read_back_from_each_form() {
 fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     let document = bytes("noted.kvn");
     let read = Document::read(CdmForm::Kvn, &document).unwrap();
-    let noted = read.messages()[0].noted().unwrap();
-    assert_eq!((noted.line, noted.id.as_str()), (2, "zwwqlzz-pjjmxmd-lkpvwq"));
-    assert_eq!(read.annotated(&["another"]), document);
-    let error = read.messages()[0].noted_otherwise(Some("another"));
+    let noted = read.messages()[0].existing_id().unwrap();
+    assert_eq!((noted.line, noted.text.as_str()), (2, "zwwqlzz-pjjmxmd-lkpvwq"));
+    assert_eq!(read.annotate(&["another"]), document);
+    let error = read.messages()[0].refuse_existing_id(Some("another"));
     assert_eq!(
         error.to_string(),
         "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here, the id of this conjunction is \"another\""
@@ -211,11 +211,11 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
         let first = read(form, &text).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
         assert_eq!(reports(&first), expected, "{}", shown());
         let found: Vec<_> =
-            first.messages().iter().map(|message| message.noted().map(|noted| noted.id.clone())).collect();
+            first.messages().iter().map(|message| message.existing_id().map(|noted| noted.text.clone())).collect();
         assert_eq!(found, noted, "{}", shown());
 
         let ids: Vec<_> = (0..expected.len()).map(|at| noted[at].clone().unwrap_or(format!("new-{at}"))).collect();
-        let annotated = first.annotated(&ids);
+        let annotated = first.annotate(&ids);
         let mut back = annotated.clone();
         for (id, _) in ids.iter().zip(&noted).filter(|(_, noted)| noted.is_none()) {
             back = without(form, &back, id);
@@ -224,8 +224,8 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
 
         let second = read(form, &annotated).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
         assert_eq!(reports(&second), expected);
-        assert!(second.messages().iter().zip(&ids).all(|(message, id)| message.noted().unwrap().id == *id));
-        assert!(second.annotated(&ids) == annotated, "a second pass changes nothing");
+        assert!(second.messages().iter().zip(&ids).all(|(message, id)| message.existing_id().unwrap().text == *id));
+        assert!(second.annotate(&ids) == annotated, "a second pass changes nothing");
         messages += expected.len();
     }
     assert!(messages > 20_000, "{messages}");
@@ -274,15 +274,18 @@ fn a_damaged_document_is_refused_or_means_something() {
                 refused += 1;
                 continue;
             };
-            let ids: Vec<_> =
-                document.messages().iter().map(|message| message.noted().map_or("new", |noted| &noted.id)).collect();
-            let annotated = document.annotated(&ids);
+            let ids: Vec<_> = document
+                .messages()
+                .iter()
+                .map(|message| message.existing_id().map_or("new", |noted| &noted.text))
+                .collect();
+            let annotated = document.annotate(&ids);
             let again = read(form, &annotated).unwrap_or_else(|error| {
                 panic!("{error}\n{}\nbecame\n{}", shown(), String::from_utf8_lossy(&annotated))
             });
             assert_eq!(reports(&again), reports(&document), "{}", shown());
             assert!(
-                again.messages().iter().zip(&ids).all(|(message, id)| message.noted().unwrap().id == *id),
+                again.messages().iter().zip(&ids).all(|(message, id)| message.existing_id().unwrap().text == *id),
                 "{}",
                 shown()
             );
@@ -316,7 +319,7 @@ fn a_document_of_the_greatest_length_is_read_in_time_that_grows_with_it() {
     ] {
         let document = Document::read(form, text.as_bytes()).map_err(|error| format!("{form:?}: {error}")).unwrap();
         let ids = vec!["id"; document.messages().len()];
-        assert!(document.annotated(&ids).len() > text.len());
+        assert!(document.annotate(&ids).len() > text.len());
     }
     let deep = "<ndm>".to_owned() + &"<a>".repeat(LEN / 3);
     assert!(Document::read(CdmForm::Xml, deep).is_err());

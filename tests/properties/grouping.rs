@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use idmint::conjunction::{
-    Anchor, AnchorPlan, GroupOrder, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, Report, Sighting, Tca,
+    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, Report, Sighting, Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::storage::{Database, RecordKeeper, RecordPlan, Records};
@@ -64,9 +64,9 @@ fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
     Arc::new(GroupedMinter::new(Arc::new(format), pair_order))
 }
 
-fn order(minter: &Arc<GroupedMinter>, reports: &[Report]) -> GroupOrder {
+fn order(minter: &Arc<GroupedMinter>, reports: &[Report]) -> GroupRequest {
     let sighting = |report: &Report| Sighting { report: *report, expected: None };
-    GroupOrder::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap()
+    GroupRequest::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap()
 }
 
 /// Every anchor in the order of creation, and nothing clever.

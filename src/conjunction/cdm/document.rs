@@ -1,9 +1,11 @@
-//! A document of one or more messages: read as a whole, and written again with ids in it.
+//! A document of one or more messages: reports out of it, and ids into it.
 
 use super::draft::Message;
 use super::error::CdmError;
 use super::form::CdmForm;
 use super::{kvn, space_track, xml};
+use crate::conjunction::group_request::{GroupError, GroupRefusal, Sighting};
+use crate::id::{Encoding, Format};
 
 /// One or more Conjunction Data Messages in one text.
 ///
@@ -17,7 +19,7 @@ use super::{kvn, space_track, xml};
 ///     OBJECT = OBJECT1\r\nOBJECT_DESIGNATOR = 25544\r\nOBJECT = OBJECT2\r\nOBJECT_DESIGNATOR = 48274";
 /// let document = Document::read(CdmForm::Kvn, sent)?;
 /// assert_eq!(document.messages()[0].report().primary(), 25_544);
-/// let annotated = document.annotated(&["zwwqlzz-pjjmxmd-lkpvwq"]);
+/// let annotated = document.annotate(&["zwwqlzz-pjjmxmd-lkpvwq"]);
 /// let comment = "\r\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\r\n";
 /// assert_eq!(annotated, sent.replacen("\r\n", comment, 1).as_bytes());
 /// # Ok::<(), idmint::conjunction::cdm::CdmError>(())
@@ -47,22 +49,47 @@ impl<B: AsRef<[u8]>> Document<B> {
         &self.messages
     }
 
-    /// The same bytes with an id in each message, in their order; a message that has one already stays as it is. To see
-    /// that it is the right one is up to the caller ([`Message::noted`]).
+    /// The reports of the messages, each with the id that the message came with: read in the encoding of that position, or
+    /// else in the first of the format that reads it.
+    ///
+    /// # Errors
+    /// [`CdmError`] of the first message whose id is none of the format.
+    pub fn sightings(&self, format: &Format, encoding: usize) -> Result<Vec<Sighting>, CdmError> {
+        let sighting = |message: &Message| {
+            let expected = message
+                .existing_id()
+                .map(|existing| existing.read(format, encoding).ok_or_else(|| message.refuse_existing_id(None)));
+            Ok(Sighting { report: *message.report(), expected: expected.transpose()? })
+        };
+        self.messages.iter().map(sighting).collect()
+    }
+
+    /// The refusal of one of the [sightings](Document::sightings), with its line and keyword. `encoding`: of ids in the
+    /// message.
+    pub fn explain(&self, GroupRefusal { index, error }: &GroupRefusal, encoding: &Encoding) -> CdmError {
+        let message = &self.messages[*index];
+        match error {
+            GroupError::Report(error) => message.refuse(error),
+            GroupError::OtherId { gets, .. } => message.refuse_existing_id(Some(&encoding.to_text(*gets))),
+        }
+    }
+
+    /// The same bytes with an id in each message, in their order. A message that came with an id stays as it is: whether it
+    /// is the right one, grouping the [sightings](Document::sightings) checks.
     ///
     /// # Panics
     /// When there are not as many ids as messages.
-    pub fn annotated(&self, ids: &[impl AsRef<str>]) -> Vec<u8> {
+    pub fn annotate(&self, ids: &[impl AsRef<str>]) -> Vec<u8> {
         assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
         let source = self.source.as_ref();
-        // A comment is about as long as its key and its id twice over.
+        // Enough for a comment with its key and its id.
         let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
         let mut out = Vec::with_capacity(source.len() + room);
         let mut written = 0;
-        for (message, id) in self.messages.iter().zip(ids).filter(|(message, _)| message.noted().is_none()) {
-            let at = message.place.at();
+        for (message, id) in self.messages.iter().zip(ids).filter(|(message, _)| message.existing_id().is_none()) {
+            let at = message.insertion.at();
             out.extend_from_slice(&source[written..at]);
-            message.place.write(source, id.as_ref(), &mut out);
+            message.insertion.write(source, id.as_ref(), &mut out);
             written = at;
         }
         out.extend_from_slice(&source[written..]);

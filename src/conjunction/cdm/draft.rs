@@ -1,34 +1,33 @@
-//! A message while it is read: what all forms have in common.
+//! A message, and the draft of one while it is read: the part that all forms share.
 
-use super::error::{CdmError, quoted};
-use super::place::Place;
-use crate::conjunction::cdm::EVENT_ID_KEY;
+use super::error::{CdmError, quote};
+use super::insertion::{EVENT_ID_KEY, Insertion};
 use crate::conjunction::report::{Report, ReportError, Role};
 use crate::id::Format;
 use crate::time::UnixTime;
 
-/// One Conjunction Data Message, as far as it makes an id.
+/// The parts of a Conjunction Data Message that an id is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     report: Report,
-    noted: Option<Noted>,
+    existing_id: Option<ExistingId>,
     line: u64,
     tca_line: u64,
     object_lines: [u64; 2],
     names: &'static Names,
-    pub(super) place: Place,
+    pub(super) insertion: Insertion,
 }
 
-/// The id of a conjunction that a message has already.
+/// The conjunction id that a message came with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct ExistingId {
     /// The line in which it stands, counted from 1.
     pub line: u64,
-    /// As it stands there.
-    pub id: String,
+    /// The id as it is written there.
+    pub text: String,
 }
 
-/// What a form calls the values that an id is made of.
+/// The names of the values in one form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) tca: &'static str,
@@ -39,14 +38,14 @@ pub(super) struct Names {
 pub(super) const CCSDS: Names = Names { tca: "TCA", objects: ["OBJECT_DESIGNATOR", "OBJECT_DESIGNATOR"] };
 
 impl Message {
-    /// What it reports.
+    /// The report in it.
     pub fn report(&self) -> &Report {
         &self.report
     }
 
-    /// The id that it has already.
-    pub fn noted(&self) -> Option<&Noted> {
-        self.noted.as_ref()
+    /// The id that it came with.
+    pub fn existing_id(&self) -> Option<&ExistingId> {
+        self.existing_id.as_ref()
     }
 
     /// The line in which it begins, counted from 1.
@@ -54,52 +53,55 @@ impl Message {
         self.line
     }
 
-    /// That its report gets no id, with the line and the name of the value to blame.
-    pub fn refused(&self, error: &ReportError) -> CdmError {
+    /// The error for a report that gets no id, with the line and the name of the wrong value.
+    pub(super) fn refuse(&self, error: &ReportError) -> CdmError {
         let role = match error {
             ReportError::ObjectZero { role } | ReportError::ObjectTooGreat { role, .. } => Some(*role),
             ReportError::SameObject { .. } => Some(Role::Secondary),
-            ReportError::TcaTooEarly { .. } | ReportError::TcaTooLate { .. } | ReportError::IdTooGreat { .. } => None,
+            ReportError::TcaUnreadable(_)
+            | ReportError::TcaTooEarly { .. }
+            | ReportError::TcaTooLate { .. }
+            | ReportError::IdTooGreat { .. } => None,
         };
         let (line, name) = role.map_or((self.tca_line, self.names.tca), |role| {
-            (self.object_lines[place_of(role)], self.names.objects[place_of(role)])
+            (self.object_lines[index_of(role)], self.names.objects[index_of(role)])
         });
-        CdmError::of(line, name, error.reason(), error)
+        CdmError::of(line, name, error.reason(), error).with_limit(error.limit())
     }
 
-    /// That another id than its own is noted in it. `own`: its id, or none if what is noted is no id at all.
+    /// The error for a message that came with another id. `own`: the id it gets, or `None` if the other is no id at all.
     ///
     /// # Panics
-    /// When none is noted.
-    pub fn noted_otherwise(&self, own: Option<&str>) -> CdmError {
-        let noted = self.noted.as_ref().expect("only asked about a message that has an id");
+    /// When it came without an id.
+    pub fn refuse_existing_id(&self, own: Option<&str>) -> CdmError {
+        let existing = self.existing_id.as_ref().expect("only called for a message that came with an id");
         let message = match own {
-            Some(own) => format!("{} stands here, the id of this conjunction is {own:?}", quoted(&noted.id)),
-            None => format!("{} is no id of this format", quoted(&noted.id)),
+            Some(own) => format!("{} stands here, the id of this conjunction is {own:?}", quote(&existing.text)),
+            None => format!("{} is no id of this format", quote(&existing.text)),
         };
-        CdmError::of(noted.line, EVENT_ID_KEY, "another_id", message)
+        CdmError::of(existing.line, EVENT_ID_KEY, "another_id", message)
     }
 }
 
-impl Noted {
-    /// The id in this format: in the spelling of that position, or else in the first that reads it.
-    pub fn id_in(&self, format: &Format, encoding: usize) -> Option<u128> {
+impl ExistingId {
+    /// The id in this format: read in the encoding of that position, or else in the first that reads it.
+    pub fn read(&self, format: &Format, encoding: usize) -> Option<u128> {
         let asked_for = std::iter::once(&format.encodings[encoding]);
-        asked_for.chain(&format.encodings).find_map(|encoding| encoding.read(&self.id).ok())
+        asked_for.chain(&format.encodings).find_map(|encoding| encoding.read(&self.text).ok())
     }
 }
 
-const fn place_of(role: Role) -> usize {
+const fn index_of(role: Role) -> usize {
     match role {
         Role::Primary => 0,
         Role::Secondary => 1,
     }
 }
 
-/// A number and the line in which it stands.
+/// A number and its line.
 type NumberAt = (u64, u64);
 
-/// A message of which not all is read yet.
+/// A message that is not completely read yet.
 #[derive(Debug)]
 pub(super) struct Draft {
     line: u64,
@@ -108,15 +110,15 @@ pub(super) struct Draft {
     objects: [Option<NumberAt>; 2],
     /// The lines in which the objects begin, where a form has blocks of them.
     begun: [Option<u64>; 2],
-    /// The object of which is being read.
+    /// The object whose block is being read.
     current: Option<Role>,
-    noted: Option<Noted>,
+    existing_id: Option<ExistingId>,
 }
 
 impl Draft {
     /// A message that begins in that line.
     pub(super) fn new(line: u64, names: &'static Names) -> Draft {
-        Draft { line, names, tca: None, objects: [None; 2], begun: [None; 2], current: None, noted: None }
+        Draft { line, names, tca: None, objects: [None; 2], begun: [None; 2], current: None, existing_id: None }
     }
 
     /// The time of closest approach.
@@ -127,7 +129,7 @@ impl Draft {
         }
         let Ok(tca) = UnixTime::from_utc_text(text) else {
             let what = "is no time of the CCSDS calendar or day-of-year form";
-            return refuse("bad_timestamp", format!("{} {what}", quoted(text)));
+            return refuse("bad_timestamp", format!("{} {what}", quote(text)));
         };
         self.tca = Some((tca, line));
         Ok(())
@@ -139,15 +141,15 @@ impl Draft {
             "OBJECT1" => Role::Primary,
             "OBJECT2" => Role::Secondary,
             _ => {
-                let message = format!("{} is neither OBJECT1 nor OBJECT2", quoted(text));
+                let message = format!("{} is neither OBJECT1 nor OBJECT2", quote(text));
                 return Err(CdmError::of(line, "OBJECT", "report_form", message));
             }
         };
-        if let Some(first) = self.begun[place_of(role)] {
+        if let Some(first) = self.begun[index_of(role)] {
             let message = format!("{text} stands in line {first} already");
             return Err(CdmError::of(line, "OBJECT", "duplicate_key", message));
         }
-        self.begun[place_of(role)] = Some(line);
+        self.begun[index_of(role)] = Some(line);
         self.current = Some(role);
         Ok(())
     }
@@ -173,19 +175,19 @@ impl Draft {
 
     /// The number of an object.
     pub(super) fn object(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
-        let refuse = |reason, message| Err(CdmError::of(line, self.names.objects[place_of(role)], reason, message));
-        if let Some((_, first)) = self.objects[place_of(role)] {
+        let refuse = |reason, message| Err(CdmError::of(line, self.names.objects[index_of(role)], reason, message));
+        if let Some((_, first)) = self.objects[index_of(role)] {
             return refuse("duplicate_key", format!("it stands in line {first} already"));
         }
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             let what = "is no catalogue number, which has decimal digits only";
-            return refuse("wrong_type", format!("{} {what}", quoted(text)));
+            return refuse("wrong_type", format!("{} {what}", quote(text)));
         }
         // Digits only, so it can only be too great.
         let Ok(number) = text.parse() else {
-            return refuse("out_of_range", format!("{} is greater than any catalogue number", quoted(text)));
+            return refuse("out_of_range", format!("{} is greater than any catalogue number", quote(text)));
         };
-        self.objects[place_of(role)] = Some((number, line));
+        self.objects[index_of(role)] = Some((number, line));
         Ok(())
     }
 
@@ -193,31 +195,32 @@ impl Draft {
     pub(super) fn comment(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
         let rest = text.trim_ascii().strip_prefix(EVENT_ID_KEY).map(str::trim_ascii_start);
         match rest.and_then(|rest| rest.strip_prefix('=')) {
-            Some(id) => self.note(line, id.trim_ascii()),
+            Some(id) => self.event_id(line, id.trim_ascii()),
             None => Ok(()),
         }
     }
 
     /// The id of the conjunction.
-    pub(super) fn note(&mut self, line: u64, id: &str) -> Result<(), CdmError> {
+    pub(super) fn event_id(&mut self, line: u64, id: &str) -> Result<(), CdmError> {
         if id.is_empty() {
             return Err(CdmError::of(line, EVENT_ID_KEY, "another_id", "there is no id"));
         }
-        match &self.noted {
+        match &self.existing_id {
             None => {
-                self.noted = Some(Noted { line, id: id.to_owned() });
+                self.existing_id = Some(ExistingId { line, text: id.to_owned() });
                 Ok(())
             }
-            Some(noted) if noted.id == id => Ok(()),
-            Some(noted) => {
-                let message = format!("{} stands here and {} in line {}", quoted(id), quoted(&noted.id), noted.line);
+            Some(existing) if existing.text == id => Ok(()),
+            Some(existing) => {
+                let message =
+                    format!("{} stands here and {} in line {}", quote(id), quote(&existing.text), existing.line);
                 Err(CdmError::of(line, EVENT_ID_KEY, "another_id", message))
             }
         }
     }
 
     /// The whole message.
-    pub(super) fn finish(self, place: Place) -> Result<Message, CdmError> {
+    pub(super) fn finish(self, insertion: Insertion) -> Result<Message, CdmError> {
         let lacks = |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
         let Some((tca, tca_line)) = self.tca else {
             return lacks(self.line, self.names.tca, "the message that begins here has none");
@@ -241,16 +244,16 @@ impl Draft {
         let [(primary, primary_line), (secondary, secondary_line)] = found;
         let message = |report| Message {
             report,
-            noted: self.noted,
+            existing_id: self.existing_id,
             line: self.line,
             tca_line,
             object_lines: [primary_line, secondary_line],
             names: self.names,
-            place,
+            insertion,
         };
         Report::new(tca, primary, secondary).map(message).map_err(|error| {
             // Of two that are the same, the second is one too many.
-            let at = if let ReportError::ObjectZero { role } = &error { place_of(*role) } else { 1 };
+            let at = if let ReportError::ObjectZero { role } = &error { index_of(*role) } else { 1 };
             CdmError::of(found[at].1, self.names.objects[at], error.reason(), error)
         })
     }

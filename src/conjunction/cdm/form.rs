@@ -1,9 +1,9 @@
-//! The ways in which a message is written.
+//! The forms in which a message is written.
 
 use super::lines::without_bom;
 use super::space_track;
 
-/// How a Conjunction Data Message is written.
+/// The form of a Conjunction Data Message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CdmForm {
     /// A line for each keyword: CCSDS 508.0-B-1, section 3.
@@ -15,7 +15,7 @@ pub enum CdmForm {
 }
 
 impl CdmForm {
-    /// The form that a document seems to have: JSON begins with a bracket, XML with `<`, and the rest is KVN.
+    /// The form of a document by its first character: XML begins with `<`, JSON with a bracket, and the rest is KVN.
     ///
     /// ```
     /// use idmint::conjunction::cdm::CdmForm;
@@ -32,8 +32,8 @@ impl CdmForm {
         }
     }
 
-    /// Whether JSON is meant as messages of space-track.org: whether its object, or the first of its list, has a member
-    /// of theirs. False for what is no such JSON.
+    /// Whether a JSON text holds messages of space-track.org: whether its object, or the first of its list, has a member
+    /// with a name of theirs. False for other JSON, and for what is no JSON.
     pub fn is_space_track(json: &[u8]) -> bool {
         space_track::has_their_names(json)
     }

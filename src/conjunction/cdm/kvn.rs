@@ -1,27 +1,27 @@
 //! Messages as lines of `KEYWORD = value`: CCSDS 508.0-B-1, section 3.
 
 use super::draft::{CCSDS, Draft, Message};
-use super::error::{CdmError, quoted};
+use super::error::{CdmError, quote};
+use super::insertion::Insertion;
 use super::lines::{lines, text_of};
-use super::place::Place;
 
-/// The keyword that every message begins with.
+/// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
 
-/// The keywords of a header behind which comments are still its own. The next one may not be: what stands behind
-/// MESSAGE_ID belongs to the relative metadata.
+/// The keywords behind which a comment still belongs to the header. Behind MESSAGE_ID, its last keyword, a comment belongs
+/// to the relative metadata.
 const HEADER: [&str; 3] = ["CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR"];
 
-/// A message and the place of its comment so far.
+/// A message that is being read, and the insertion for its comment so far.
 struct Open {
     draft: Draft,
-    place: Place,
+    insertion: Insertion,
     is_in_header: bool,
 }
 
 impl Open {
     fn finish(self) -> Result<Message, CdmError> {
-        self.draft.finish(self.place)
+        self.draft.finish(self.insertion)
     }
 }
 
@@ -32,19 +32,19 @@ pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
     let mut messages = Vec::new();
     let mut open: Option<Open> = None;
     for (number, line) in (1..).zip(lines(text)) {
-        // A comment goes in behind a line that ends: a message does not end in its header.
-        let place = || Place::Line { at: begin + line.next, line_end: begin + line.end..begin + line.next };
+        // Inserted behind this line, which has a line end: a message does not end in its header.
+        let insertion = || Insertion::Line { at: begin + line.next, line_end: begin + line.end..begin + line.next };
         match Statement::of(number, line.text)? {
             Statement::Blank => {}
             Statement::KeyAndValue(VERSION, value) => {
                 if value != "1.0" {
-                    let message = format!("{} is a version that is not known, 1.0 is", quoted(value));
+                    let message = format!("{} is a version that is not known, 1.0 is", quote(value));
                     return Err(CdmError::of(number, VERSION, "bad_version", message));
                 }
                 if let Some(before) = open.take() {
                     messages.push(before.finish()?);
                 }
-                open = Some(Open { draft: Draft::new(number, &CCSDS), place: place(), is_in_header: true });
+                open = Some(Open { draft: Draft::new(number, &CCSDS), insertion: insertion(), is_in_header: true });
             }
             statement => {
                 let Some(open) = &mut open else {
@@ -52,7 +52,7 @@ pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
                     return Err(CdmError::of(number, statement.keyword(), "report_form", message));
                 };
                 if let (Statement::Comment(_), true) = (&statement, open.is_in_header) {
-                    open.place = place();
+                    open.insertion = insertion();
                 }
                 open.take(number, &statement)?;
             }
@@ -83,7 +83,7 @@ impl Open {
     }
 }
 
-/// What a line says.
+/// A line by its kind.
 enum Statement<'a> {
     Blank,
     Comment(&'a str),

@@ -1,16 +1,16 @@
-//! The lines of a document, with whatever ends each of them.
+//! The lines of a document, with any kind of line end.
 
 use super::error::CdmError;
 
 /// U+FEFF, with which some editors begin a file.
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// A document behind its byte order mark, if it has one.
+/// A document without its byte order mark, if it has one.
 pub fn without_bom(document: &[u8]) -> &[u8] {
     document.strip_prefix(BOM).unwrap_or(document)
 }
 
-/// A document as text behind its byte order mark.
+/// A document as text, without its byte order mark.
 ///
 /// # Errors
 /// The line of the first byte that is not UTF-8.
@@ -22,13 +22,13 @@ pub(super) fn text_of(document: &[u8]) -> Result<&str, CdmError> {
     })
 }
 
-/// One line, without what ends it.
+/// One line, without its line end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) text: &'a str,
-    /// Where what ends it begins, in bytes.
+    /// The offset of its line end.
     pub(super) end: usize,
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub(super) next: usize,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// How many bytes the line end is long that this begins with.
+/// The length of the line end that `rest` begins with.
 fn line_end_len(rest: &[u8]) -> usize {
     match rest {
         [] => 0,
@@ -58,7 +58,7 @@ fn is_line_end(byte: u8) -> bool {
     matches!(byte, b'\r' | b'\n')
 }
 
-/// Tells the numbers of lines at places that come in rising order, and looks at each byte once.
+/// Finds the line numbers of offsets that come in rising order. Reads each byte once.
 #[derive(Debug, Default)]
 pub(super) struct LineCounter {
     at: usize,
@@ -66,12 +66,12 @@ pub(super) struct LineCounter {
 }
 
 impl LineCounter {
-    /// The number, from 1, of the line in which that byte stands.
-    pub(super) fn line_at(&mut self, bytes: &[u8], place: usize) -> u64 {
-        while self.at < place {
-            let rest = &bytes[self.at..place];
+    /// The number, from 1, of the line with the byte at `offset`.
+    pub(super) fn line_at(&mut self, bytes: &[u8], offset: usize) -> u64 {
+        while self.at < offset {
+            let rest = &bytes[self.at..offset];
             let Some(len) = rest.iter().position(|byte| is_line_end(*byte)) else {
-                self.at = place;
+                self.at = offset;
                 break;
             };
             self.at += len + line_end_len(&rest[len..]);

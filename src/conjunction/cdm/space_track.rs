@@ -15,10 +15,9 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::draft::{Draft, Message, Names};
-use super::error::{CdmError, quoted};
+use super::error::{CdmError, quote};
+use super::insertion::{EVENT_ID_KEY, Insertion};
 use super::lines::{LineCounter, text_of};
-use super::place::Place;
-use crate::conjunction::cdm::EVENT_ID_KEY;
 use crate::conjunction::report::Role;
 
 /// The names of the class `cdm`.
@@ -64,7 +63,7 @@ struct Members<'a>(Vec<Member<'a>>);
 
 struct Rows<'a> {
     text: &'a str,
-    /// The length of what stands before the text, which is its byte order mark.
+    /// The length of the byte order mark before the text.
     begin: usize,
     lines: LineCounter,
 }
@@ -73,7 +72,7 @@ impl<'a> Rows<'a> {
     fn message(&mut self, object: &'a str) -> Result<Message, CdmError> {
         let line = self.line_of(object);
         if !object.starts_with('{') {
-            let message = format!("{} is no object", quoted(object));
+            let message = format!("{} is no object", quote(object));
             return Err(CdmError::at(line, "report_form", message));
         }
         let Members(members) = serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
@@ -88,8 +87,8 @@ impl<'a> Rows<'a> {
         if let Some(twice) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(CdmError::of(line, twice[0], "duplicate_key", "the object that begins here has it twice"));
         }
-        let place = self.place_behind(&members, object);
-        draft.finish(place)
+        let insertion = self.insertion_behind(&members, object);
+        draft.finish(insertion)
     }
 
     fn read_member(&mut self, member: &Member<'a>, names: &Names, draft: &mut Draft) -> Result<(), CdmError> {
@@ -118,10 +117,10 @@ impl<'a> Rows<'a> {
         let text = match serde_json::from_str::<Text<'_>>(member.value) {
             Ok(Text(text)) => text,
             Err(_) if is_number && names.objects.contains(&name) => Cow::Borrowed(member.value),
-            Err(_) => return refuse("wrong_type", &format!("{} is no text in quotes", quoted(member.value))),
+            Err(_) => return refuse("wrong_type", &format!("{} is no text in quotes", quote(member.value))),
         };
         match name {
-            EVENT_ID_KEY => draft.note(line, &text),
+            EVENT_ID_KEY => draft.event_id(line, &text),
             name if name == names.tca => draft.tca(line, &text),
             name if name == names.objects[0] => draft.object(Role::Primary, line, &text),
             _ => draft.object(Role::Secondary, line, &text),
@@ -132,32 +131,36 @@ impl<'a> Rows<'a> {
         name == names.tca || names.objects.contains(&name) || name == EVENT_ID_KEY || name == TCA_FRACTION
     }
 
-    /// The place behind the last member, spaced as that one is.
-    fn place_behind(&self, members: &[Member<'a>], object: &'a str) -> Place {
-        let object_at = self.place_of(object);
-        let end_of = |member: &Member<'a>| self.place_of(member.value) + member.value.len();
+    /// The insertion behind the last member, spaced like that one.
+    fn insertion_behind(&self, members: &[Member<'a>], object: &'a str) -> Insertion {
+        let object_at = self.offset_of(object);
+        let end_of = |member: &Member<'a>| self.offset_of(member.value) + member.value.len();
         let before = members.len().checked_sub(2).map_or(object_at, |at| end_of(&members[at]));
         let Some(last) = members.last() else {
-            return Place::Member { at: object_at + self.begin + 1, gap: 0..0, colon: 0..0 };
+            return Insertion::Member { at: object_at + self.begin + 1, gap: 0..0, colon: 0..0 };
         };
         // Between two values stand a comma or a brace, the name in quotes, and a colon, each with its white space.
-        let value_at = self.place_of(last.value);
+        let value_at = self.offset_of(last.value);
         let between = &self.text[before..value_at];
-        let find = |place: Option<usize>| before + place.expect("a member has a name, and something before it");
+        let find = |offset: Option<usize>| before + offset.expect("a member has a name, and something before it");
         let opened = find(between.find('"'));
-        let (parted, closed) = (find(between.find([',', '{'])) + 1, find(between.rfind('"')) + 1);
-        let shifted = |range: Range<usize>| range.start + self.begin..range.end + self.begin;
-        Place::Member { at: end_of(last) + self.begin, gap: shifted(parted..opened), colon: shifted(closed..value_at) }
+        let (separator_end, closed) = (find(between.find([',', '{'])) + 1, find(between.rfind('"')) + 1);
+        let shift = |range: Range<usize>| range.start + self.begin..range.end + self.begin;
+        Insertion::Member {
+            at: end_of(last) + self.begin,
+            gap: shift(separator_end..opened),
+            colon: shift(closed..value_at),
+        }
     }
 
-    /// Where a part of the text begins in it.
-    fn place_of(&self, part: &str) -> usize {
+    /// The offset of a part of the text.
+    fn offset_of(&self, part: &str) -> usize {
         part.as_ptr().addr() - self.text.as_ptr().addr()
     }
 
     fn line_of(&mut self, part: &str) -> u64 {
-        let place = self.place_of(part);
-        self.lines.line_at(self.text.as_bytes(), place)
+        let offset = self.offset_of(part);
+        self.lines.line_at(self.text.as_bytes(), offset)
     }
 
     fn not_json(&mut self, part: &str, error: &serde_json::Error) -> CdmError {

@@ -6,17 +6,17 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::draft::{CCSDS, Draft, Message};
-use super::error::{CdmError, quoted};
+use super::error::{CdmError, quote};
+use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
-use super::place::Place;
 
-/// How deep elements may be nested. A message of the standard has seven levels.
+/// The greatest depth of elements. A message of the standard has seven levels.
 const DEPTH_MAX: usize = 64;
 
-/// How many attributes of a `cdm` are looked at.
+/// The greatest number of attributes of a `cdm`.
 const ATTRIBUTES_MAX: usize = 64;
 
-/// What an element means here, by its place in the tree.
+/// The meaning of an element, by its position in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Element {
     Ndm,
@@ -27,7 +27,7 @@ enum Element {
     Segment,
     Metadata,
     Leaf(Leaf),
-    /// Nothing that an id is made of.
+    /// An element that is not read.
     Other,
 }
 
@@ -75,37 +75,37 @@ pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
         leaf: (0, String::new()),
     };
     loop {
-        tree.at = place_in(text, reader.buffer_position());
+        tree.at = index_in(text, reader.buffer_position());
         match reader.read_event() {
             Ok(Event::Eof) => return tree.finish(),
-            Ok(event) => tree.take(&event, place_in(text, reader.buffer_position()))?,
+            Ok(event) => tree.take(&event, index_in(text, reader.buffer_position()))?,
             Err(error) => {
-                tree.at = tree.at.max(place_in(text, reader.error_position()));
-                return Err(tree.refused(format!("this is not XML: {error}")));
+                tree.at = tree.at.max(index_in(text, reader.error_position()));
+                return Err(tree.refuse(format!("this is not XML: {error}")));
             }
         }
     }
 }
 
 /// A position of the reader as an index.
-fn place_in(text: &str, position: u64) -> usize {
+fn index_in(text: &str, position: u64) -> usize {
     usize::try_from(position).map_or(text.len(), |position| position.min(text.len()))
 }
 
-/// Where the reader is, and what it has seen.
+/// The open elements, and what was read so far.
 struct Tree<'a> {
     text: &'a str,
-    /// The length of what stands before the text, which is its byte order mark.
+    /// The length of the byte order mark before the text.
     begin: usize,
-    /// Where the event begins that is being looked at.
+    /// The offset of the current event.
     at: usize,
     lines: LineCounter,
     /// Whether there was a root.
     is_begun: bool,
     open: Vec<Element>,
     messages: Vec<Message>,
-    message: Option<(Draft, Option<Place>)>,
-    /// The line in which the leaf begins whose text is being read, and its text so far.
+    message: Option<(Draft, Option<Insertion>)>,
+    /// The line in which the current leaf begins, and its text so far.
     leaf: (u64, String),
 }
 
@@ -116,7 +116,7 @@ impl Tree<'_> {
             Event::Empty(start) => {
                 self.begin(start, next)?;
                 if self.open.last() == Some(&Element::Header) {
-                    return Err(self.refused_of("header", "it is empty, so nothing can be put into it"));
+                    return Err(self.refuse_element("header", "it is empty, so nothing can be put into it"));
                 }
                 self.end()
             }
@@ -124,10 +124,10 @@ impl Tree<'_> {
             Event::Text(text) => self.add_text(text),
             Event::CData(text) => self.add_text(text),
             Event::GeneralRef(reference) => self.add_reference(reference),
-            Event::DocType(_) => Err(self.refused("a document type is not read; leave it out")),
+            Event::DocType(_) => Err(self.refuse("a document type is not read; leave it out")),
             Event::Decl(decl) => match decl.encoding() {
                 Some(Ok(name)) if !["utf-8", "us-ascii"].iter().any(|known| name.eq_ignore_ascii_case(known)) => {
-                    Err(self.refused(format!("the encoding is {}, it must be UTF-8", quoted(&name))))
+                    Err(self.refuse(format!("the encoding is {}, it must be UTF-8", quote(&name))))
                 }
                 _ => Ok(()),
             },
@@ -141,14 +141,14 @@ impl Tree<'_> {
         let element = Element::of(parent, local.as_ref(), self.message.is_some());
         let name = local.as_ref();
         if matches!(parent, Some(Element::Leaf(_))) {
-            return Err(self.refused_of(name, "an element stands where only text belongs"));
+            return Err(self.refuse_element(name, "an element stands where only text belongs"));
         }
         if parent.is_none() && (self.is_begun || element == Element::Other) {
             let what = if self.is_begun { "a document has one root" } else { "the root must be `cdm` or `ndm`" };
-            return Err(self.refused_of(name, what));
+            return Err(self.refuse_element(name, what));
         }
         if self.open.len() == DEPTH_MAX {
-            return Err(self.refused_of(name, format!("nested deeper than {DEPTH_MAX} levels")));
+            return Err(self.refuse_element(name, format!("nested deeper than {DEPTH_MAX} levels")));
         }
         self.is_begun = true;
         self.open.push(element);
@@ -164,16 +164,16 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// The place behind the tag with which a header begins.
+    /// Notes the insertion behind the start tag of the header.
     fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
         let rest = &self.text[next..];
         let gap_len = rest.len() - rest.trim_ascii_start().len();
         let prefix_len = start.name().prefix().map_or(0, |prefix| prefix.as_ref().len() + ":".len());
         let (at, name) = (self.begin + next, self.begin + self.at + "<".len());
-        let place = Place::Element { at, gap: at..at + gap_len, prefix: name..name + prefix_len };
+        let insertion = Insertion::Element { at, gap: at..at + gap_len, prefix: name..name + prefix_len };
         match &mut self.message {
-            Some((_, found @ None)) => *found = Some(place),
-            _ => return Err(self.refused_of("header", "the message has one already")),
+            Some((_, found @ None)) => *found = Some(insertion),
+            _ => return Err(self.refuse_element("header", "the message has one already")),
         }
         Ok(())
     }
@@ -200,12 +200,12 @@ impl Tree<'_> {
                 Ok(())
             }
             Some(Element::Cdm) => {
-                let (draft, place) = self.message.take().expect("seen above");
-                let Some(place) = place else {
+                let (draft, insertion) = self.message.take().expect("seen above");
+                let Some(insertion) = insertion else {
                     let what = "the message that ends here has none";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
                 };
-                self.messages.push(draft.finish(place)?);
+                self.messages.push(draft.finish(insertion)?);
                 Ok(())
             }
             _ => Ok(()),
@@ -215,7 +215,7 @@ impl Tree<'_> {
     fn add_text(&mut self, text: &str) -> Result<(), CdmError> {
         match self.open.last() {
             Some(Element::Leaf(_)) => self.leaf.1.push_str(text),
-            None if !text.trim_ascii().is_empty() => return Err(self.refused("there is text outside of the root")),
+            None if !text.trim_ascii().is_empty() => return Err(self.refuse("there is text outside of the root")),
             _ => {}
         }
         Ok(())
@@ -236,32 +236,32 @@ impl Tree<'_> {
         };
         match letter {
             Some(letter) => self.add_text(letter.encode_utf8(&mut [0; 4])),
-            None => {
-                Err(self.refused(format!("the entity {} is not defined by XML itself", quoted(reference.as_ref()))))
-            }
+            None => Err(self.refuse(format!("the entity {} is not defined by XML itself", quote(reference.as_ref())))),
         }
     }
 
-    /// That a `cdm` is of the one version there is.
+    /// Fails unless the version of a `cdm` is 1.0.
     fn check_version(&mut self, start: &BytesStart<'_>) -> Result<(), CdmError> {
         let mut version = None;
         for (at, attribute) in start.attributes().with_checks(false).enumerate() {
             let attribute =
-                attribute.map_err(|error| self.refused_of("cdm", format!("an attribute is broken: {error}")))?;
+                attribute.map_err(|error| self.refuse_element("cdm", format!("an attribute is broken: {error}")))?;
             if at == ATTRIBUTES_MAX {
-                return Err(self.refused_of("cdm", format!("there are more than {ATTRIBUTES_MAX} attributes")));
+                return Err(self.refuse_element("cdm", format!("there are more than {ATTRIBUTES_MAX} attributes")));
             }
             match (attribute.key.as_ref(), attribute.value.as_ref()) {
                 ("id", "CCSDS_CDM_VERS") => {}
-                ("id", id) => return Err(self.refused_of("cdm", format!("id is {}, not CCSDS_CDM_VERS", quoted(id)))),
-                ("version", _) if version.is_some() => return Err(self.refused_of("cdm", "version is given twice")),
+                ("id", id) => {
+                    return Err(self.refuse_element("cdm", format!("id is {}, not CCSDS_CDM_VERS", quote(id))));
+                }
+                ("version", _) if version.is_some() => return Err(self.refuse_element("cdm", "version is given twice")),
                 ("version", value) => version = Some(value.to_owned()),
                 _ => {}
             }
         }
         let (reason, message) = match version.as_deref() {
             Some("1.0") => return Ok(()),
-            Some(other) => ("bad_version", format!("version is {}, which is not known, 1.0 is", quoted(other))),
+            Some(other) => ("bad_version", format!("version is {}, which is not known, 1.0 is", quote(other))),
             None => ("missing_field", "the attribute version is missing".to_owned()),
         };
         Err(CdmError::of(self.line(), "cdm", reason, message))
@@ -269,7 +269,7 @@ impl Tree<'_> {
 
     fn finish(mut self) -> Result<Vec<Message>, CdmError> {
         if !self.open.is_empty() {
-            return Err(self.refused("the document ends inside of an element"));
+            return Err(self.refuse("the document ends inside of an element"));
         }
         if self.messages.is_empty() {
             return Err(CdmError::of(self.line(), "cdm", "missing_field", "there is no message"));
@@ -277,16 +277,16 @@ impl Tree<'_> {
         Ok(self.messages)
     }
 
-    /// The line of the event that is being looked at.
+    /// The line of the current event.
     fn line(&mut self) -> u64 {
         self.lines.line_at(self.text.as_bytes(), self.at)
     }
 
-    fn refused(&mut self, message: impl std::fmt::Display) -> CdmError {
+    fn refuse(&mut self, message: impl std::fmt::Display) -> CdmError {
         CdmError::at(self.line(), "report_form", message)
     }
 
-    fn refused_of(&mut self, name: &str, message: impl std::fmt::Display) -> CdmError {
+    fn refuse_element(&mut self, name: &str, message: impl std::fmt::Display) -> CdmError {
         CdmError::of(self.line(), name, "report_form", message)
     }
 }

@@ -23,5 +23,5 @@ pub(in crate::http) use ledger_names::{event_before, event_id, invalid, ledger_i
 pub(in crate::http) use mint_query::{encoding, refuse_count};
 pub(in crate::http) use path::path_params;
 pub(in crate::http) use query::{Query, no_query, strict_query};
-pub(in crate::http) use reports::Reports;
+pub(in crate::http) use reports::read_reports;
 pub(in crate::http) use request_id::{X_REQUEST_ID, request_id};

@@ -17,7 +17,7 @@ use crate::http::request::{
     shallow_json, strict_query,
 };
 use crate::id::Format;
-use crate::ledger::{EventId, KeyHash, LedgerOrder, Link, RequestMark, digest_of};
+use crate::ledger::{EventId, KeyHash, LedgerRequest, Link, RequestMark, digest_of};
 use crate::minting::Batch;
 use crate::service::{Outgoing, ServedFormat, Service};
 use crate::storage::Appended;
@@ -59,7 +59,7 @@ pub(in crate::http) async fn append_events(
 }
 
 /// Reads what is to be appended.
-fn read_request(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
+fn read_request(json: &[u8], key: &str) -> Result<LedgerRequest, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
     let ledger = ledger_id(&ledger)?;
     let expected_previous = expected_previous.map(|id| event_id("expected_previous", &id)).transpose()?;
@@ -70,7 +70,7 @@ fn read_request(json: &[u8], key: &str) -> Result<LedgerOrder, Problem> {
     let read = |(index, event): (usize, &&RawValue)| read_event(event.get().as_bytes(), Some(index));
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
     let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
-    Ok(LedgerOrder::Append { ledger, events, expected_previous, mark })
+    Ok(LedgerRequest::Append { ledger, events, expected_previous, mark })
 }
 
 /// The answer in JSON, which alone says where each event stands.

@@ -13,7 +13,7 @@ use crate::conjunction::{Grouped, GroupedMinter, Report};
 use crate::http::answer::{
     IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, ids_body, media_type_of_body, minted, negotiate,
 };
-use crate::http::request::{Query, Reports, encoding, read_body, refuse_count, strict_query};
+use crate::http::request::{Query, encoding, read_body, read_reports, refuse_count, strict_query};
 use crate::id::Format;
 use crate::minting::Batch;
 use crate::service::{GroupFailure, Outgoing, ServedFormat, Service};
@@ -70,23 +70,25 @@ pub(in crate::http) async fn mint_reports(
 
     let (most, of_format) = (service.limits().batch_max, Arc::clone(format));
     let read = move || {
-        let reports = Reports::read(request_body, body_media, most)?;
-        if wanted == Wanted::Messages {
-            reports.check_for_messages()?;
+        let reports = read_reports(request_body, body_media, most)?;
+        if wanted == Wanted::Messages && reports.messages().is_none() {
+            let detail = "return=cdm goes with Conjunction Data Messages, and the body has none to give back";
+            return Err(Problem::new(Slug::InvalidParameter, detail).reason("return"));
         }
         let sightings = reports.sightings(&of_format, encoding)?;
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(is_short, read).await?;
     let grouped = service.group(served, minter, &sightings).await.map_err(|error| match error {
-        GroupFailure::Report(refusal) => reports.refused(&refusal, &format.encodings[encoding]),
-        GroupFailure::Service(error) => error.into(),
+        GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
+        GroupFailure::Service(error) => Problem::from(error),
     })?;
     let (counted, format) = (Arc::clone(served.counted()), Arc::clone(format));
     let write = move || match (wanted, media) {
         (Wanted::Messages, _) => {
+            let messages = reports.messages().expect("checked before anything was minted");
             let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            minted(media, &format, count_of(&grouped), Body::from(reports.annotated(&ids)))
+            minted(media, &format, count_of(&grouped), Body::from(messages.annotate(&ids)))
         }
         (Wanted::Ids, MediaType::Json) => {
             minted(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))

@@ -1,20 +1,20 @@
-//! How far a run of bytes goes, found eight bytes at a time.
+//! The length of a run of bytes, found eight bytes at a time.
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// How many bytes of the inside of a JSON string come before its end, an escape or a control character.
+/// The number of bytes inside a JSON string before its closing quote, an escape or a control character.
 pub(in crate::ledger) fn plain_len(bytes: &[u8]) -> usize {
     let stops = |word| below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
     run_len(bytes, stops, |byte| matches!(byte, ..0x20 | b'"' | b'\\'))
 }
 
-/// How many bytes come before the end of a line; all of them if there is none.
+/// The number of bytes before the end of the line; all of them if there is none.
 pub(in crate::ledger) fn line_len(bytes: &[u8]) -> usize {
     run_len(bytes, |word| equal(word, b'\n'), |byte| byte == b'\n')
 }
 
-/// How many bytes come before the first that stops the run, of eight bytes or alone.
+/// The number of bytes before the first that stops the run. `word_stops` sets the high bit of each such byte of a word.
 fn run_len(bytes: &[u8], word_stops: impl Fn(u64) -> u64, byte_stops: impl Fn(u8) -> bool) -> usize {
     let mut len = 0;
     while let Some(word) = bytes[len..].first_chunk() {

@@ -1,23 +1,23 @@
-//! Canonical JSON: one spelling for all texts that say the same, without white space, keys in the order of code points.
+//! Canonical JSON: one text for all JSON texts of the same value, without white space, keys in the order of code points.
 
 use std::cmp::Ordering;
 
 use super::scanner::{DEPTH_MAX, Scanner};
-use super::string::unescaped;
+use super::string::unescape;
 use crate::id::Rejection;
-use crate::ledger::event_error::{EventError, clipped};
+use crate::ledger::event_error::{EventError, clip};
 
-/// The one spelling of a JSON text.
+/// The canonical form of a JSON text.
 ///
 /// Keys stand in the order of their code points at every level, arrays as they were; strings escape only `"`, `\` and
 /// control characters; numbers are doubles, printed as ECMAScript does. Differs from RFC 8785 in the order of keys alone,
 /// which there is that of UTF-16.
 ///
 /// ```
-/// use idmint::minting::canonical_json;
+/// use idmint::ledger::canonical_json;
 ///
 /// assert_eq!(canonical_json(br#"{ "b": 1.0, "a": ["\u00e9", 1E2] }"#)?, r#"{"a":["é",100],"b":1}"#);
-/// # Ok::<(), idmint::minting::EventError>(())
+/// # Ok::<(), idmint::ledger::EventError>(())
 /// ```
 ///
 /// # Errors
@@ -31,12 +31,12 @@ pub fn canonical_json(json: &[u8]) -> Result<String, EventError> {
     Ok(String::from_utf8(out).expect("made of UTF-8 and ASCII"))
 }
 
-/// Writes values in canonical JSON while they are read, in one pass. Kept for its buffers.
+/// Writes values in canonical JSON while they are read, in one pass. Reused for its buffers.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct CanonicalJson {
-    /// The members of every object that is being read, the outermost first.
+    /// The members of every object that is open, the outermost first.
     members: Vec<Member>,
-    /// An object whose members came in another order, while it is put in order.
+    /// The members of an object while they are sorted.
     sorted: Vec<u8>,
 }
 
@@ -55,10 +55,10 @@ impl Member {
         &out[self.start + 1..self.key_end - 1]
     }
 
-    /// The order of two keys by what they say, which is that of their spelling unless one contains an escape.
+    /// The order of two keys by their code points. Without escapes that is the order of their bytes.
     fn compare(self, other: Member, out: &[u8]) -> Ordering {
         if self.has_escapes || other.has_escapes {
-            return unescaped(self.key(out)).cmp(unescaped(other.key(out)));
+            return unescape(self.key(out)).cmp(unescape(other.key(out)));
         }
         self.key(out).cmp(other.key(out))
     }
@@ -68,7 +68,7 @@ impl CanonicalJson {
     /// Reads one value, inside `depth` arrays and objects, and writes it.
     ///
     /// # Errors
-    /// As [`canonical_json`]; then what is written means nothing.
+    /// As [`canonical_json`]; the output is then incomplete.
     pub(in crate::ledger) fn value(
         &mut self,
         scanner: &mut Scanner<'_>,
@@ -127,7 +127,7 @@ impl CanonicalJson {
                 if is_sorted && let Some(last) = self.members[first..].last() {
                     match last.compare(member, out) {
                         Ordering::Less => {}
-                        Ordering::Equal => return Err(twice(member.key(out))),
+                        Ordering::Equal => return Err(duplicate_key(member.key(out))),
                         Ordering::Greater => is_sorted = false,
                     }
                 }
@@ -152,13 +152,13 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Puts the members from that one on, which end the output, in the order of their keys.
+    /// Sorts the members from `first` on by their keys. They are at the end of the output.
     fn sort(&mut self, first: usize, out: &mut [u8]) -> Result<(), EventError> {
         let members = &mut self.members[first..];
         let start = members[0].start;
         members.sort_unstable_by(|a, b| a.compare(*b, out));
         if let Some([same, _]) = members.array_windows().find(|[a, b]| a.compare(*b, out).is_eq()) {
-            return Err(twice(same.key(out)));
+            return Err(duplicate_key(same.key(out)));
         }
         self.sorted.clear();
         for member in members {
@@ -171,7 +171,7 @@ impl CanonicalJson {
         Ok(())
     }
 
-    /// Forgets what an error left behind.
+    /// Discards the members that an error left behind.
     pub(in crate::ledger) fn clear(&mut self) {
         self.members.clear();
     }
@@ -189,6 +189,6 @@ impl Scanner<'_> {
 }
 
 #[cold]
-fn twice(key: &[u8]) -> EventError {
-    EventError::new(Rejection::DuplicateKey, format!("key \"{}\" is given twice in one object", clipped(key)))
+fn duplicate_key(key: &[u8]) -> EventError {
+    EventError::new(Rejection::DuplicateKey, format!("key \"{}\" is given twice in one object", clip(key)))
 }

@@ -1,4 +1,4 @@
-//! Canonical JSON: one text for all that say the same.
+//! Canonical JSON: one text for all JSON texts of the same value.
 
 mod byte_runs;
 mod json;

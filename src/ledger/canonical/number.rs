@@ -2,9 +2,9 @@
 
 use super::scanner::Scanner;
 use crate::id::Rejection;
-use crate::ledger::event_error::{EventError, clipped};
+use crate::ledger::event_error::{EventError, clip};
 
-/// So many decimal digits always survive the way to a double and back.
+/// Decimal numbers of up to this many digits keep them when they are converted to a double and back.
 const DIGITS_KEPT: usize = 15;
 
 /// A number as it was written.
@@ -29,7 +29,7 @@ impl Scanner<'_> {
         let text = std::str::from_utf8(token.whole).expect("digits are ASCII");
         let value: f64 = text.parse().expect("every JSON number is a Rust number");
         if !value.is_finite() {
-            let detail = format!("number {} is beyond the doubles, which end at 1.8e308", clipped(token.whole));
+            let detail = format!("number {} is beyond the doubles, which end at 1.8e308", clip(token.whole));
             return Err(EventError::new(Rejection::NumberNotInteroperable, detail));
         }
         let mut buffer = ryu_js::Buffer::new();
@@ -37,7 +37,7 @@ impl Scanner<'_> {
         // An integer that is not printed as it was written is beyond 2^53 - 1, or -0, which becomes 0.
         let is_integer = token.fraction.is_empty() && !token.has_exponent;
         if is_integer && value != 0.0 && printed != text {
-            let written = clipped(token.whole);
+            let written = clip(token.whole);
             let detail = format!(
                 "integer {written} would silently become {printed}, as a string it is safe (integers: up to 2^53 - 1)"
             );
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
 }
 
 impl Token<'_> {
-    /// Whether it is certain without a look at its value that it is printed as it was written.
+    /// Whether the token is known to be canonical from its digits alone, without computing its value.
     ///
     /// Two decimals of at most 15 digits never share a double, so the one that was written is the shortest that names its
     /// double; and ECMAScript prints the shortest, without an exponent from 0.000001 on and below 1e21.

@@ -1,12 +1,12 @@
-//! The place in a JSON text up to which it is read.
+//! Reads a JSON text token by token.
 
 use crate::id::Rejection;
-use crate::ledger::event_error::{EventError, clipped};
+use crate::ledger::event_error::{EventError, clip};
 
 /// How deep arrays and objects may be nested.
 pub(in crate::ledger) const DEPTH_MAX: usize = 64;
 
-/// A JSON text and the place up to which it is read.
+/// A JSON text and the position up to which it is read.
 #[derive(Debug)]
 pub(in crate::ledger) struct Scanner<'a> {
     /// UTF-8, so that strings need no further check.
@@ -26,7 +26,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next byte, which is not read by this.
+    /// The next byte. Does not advance.
     pub(in crate::ledger) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -37,7 +37,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads this byte, if it is the next after white space.
+    /// Skips white space and reads this byte if it is next.
     pub(in crate::ledger) fn eat(&mut self, byte: u8) -> bool {
         self.skip_space();
         let is_next = self.peek() == Some(byte);
@@ -45,7 +45,7 @@ impl<'a> Scanner<'a> {
         is_next
     }
 
-    /// Reads this word, since its first letter stands here.
+    /// Reads this word. Its first letter has been seen at this position.
     pub(in crate::ledger) fn word(&mut self, word: &str) -> Result<(), EventError> {
         if self.bytes[self.at..].starts_with(word.as_bytes()) {
             self.at += word.len();
@@ -54,24 +54,24 @@ impl<'a> Scanner<'a> {
         Err(self.unexpected("a value"))
     }
 
-    /// Whether everything is read but white space.
+    /// Fails if anything but white space is left.
     pub(in crate::ledger) fn end(&mut self) -> Result<(), EventError> {
         self.skip_space();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.unexpected("the end")) }
     }
 
-    /// Something else stands here.
+    /// The error for a token other than `wanted` at this position.
     #[cold]
     pub(in crate::ledger) fn unexpected(&self, wanted: &str) -> EventError {
         let rest = &self.bytes[self.at..];
         if rest.is_empty() {
             return self.invalid(&format!("it ends where {wanted} is expected"));
         }
-        let shown = clipped(&rest[..rest.len().min(12)]);
+        let shown = clip(&rest[..rest.len().min(12)]);
         self.invalid(&format!("`{}` where {wanted} is expected", shown.trim_end_matches(char::REPLACEMENT_CHARACTER)))
     }
 
-    /// It is not JSON from here on.
+    /// The error for text that is no JSON from this position on.
     #[cold]
     pub(in crate::ledger) fn invalid(&self, what: &str) -> EventError {
         EventError::new(Rejection::InvalidJson, format!("not JSON at byte {}: {what}", self.at))

@@ -8,7 +8,7 @@ use crate::ledger::hex::write_hex;
 impl Scanner<'_> {
     /// Reads the rest of a string after its opening quote, and writes it between quotes in canonical JSON.
     ///
-    /// True if it contains an escape even so.
+    /// True if the canonical string contains an escape.
     pub(in crate::ledger) fn string_to_json(&mut self, out: &mut Vec<u8>) -> Result<bool, EventError> {
         let mut is_escaped = false;
         out.push(b'"');
@@ -17,13 +17,13 @@ impl Scanner<'_> {
         Ok(is_escaped)
     }
 
-    /// Reads the rest of a string after its opening quote, and writes what it says.
+    /// Reads the rest of a string after its opening quote, and writes the text.
     pub(in crate::ledger) fn string_to_text(&mut self, out: &mut Vec<u8>) -> Result<(), EventError> {
         self.string(out, push)
     }
 
-    /// Copies the runs between escapes, and leaves what an escape means to `push_meant`.
-    fn string(&mut self, out: &mut Vec<u8>, mut push_meant: impl FnMut(char, &mut Vec<u8>)) -> Result<(), EventError> {
+    /// Copies the runs between escapes, and passes the character of each escape to `push_char`.
+    fn string(&mut self, out: &mut Vec<u8>, mut push_char: impl FnMut(char, &mut Vec<u8>)) -> Result<(), EventError> {
         loop {
             let rest = &self.bytes[self.at..];
             let plain = plain_len(rest);
@@ -34,7 +34,7 @@ impl Scanner<'_> {
                     self.at += 1;
                     return Ok(());
                 }
-                Some(b'\\') => push_meant(self.escape()?, out),
+                Some(b'\\') => push_char(self.escape()?, out),
                 Some(control) => return Err(self.invalid(&format!("the control character {control:02x} in a string"))),
                 None => return Err(self.unexpected("the end of a string")),
             }
@@ -58,7 +58,7 @@ impl Scanner<'_> {
         Ok(meant)
     }
 
-    /// Reads `\uXXXX`, or two of them that are one character together.
+    /// Reads `\uXXXX`, or a surrogate pair of them.
     fn escaped_number(&mut self) -> Result<char, EventError> {
         let unit_at = |at: usize| {
             let digits = self.bytes.get(at..)?.strip_prefix(b"\\u")?.first_chunk::<4>()?;
@@ -107,8 +107,8 @@ fn push_escaped(c: char, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// What the inside of a canonical string says, byte by byte.
-pub(in crate::ledger) fn unescaped(canonical: &[u8]) -> impl Iterator<Item = u8> {
+/// The bytes of a canonical string with its escapes resolved. `canonical`: the string without its quotes.
+pub(in crate::ledger) fn unescape(canonical: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = canonical.iter().copied();
     std::iter::from_fn(move || {
         let byte = rest.next()?;

@@ -344,7 +344,7 @@ fn write_anchor(
 ) -> Result<bool, redb::Error> {
     let AnchorPlan { format, pair, anchor } = plan;
     let neighbours = neighbours_of(anchors, format, *pair, anchor.tca)?;
-    if Anchor::joined(anchor.tca, &neighbours).is_some() || Anchor::created(anchor.tca, &neighbours) != *anchor {
+    if Anchor::find(anchor.tca, &neighbours).is_some() || Anchor::create(anchor.tca, &neighbours) != *anchor {
         return Ok(false);
     }
     let name = anchor_row::name(format, *pair, anchor.tca);
@@ -375,7 +375,7 @@ fn links_of(appends: &impl AppendRows, row: &AppendRow) -> Result<impl Iterator<
         let (name, _) = before.transpose()?.ok_or_else(|| append_missing(row))?;
         EventId::from_value(name.value().1).ok_or_else(|| append_damaged(name.value()))?
     };
-    Ok(Link::row(previous, row.first_place, row.entries.iter().map(|entry| entry.id)))
+    Ok(Link::chain(previous, row.first_place, row.entries.iter().map(|entry| entry.id)))
 }
 
 fn row_of((name, bytes): (AccessGuard<'_, append_row::Name>, Bytes<'_>)) -> Result<AppendRow, redb::Error> {

@@ -33,7 +33,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn order(&self, key: u128) -> LedgerOrder {
+    fn order(&self, key: u128) -> LedgerRequest {
         match self {
             Asked::Create(name) => create(name, key),
             Asked::Append(ledger, names) => append(*ledger, &names.iter().map(String::as_str).collect::<Vec<_>>(), key),
@@ -239,7 +239,7 @@ impl Told {
         for ((secondary, time), anchor) in &self.grouped {
             let order = reports(&[*time], 1, *secondary);
             let stored = records.neighbours(order.format(), order.keys()).expect("reads");
-            let known = order.known(&stored).expect("no id is expected").expect("it was acknowledged");
+            let known = order.join_stored(&stored).expect("no id is expected").expect("it was acknowledged");
             assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
         }
     }

@@ -14,8 +14,8 @@ use super::anchor_sweep::Sweep;
 use super::key_index::KeyIndex;
 use super::round;
 use super::round::Decided;
-use crate::conjunction::{Anchor, GroupOrder, GroupRefusal, Grouped};
-use crate::ledger::{AppendRefusal, EventTime, LedgerOrder, Link};
+use crate::conjunction::{Anchor, GroupRefusal, GroupRequest, Grouped};
+use crate::ledger::{AppendRefusal, EventTime, LedgerRequest, Link};
 use crate::minting::Durable;
 use crate::storage::causes::WithCauses;
 use crate::storage::embedded::{DatabaseError, DoneRequest, Records, WriteError};
@@ -87,8 +87,8 @@ pub struct RecordKeeper {
 /// What is to be done, and where to say what became of it.
 #[derive(Debug)]
 pub(in crate::storage) enum Job {
-    Ledger(LedgerOrder, oneshot::Sender<Result<Appended, RecordError>>),
-    Group(GroupOrder, oneshot::Sender<Result<Vec<Grouped>, RecordError>>),
+    Ledger(LedgerRequest, oneshot::Sender<Result<Appended, RecordError>>),
+    Group(GroupRequest, oneshot::Sender<Result<Vec<Grouped>, RecordError>>),
 }
 
 impl Job {
@@ -138,7 +138,7 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`].
-    pub async fn append(&self, order: LedgerOrder) -> Result<Appended, RecordError> {
+    pub async fn append(&self, order: LedgerRequest) -> Result<Appended, RecordError> {
         self.order(|answer| Job::Ledger(order, answer)).await
     }
 
@@ -146,16 +146,16 @@ impl RecordKeeper {
     ///
     /// # Errors
     /// [`RecordError`].
-    pub async fn group(&self, order: GroupOrder) -> Result<Vec<Grouped>, RecordError> {
+    pub async fn group(&self, order: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let (order, stored) = self.with_neighbours(order).await?;
-        if let Some(known) = order.known(&stored).map_err(RecordError::Group)? {
+        if let Some(known) = order.join_stored(&stored).map_err(RecordError::Group)? {
             return Ok(known);
         }
         self.order(|answer| Job::Group(order, answer)).await
     }
 
     /// What is stored around the reports. Many of them are looked up on a thread where nobody waits for it.
-    async fn with_neighbours(&self, order: GroupOrder) -> Result<(GroupOrder, Vec<Vec<Anchor>>), RecordError> {
+    async fn with_neighbours(&self, order: GroupRequest) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
         let records = self.records.clone();
         let is_long = order.len() > LOOKED_UP_AT_ONCE_MAX;
         let look_up = move || {

@@ -105,16 +105,16 @@ impl Bench {
         Bench { runtime, hand, held, records, keeper }
     }
 
-    fn append(&self, order: LedgerOrder) -> Result<Appended, RecordError> {
+    fn append(&self, order: LedgerRequest) -> Result<Appended, RecordError> {
         self.runtime.block_on(self.keeper.append(order))
     }
 
-    fn group(&self, order: GroupOrder) -> Result<Vec<Grouped>, RecordError> {
+    fn group(&self, order: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         self.runtime.block_on(self.keeper.group(order))
     }
 
     /// Asks, and does not wait for the answer.
-    fn ask(&self, order: LedgerOrder) -> Answering<'_, Appended> {
+    fn ask(&self, order: LedgerRequest) -> Answering<'_, Appended> {
         let mut answering: Answering<'_, Appended> = Box::pin(self.keeper.append(order));
         assert!(self.poll(answering.as_mut()).is_pending(), "answered before anything was synced");
         answering

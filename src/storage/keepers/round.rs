@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 
 use super::key_index::KeyIndex;
 use super::record_keeper::{Appended, Job, RecordError, unreadable};
-use crate::conjunction::{GroupOrder, Grouped, NewAnchors};
-use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerOrder, RequestMark};
+use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
+use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
 use crate::minting::Durable;
 use crate::storage::embedded::Records;
 use crate::storage::record_plan::RecordPlan;
@@ -104,7 +104,7 @@ impl Round<'_> {
         Answer { say, rests_on_plans: !self.plans.is_empty() }
     }
 
-    fn append(&mut self, order: &LedgerOrder) -> Result<Appended, RecordError> {
+    fn append(&mut self, order: &LedgerRequest) -> Result<Appended, RecordError> {
         if let Some(replayed) = order.mark().map(|mark| self.replay(mark)).transpose()?.flatten() {
             return Ok(replayed);
         }
@@ -138,7 +138,7 @@ impl Round<'_> {
 
     /// When the order is done, and so which ledger it is about. A ledger that may begin at any time begins at one whose
     /// id is free.
-    fn time_and_ledger(&mut self, order: &LedgerOrder) -> Result<(EventTime, LedgerId), RecordError> {
+    fn time_and_ledger(&mut self, order: &LedgerRequest) -> Result<(EventTime, LedgerId), RecordError> {
         let mut now = self.now;
         loop {
             let ledger = order.ledger_at(now);
@@ -158,7 +158,7 @@ impl Round<'_> {
         Ok(head)
     }
 
-    fn group(&mut self, order: &GroupOrder) -> Result<Vec<Grouped>, RecordError> {
+    fn group(&mut self, order: &GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let stored = self.records.neighbours(order.format(), order.keys()).map_err(|error| unreadable(&error))?;
         let (grouped, plans) = order.decide(&stored, &mut self.anchors).map_err(RecordError::Group)?;
         self.plans.extend(plans.into_iter().map(RecordPlan::Anchor));

@@ -1,4 +1,4 @@
-//! When an event was recorded: whole microseconds, as an event id carries them.
+//! The instant of an event in whole microseconds, as its id carries it.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const FRACTION_DIGITS_MAX: usize = 6;
 /// that form cannot write, it is shown as seconds since 1970.
 ///
 /// ```
-/// use idmint::minting::EventTime;
+/// use idmint::ledger::EventTime;
 ///
 /// let time = EventTime::from_text("2021-10-03T16:32:12.81653Z")?;
 /// assert_eq!(time.micros(), 1_633_278_732_816_530);

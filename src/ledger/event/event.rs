@@ -1,21 +1,21 @@
-//! An event that is to be recorded, or was.
+//! An event, before or after it is recorded.
 
 use sha2::{Digest, Sha256};
 
-use super::event_error::EventError;
 use super::event_id::EventId;
 use super::event_parts::{EventParts, PARTS};
 use super::event_time::EventTime;
 use super::ledger_id::LedgerId;
 use super::message::Message;
+use crate::ledger::event_error::EventError;
 
-/// One event: what it says in canonical form, and its time and its id if it has them.
+/// One event: its content in canonical form, and its time and its id if it has them.
 ///
 /// Read from a JSON object with `event` (a string) and `entities` (an object); `meta` (an object or null), `data` (any
 /// value), `timestamp` and `eventId` may be absent. Nothing else may be there, since no checksum would cover it.
 ///
 /// ```
-/// use idmint::minting::{Event, EventId, LedgerId};
+/// use idmint::ledger::{Event, EventId, LedgerId};
 ///
 /// let genesis = Event::from_json(
 ///     r#"{"event": "Ledger Created", "entities": {"ledger": "testing⑆preview"},
@@ -27,7 +27,7 @@ use super::message::Message;
 /// let ledger = LedgerId::of_genesis(&genesis, time);
 /// let id = genesis.seal(time, ledger, EventId::before_genesis(time, ledger));
 /// assert_eq!(id.to_string(), "0005cd7556b05092aecc815daa77f99c");
-/// # Ok::<(), idmint::minting::EventError>(())
+/// # Ok::<(), idmint::ledger::EventError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -60,12 +60,12 @@ impl Event {
         self.timestamp
     }
 
-    /// The id of the event, if it has one; not checked against anything.
+    /// The `eventId` of the event, if it has one. Nothing has checked it.
     pub fn id(&self) -> Option<EventId> {
         self.id
     }
 
-    /// What a checksum covers beside time and place: name, entities, meta and data, one after the other.
+    /// The content that a checksum covers: name, entities, meta and data in canonical JSON, without separators.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
@@ -77,14 +77,14 @@ impl Event {
         self.message(time).seal(ledger, previous)
     }
 
-    pub(super) fn message(&self, time: EventTime) -> Message {
+    fn message(&self, time: EventTime) -> Message {
         Message::of([self.content.as_slice()], time)
     }
 
-    /// A digest by which to know the same event again: SHA-256 over what it says and when, but not its id.
+    /// A digest that identifies the event: SHA-256 over its content and its time, but not its id.
     ///
-    /// Covers the length of each part before the parts (64 bits, big-endian), then whether there is a time, and the time.
-    /// So no two events share it because one's end looks like the other's beginning.
+    /// Covers the length of each part (64 bits, big-endian), the parts, whether there is a time, and the time. The lengths
+    /// keep events apart whose parts are the same bytes cut at other places.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         for len in self.part_lens {
@@ -94,6 +94,13 @@ impl Event {
         hasher.update([u8::from(self.timestamp.is_some())]);
         hasher.update(self.timestamp.map_or(0, EventTime::micros).to_be_bytes());
         hasher.finalize().into()
+    }
+}
+
+impl LedgerId {
+    /// The ledger whose first event is `genesis`, recorded at `time`.
+    pub fn of_genesis(genesis: &Event, time: EventTime) -> LedgerId {
+        genesis.message(time).ledger()
     }
 }
 

@@ -1,11 +1,11 @@
-//! The id of an event: when it was recorded, what it says and what came before, and in which ledger.
+//! The id of an event: its time, a checksum over its content and the id before it, and its ledger.
 
 use std::fmt;
 
 use super::event_time::EventTime;
-use super::hex::read_hex;
 use super::ledger_id::LedgerId;
 use crate::id::Rejection;
+use crate::ledger::hex::read_hex;
 
 /// The id of an event: 64 bits of time, 32 of checksum, 32 of ledger.
 ///
@@ -13,7 +13,7 @@ use crate::id::Rejection;
 /// Source: the documentation of Evently, "Event ID".
 ///
 /// ```
-/// use idmint::minting::EventId;
+/// use idmint::ledger::EventId;
 ///
 /// let id = EventId::from_text("0005cd7556b05092aecc815daa77f99c")?;
 /// assert_eq!(id.timestamp().to_string(), "2021-10-03T16:32:12.816530Z");
@@ -39,7 +39,7 @@ impl EventId {
         EventId::read(read_hex(text, 32)?)
     }
 
-    /// The id that is this number; `None` for a time with the sign bit or another version than 00.
+    /// The id with this number; `None` for a time with the sign bit, or another version than 00.
     pub fn from_value(value: u128) -> Option<EventId> {
         EventId::read(value).ok()
     }
@@ -52,12 +52,12 @@ impl EventId {
         Ok(EventId { timestamp, checksum: low_32(value >> 32), ledger })
     }
 
-    /// The id of these parts.
-    pub(super) const fn of_parts(timestamp: EventTime, checksum: u32, ledger: LedgerId) -> EventId {
+    /// An id of these parts.
+    pub(in crate::ledger) const fn of_parts(timestamp: EventTime, checksum: u32, ledger: LedgerId) -> EventId {
         EventId { timestamp, checksum, ledger }
     }
 
-    /// What stands in for the id before the first event of a ledger: its time and its ledger, and the checksum 0.
+    /// The `previous` of the first event of a ledger: the time and the ledger of that event, and the checksum 0.
     pub const fn before_genesis(genesis: EventTime, ledger: LedgerId) -> EventId {
         EventId::of_parts(genesis, 0, ledger)
     }

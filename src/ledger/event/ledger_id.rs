@@ -1,18 +1,16 @@
-//! Which ledger an event belongs to.
+//! The id of a ledger.
 
 use std::fmt;
 
-use super::event::Event;
-use super::event_time::EventTime;
-use super::hex::read_hex;
 use crate::id::Rejection;
+use crate::ledger::hex::read_hex;
 
 /// The id of a ledger: 30 bits of the checksum of its first event, and the version 00 in the two lowest bits.
 ///
 /// Shape: eight lower-case hexadecimal digits.
 ///
 /// ```
-/// use idmint::minting::LedgerId;
+/// use idmint::ledger::LedgerId;
 ///
 /// let ledger = LedgerId::from_text("aa77f99c")?;
 /// assert_eq!(ledger.bits(), 0xaa77_f99c);
@@ -23,7 +21,7 @@ use crate::id::Rejection;
 pub struct LedgerId(u32);
 
 impl LedgerId {
-    /// The bits that say the version of an id, of which there is only 00.
+    /// The bits of the version. The only version is 00.
     const VERSION: u32 = 0b11;
 
     /// Reads eight lower-case hexadecimal digits.
@@ -41,7 +39,7 @@ impl LedgerId {
         if bits & LedgerId::VERSION == 0 { Some(LedgerId(bits)) } else { None }
     }
 
-    /// The ledger that a checksum names: all of it but the place of the version.
+    /// The ledger named by the checksum of its first event: all bits of it but the two of the version.
     pub(super) const fn of_checksum(checksum: u32) -> LedgerId {
         LedgerId(checksum & !LedgerId::VERSION)
     }
@@ -49,11 +47,6 @@ impl LedgerId {
     /// All 32 bits.
     pub const fn bits(self) -> u32 {
         self.0
-    }
-
-    /// The ledger that begins with this event at that time.
-    pub fn of_genesis(genesis: &Event, time: EventTime) -> LedgerId {
-        genesis.message(time).ledger()
     }
 }
 
@@ -68,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_its_own_spelling_is_read() {
+    fn only_the_canonical_text_is_read() {
         let refused = |text| LedgerId::from_text(text).expect_err(text);
         assert_eq!(refused("aa77f99"), Rejection::WrongLength);
         assert_eq!(refused("aa77f99g"), Rejection::BadAlphabet);

@@ -1,14 +1,14 @@
-//! What answers say alike of every id of a format, written once.
+//! The parts of answers that are the same for every id of a format, written once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::decode::KnownDomains;
 use super::json_text::JsonText;
 use crate::id::{Field, Format, Layout, Parts, Width};
 
-/// The formats as JSON without what differs from id to id, and the names that numbers stand for.
+/// The parts of answers about each format in JSON, and the names of domains.
 ///
-/// Nearly all of an answer is names of formats, fields and spellings, so they are not put together anew for each.
+/// Most of an answer is names of formats, fields and encodings, so these are prepared once.
 /// Belongs to a [`Decoder`](crate::id::Decoder) of the same formats.
 #[derive(Debug)]
 pub struct AnswerParts {
@@ -16,18 +16,18 @@ pub struct AnswerParts {
     pub(super) domains: KnownDomains,
 }
 
-/// What is said of the ids of one format.
+/// The parts of one format.
 #[derive(Debug)]
 pub(super) struct FormatParts {
-    /// For each encoding: that the id is of this format in that spelling, `"format":"…","encoding":"…"`.
+    /// For each encoding the first members, `"format":"…","encoding":"…"`.
     pub(super) heads: Vec<String>,
-    /// For each encoding: what stands before the id in it, `"…":`, after a comma where it is not the first.
+    /// For each encoding its name before the id, `"…":`, after a comma if it is not the first.
     pub(super) names: Vec<String>,
-    /// The numbers that an id of each layout carries.
+    /// The fields of each layout.
     pub(super) layouts: Vec<Vec<FieldParts>>,
 }
 
-/// What stands around the value of a field.
+/// The JSON around the value of a field.
 #[derive(Debug)]
 pub(super) struct FieldParts {
     /// `[{"name":"…","kind":"…","value":"`, or a comma for the bracket.
@@ -35,6 +35,9 @@ pub(super) struct FieldParts {
     /// `","width":{…},"label":`.
     pub(super) after: String,
 }
+
+/// The domains that a deployment knows, by their hashes.
+pub type KnownDomains = BTreeMap<u32, String>;
 
 impl AnswerParts {
     /// The parts for the formats of a decoder, in its order.
@@ -66,7 +69,7 @@ impl FormatParts {
 
 impl FieldParts {
     fn all(layout: &Layout) -> Vec<FieldParts> {
-        // Which numbers an id carries does not depend on the id.
+        // All ids of a layout have the same fields.
         let any = Parts { layout, values: vec![0; layout.fields().len()], time: None };
         any.numbers().enumerate().map(|(at, (field, _, width))| FieldParts::new(at, field, width)).collect()
     }

@@ -1,42 +1,43 @@
-//! Where the id of a conjunction goes in a message, and how it is written there.
+//! Where the id of a conjunction is inserted in a message, and how it is written there.
 
 use std::ops::Range;
 
-use crate::conjunction::cdm::EVENT_ID_KEY;
+/// The key of the id of a conjunction, in a comment and as the name of a member.
+pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
-/// A place for one insertion. What goes in before or behind the id is taken from its neighbours, as ranges of bytes.
+/// One insertion. White space, line ends and prefixes around the id are copied from its neighbours, as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A line of its own, which ends as the line before it does.
+pub(super) enum Insertion {
+    /// A line of its own, with the line end of the line before it.
     Line { at: usize, line_end: Range<usize> },
-    /// An element, behind as much white space as its neighbour has, and with the prefix of its parent.
+    /// An element, with the white space before its neighbour and the prefix of its parent.
     Element { at: usize, gap: Range<usize>, prefix: Range<usize> },
-    /// A member, behind as much white space as the one before it has, and with the same colon.
+    /// A member, with the white space and the colon of the member before it.
     Member { at: usize, gap: Range<usize>, colon: Range<usize> },
 }
 
-impl Place {
-    /// Before which byte it goes in.
+impl Insertion {
+    /// The index of the byte before which it is inserted.
     pub(super) fn at(&self) -> usize {
         match self {
-            Place::Line { at, .. } | Place::Element { at, .. } | Place::Member { at, .. } => *at,
+            Insertion::Line { at, .. } | Insertion::Element { at, .. } | Insertion::Member { at, .. } => *at,
         }
     }
 
-    /// Appends what goes in, the id escaped where the form has characters of its own.
+    /// Writes the insertion to the end of `out`, with the id escaped as its form requires.
     pub(super) fn write(&self, source: &[u8], id: &str, out: &mut Vec<u8>) {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();
         match self {
-            Place::Line { line_end, .. } => {
+            Insertion::Line { line_end, .. } => {
                 append(out, &[b"COMMENT ", key, b" = ", id.as_bytes(), part(line_end)]);
             }
-            Place::Element { gap, prefix, .. } => {
+            Insertion::Element { gap, prefix, .. } => {
                 let (gap, prefix, id) = (part(gap), part(prefix), quick_xml::escape::escape(id));
                 append(out, &[gap, b"<", prefix, b"COMMENT>", key, b" = ", id.as_bytes()]);
                 append(out, &[b"</", prefix, b"COMMENT>"]);
             }
-            Place::Member { gap, colon, .. } => {
+            Insertion::Member { gap, colon, .. } => {
                 append(out, &[b",", part(gap), b"\"", key, b"\"", part(colon)]);
                 serde_json::to_writer(out, id).expect("a text always serializes");
             }

@@ -1,19 +1,19 @@
-//! A chain as it arrives: one event a line, in pieces that end anywhere.
+//! Checks a chain while it arrives: one event a line, in pieces that may end in the middle of a line.
 
 use super::chain_checker::{ChainChecker, ChainError};
-use super::event_id::EventId;
 use crate::ledger::canonical::line_len;
+use crate::ledger::event::EventId;
 
 /// The longest line, in bytes without its end.
 const LINE_LEN_MAX: usize = 1024 * 1024;
 
-/// Checks a chain of one event a line while it arrives, in memory for one line.
+/// Checks a chain of one event a line while it arrives. Keeps at most one line in memory.
 ///
-/// Lines end in LF, the last one need not. An empty line is an event that cannot be read. After the first event that does
-/// not hold the others are counted, not checked.
+/// Lines end in LF, which may be absent after the last one. An empty line is an event that cannot be read. After the first
+/// invalid event the others are counted, not checked.
 ///
 /// ```
-/// use idmint::minting::{ChainChecker, ChainLines};
+/// use idmint::ledger::{ChainChecker, ChainLines};
 ///
 /// let mut lines = ChainLines::new(ChainChecker::from_genesis());
 /// lines.read(b"{}\n{")?;
@@ -21,25 +21,25 @@ const LINE_LEN_MAX: usize = 1024 * 1024;
 /// let verdict = lines.end();
 /// assert_eq!((verdict.events, verdict.head), (2, None));
 /// assert_eq!(verdict.error.map(|error| error.index), Some(0));
-/// # Ok::<(), idmint::minting::LineTooLong>(())
+/// # Ok::<(), idmint::ledger::LineTooLong>(())
 /// ```
 #[derive(Debug)]
 pub struct ChainLines {
     checker: ChainChecker,
     error: Option<ChainError>,
     lines: u64,
-    /// A line whose end has not arrived.
+    /// The beginning of a line whose end has not arrived.
     open: Vec<u8>,
 }
 
-/// What came out of a chain.
+/// The result for a whole chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainVerdict {
-    /// How many events there are, with those after the first that does not hold.
+    /// The number of events, those after the first invalid one included.
     pub events: u64,
-    /// The id of the last event, or before it of the last that held; the trusted one, or none, if that was the first.
+    /// The id of the last valid event; the trusted one, or none, if there is no valid event.
     pub head: Option<EventId>,
-    /// The first event that does not hold.
+    /// The first invalid event.
     pub error: Option<ChainError>,
 }
 
@@ -47,7 +47,7 @@ pub struct ChainVerdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} is longer than the {LINE_LEN_MAX} bytes that are read of one event")]
 pub struct LineTooLong {
-    /// Which line, counted from 1.
+    /// The line, from 1.
     pub line: u64,
 }
 
@@ -57,7 +57,7 @@ impl LineTooLong {
 }
 
 impl ChainLines {
-    /// The lines of the chain that this checker expects.
+    /// Lines that go to this checker.
     pub fn new(checker: ChainChecker) -> ChainLines {
         ChainLines { checker, error: None, lines: 0, open: Vec::new() }
     }
@@ -69,7 +69,7 @@ impl ChainLines {
     pub fn read(&mut self, piece: &[u8]) -> Result<(), LineTooLong> {
         let mut rest = piece;
         while let (line, [_, after @ ..]) = rest.split_at(line_len(rest)) {
-            self.fits(line)?;
+            self.check_len(line)?;
             if self.open.is_empty() {
                 self.check(line);
             } else {
@@ -78,22 +78,22 @@ impl ChainLines {
             }
             rest = after;
         }
-        self.fits(rest)?;
+        self.check_len(rest)?;
         self.open.extend_from_slice(rest);
         Ok(())
     }
 
-    /// Bytes of the line whose end has not arrived.
+    /// The number of bytes held of a line whose end has not arrived.
     pub fn open_len(&self) -> usize {
         self.open.len()
     }
 
-    /// How many lines have arrived whole.
+    /// The number of complete lines.
     pub fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// What came out, with the last line if it had no end.
+    /// Ends the chain, and with it the last line if it has no LF.
     pub fn end(mut self) -> ChainVerdict {
         if !self.open.is_empty() {
             self.check_open();
@@ -101,8 +101,8 @@ impl ChainLines {
         ChainVerdict { events: self.lines, head: self.checker.head(), error: self.error }
     }
 
-    /// That so much more of the line is not too much.
-    fn fits(&self, more: &[u8]) -> Result<(), LineTooLong> {
+    /// Fails if the line would be too long with these bytes.
+    fn check_len(&self, more: &[u8]) -> Result<(), LineTooLong> {
         if more.len() > LINE_LEN_MAX - self.open.len() {
             return Err(LineTooLong { line: self.lines + 1 });
         }

@@ -1,67 +1,68 @@
-//! Reports that are grouped: each joins the conjunction it belongs to, or is the first of a new one.
+//! Groups reports: each joins the conjunction it belongs to, or is the first of a new one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::anchor::{Anchor, AnchorPlan, Pair, Tca};
-use super::minter::GroupedMinter;
+use super::grouped_minter::GroupedMinter;
 use super::report::{Report, ReportError};
 
-/// One report, and the id that it says it has.
+/// A report, and the id that was sent with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting {
     /// The report.
     pub report: Report,
-    /// The id that is in it already; another one is refused.
+    /// The id that came with the report. The report is refused if it gets another one.
     pub expected: Option<u128>,
 }
 
-/// What became of one report.
+/// The result for one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grouped {
-    /// Its id.
+    /// The id of the report.
     pub id: u128,
-    /// Whether it is the first of its conjunction; `None` where conjunctions are not stored, so nobody knows.
+    /// Whether it is the first of its conjunction; `None` where conjunctions are not stored, so that is unknown.
     pub created: Option<bool>,
-    /// The time that the id is made of.
+    /// The time from which the id is made.
     pub anchor: Tca,
-    /// From there to the time of the report, in microseconds.
+    /// The distance from there to the time of the report, in microseconds.
     pub delta_us: i64,
 }
 
-/// A report that cannot be grouped. Nothing was decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A report that cannot be grouped; then none of the request is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("report {index}: {error}")]
 pub struct GroupRefusal {
-    /// The place of the report, from 0.
+    /// The index of the report, from 0.
     pub index: usize,
-    /// Why not.
+    /// The reason.
     pub error: GroupError,
 }
 
 /// Why a report cannot be grouped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
-    /// It gets no id.
+    /// The report gets no id.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// It names another id than it gets.
+    /// Another id came with the report than it gets.
     #[error("it names the id {named}, and gets {gets}")]
     OtherId {
-        /// The id that it names.
+        /// The id that came with it.
         named: u128,
         /// The id that it gets.
         gets: u128,
     },
 }
 
-/// Reports to be grouped, all of them or none.
+/// A request to group reports: all of them or none.
 #[derive(Debug, Clone)]
-pub struct GroupOrder {
+pub struct GroupRequest {
     minter: Arc<GroupedMinter>,
     sightings: Vec<(Pair, Tca, Sighting)>,
 }
 
-/// Anchors that were decided on and are not stored yet.
+/// Anchors that are planned and not stored yet.
 #[derive(Debug, Default)]
 pub struct NewAnchors {
     by_format: HashMap<String, HashMap<Pair, Vec<Anchor>>>,
@@ -73,25 +74,25 @@ impl NewAnchors {
         of_format.entry(plan.pair).or_default().push(plan.anchor);
     }
 
-    /// Those of a pair around that time.
+    /// The anchors of a pair in the neighbourhood of that time.
     fn around(&self, format: &str, pair: Pair, tca: Tca) -> impl Iterator<Item = Anchor> {
         let of_pair = self.by_format.get(format).and_then(|pairs| pairs.get(&pair)).into_iter().flatten();
         of_pair.copied().filter(move |anchor| tca.neighbourhood().contains(&anchor.tca))
     }
 }
 
-impl GroupOrder {
-    /// An order of these reports, each of which can have an id of its own.
+impl GroupRequest {
+    /// A request to group these reports.
     ///
     /// # Errors
-    /// [`GroupRefusal`] of the first that cannot.
-    pub fn new(minter: Arc<GroupedMinter>, sightings: &[Sighting]) -> Result<GroupOrder, GroupRefusal> {
+    /// [`GroupRefusal`] of the first report that can have no id.
+    pub fn new(minter: Arc<GroupedMinter>, sightings: &[Sighting]) -> Result<GroupRequest, GroupRefusal> {
         let keyed = |(index, sighting): (usize, &Sighting)| match minter.id_of(&sighting.report) {
             Ok(_) => Ok((minter.pair_of(&sighting.report), Tca::of(&sighting.report), *sighting)),
             Err(error) => Err(GroupRefusal { index, error: error.into() }),
         };
         let sightings = sightings.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
-        Ok(GroupOrder { minter, sightings })
+        Ok(GroupRequest { minter, sightings })
     }
 
     /// The name of the format.
@@ -99,50 +100,50 @@ impl GroupOrder {
         self.minter.format_name()
     }
 
-    /// How many reports there are.
+    /// The number of reports.
     pub fn len(&self) -> usize {
         self.sightings.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no reports.
     pub fn is_empty(&self) -> bool {
         self.sightings.is_empty()
     }
 
-    /// What [`GroupOrder::decide`] has to know the neighbours of, in the same order.
+    /// The pair and the time of each report: what its neighbours are looked up by.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
         self.sightings.iter().map(|(pair, tca, _)| (*pair, *tca))
     }
 
-    /// What becomes of the reports where conjunctions are not stored: each gets the id of its own time.
+    /// Gives each report the id of its own time: the decision where conjunctions are not stored.
     ///
     /// # Errors
     /// [`GroupRefusal`].
-    pub fn ungrouped(&self) -> Result<Vec<Grouped>, GroupRefusal> {
+    pub fn decide_ungrouped(&self) -> Result<Vec<Grouped>, GroupRefusal> {
         let own = |(index, (_, tca, sighting)): (usize, &(Pair, Tca, Sighting))| {
-            self.grouped(index, sighting, *tca, *tca, None)
+            self.group(index, sighting, *tca, *tca, None)
         };
         self.sightings.iter().enumerate().map(own).collect()
     }
 
-    /// What becomes of the reports if they all join anchors that are stored; `None` if one does not.
+    /// Joins the reports to stored anchors; `None` if one of them joins none.
     ///
     /// `stored`: for each report the anchors of its pair in the [neighbourhood](Tca::neighbourhood) of its time.
     ///
     /// # Errors
     /// [`GroupRefusal`].
-    pub fn known(&self, stored: &[Vec<Anchor>]) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
-        let mut known = Vec::with_capacity(self.len());
+    pub fn join_stored(&self, stored: &[Vec<Anchor>]) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
+        let mut joined = Vec::with_capacity(self.len());
         for ((index, (_, tca, sighting)), stored) in self.sightings.iter().enumerate().zip(stored) {
-            let Some(anchor) = Anchor::joined(*tca, stored) else { return Ok(None) };
-            known.push(self.grouped(index, sighting, *tca, anchor.tca, Some(false))?);
+            let Some(anchor) = Anchor::find(*tca, stored) else { return Ok(None) };
+            joined.push(self.group(index, sighting, *tca, anchor.tca, Some(false))?);
         }
-        Ok(Some(known))
+        Ok(Some(joined))
     }
 
-    /// What becomes of the reports, and the anchors to be stored for that; `new` then holds these as well.
+    /// Joins the reports to anchors, and plans new anchors for those that join none. Adds these to `new`.
     ///
-    /// `stored`: as for [`GroupOrder::known`]. `new`: what was decided since those were read.
+    /// `stored`: as for [`GroupRequest::join_stored`]. `new`: the anchors planned since those were read.
     ///
     /// # Errors
     /// [`GroupRefusal`]; `new` is then unchanged.
@@ -158,9 +159,9 @@ impl GroupOrder {
             let mut neighbours = stored.clone();
             neighbours.extend(new.around(format, *pair, *tca));
             neighbours.extend(own.around(format, *pair, *tca));
-            let joined = Anchor::joined(*tca, &neighbours);
-            let anchor = joined.unwrap_or_else(|| Anchor::created(*tca, &neighbours));
-            grouped.push(self.grouped(index, sighting, *tca, anchor.tca, Some(joined.is_none()))?);
+            let joined = Anchor::find(*tca, &neighbours);
+            let anchor = joined.unwrap_or_else(|| Anchor::create(*tca, &neighbours));
+            grouped.push(self.group(index, sighting, *tca, anchor.tca, Some(joined.is_none()))?);
             if joined.is_none() {
                 let plan = AnchorPlan { format: format.to_owned(), pair: *pair, anchor };
                 own.add(&plan);
@@ -171,7 +172,7 @@ impl GroupOrder {
         Ok((grouped, plans))
     }
 
-    fn grouped(
+    fn group(
         &self,
         index: usize,
         sighting: &Sighting,
@@ -190,5 +191,5 @@ impl GroupOrder {
 }
 
 #[cfg(test)]
-#[path = "group_tests.rs"]
+#[path = "group_request_tests.rs"]
 mod tests;

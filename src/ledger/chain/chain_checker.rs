@@ -1,22 +1,19 @@
-//! Checks a chain of events against their ids, one after the other.
+//! Checks events against the ids that chain them.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::event_error::EventError;
-use super::event_id::EventId;
-use super::event_parts::{EventParts, bad_id, missing};
-use super::ledger_id::LedgerId;
-use super::message::Message;
 use crate::id::Rejection;
+use crate::ledger::event::{EventId, EventParts, LedgerId, Message, bad_id, missing_member};
+use crate::ledger::event_error::EventError;
 
 /// Checks the events of one ledger, each of which carries its `eventId`, in their order.
 ///
-/// Finds changed, lost and exchanged events. It is no proof against intent: anyone can compute these checksums.
+/// Finds changed, lost and reordered events. It does not prove that nobody tampered: anyone can compute these checksums.
 ///
 /// ```
-/// use idmint::minting::ChainChecker;
+/// use idmint::ledger::ChainChecker;
 ///
 /// let genesis = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"meta":{"actor":"matt"},
 ///     "timestamp":"2021-10-03T16:32:12.816530Z","eventId":"0005cd7556b05092aecc815daa77f99c",
@@ -27,7 +24,7 @@ use crate::id::Rejection;
 ///
 /// let error = checker.check(genesis.as_bytes()).expect_err("the same again");
 /// assert_eq!((error.index, error.reason.code()), (1, "not_monotonic"));
-/// # Ok::<(), idmint::minting::ChainError>(())
+/// # Ok::<(), idmint::ledger::ChainError>(())
 /// ```
 #[derive(Debug)]
 pub struct ChainChecker {
@@ -37,42 +34,42 @@ pub struct ChainChecker {
     parts: EventParts,
 }
 
-/// The first event that breaks a chain. What was expected and what was found is there where the two can be told apart.
+/// The first event that breaks a chain, with the expected and the found value where there is one of each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {index}: {reason}: {detail}")]
 pub struct ChainError {
-    /// Which event, counted from 0.
+    /// The index of the event, from 0.
     pub index: u64,
-    /// Why it does not hold.
+    /// Why it breaks the chain.
     pub reason: Rejection,
-    /// What the event and those before it call for: a ledger, a time, the earliest time, or an id.
+    /// The value that follows from the event and those before it: a ledger, a time, the earliest time, or an id.
     pub expected: Option<String>,
-    /// What its `eventId` says instead.
+    /// The value in its `eventId`.
     pub found: Option<String>,
     /// The reason in words, with the member, its value and the bound.
     pub detail: String,
 }
 
 impl ChainChecker {
-    /// A checker of that ledger, from its first event on, or from the one after the event `after`, which is trusted.
+    /// A checker of that ledger from its first event, or from the event after `after`, whose id is trusted.
     pub fn new(ledger: LedgerId, after: Option<EventId>) -> ChainChecker {
         ChainChecker { ledger: Some(ledger), head: after, events: 0, parts: EventParts::default() }
     }
 
-    /// A checker from the first event on, of the ledger that begins with it.
+    /// A checker of the ledger that begins with the first event it is given.
     pub fn from_genesis() -> ChainChecker {
         ChainChecker { ledger: None, head: None, events: 0, parts: EventParts::default() }
     }
 
     /// Checks the next event, a JSON object with its `eventId` and its `timestamp`.
     ///
-    /// The order is: the id can be read, the event can be read, `ledger_mismatch`, `timestamp_mismatch`, `not_monotonic`,
-    /// `checksum_mismatch`. After an error the checker stands where it stood before.
+    /// Checked in this order: the id can be read, the event can be read, `ledger_mismatch`, `timestamp_mismatch`,
+    /// `not_monotonic`, `checksum_mismatch`. An error leaves the checker unchanged.
     ///
     /// # Errors
-    /// [`ChainError`] with one of these reasons, or one of those of [`Event::from_json`](super::Event::from_json).
+    /// [`ChainError`] with one of these reasons, or one of those of [`Event::from_json`](crate::ledger::Event::from_json).
     pub fn check(&mut self, line: &[u8]) -> Result<EventId, ChainError> {
-        let (ledger, id) = self.checked(line).map_err(|fault| ChainError {
+        let (ledger, id) = self.verify(line).map_err(|fault| ChainError {
             index: self.events,
             reason: fault.reason,
             expected: fault.expected,
@@ -85,12 +82,12 @@ impl ChainChecker {
         Ok(id)
     }
 
-    /// How many events held.
+    /// The number of valid events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// The id of the last event that held; before any did, the trusted one.
+    /// The id of the last valid event; before there is one, the trusted id.
     pub fn head(&self) -> Option<EventId> {
         self.head
     }
@@ -100,12 +97,12 @@ impl ChainChecker {
         self.ledger
     }
 
-    fn checked(&mut self, line: &[u8]) -> Result<(LedgerId, EventId), Fault> {
+    fn verify(&mut self, line: &[u8]) -> Result<(LedgerId, EventId), Fault> {
         if let Err(error) = self.parts.read(line) {
-            return Err(unreadable_id(line).unwrap_or(error).into());
+            return Err(id_error(line).unwrap_or(error).into());
         }
-        let id = self.parts.id().ok_or_else(|| missing("eventId"))?;
-        let time = self.parts.timestamp().ok_or_else(|| missing("timestamp"))?;
+        let id = self.parts.id().ok_or_else(|| missing_member("eventId"))?;
+        let time = self.parts.timestamp().ok_or_else(|| missing_member("timestamp"))?;
         let message = Message::of(self.parts.content(), time);
         let ledger = self.ledger.unwrap_or_else(|| message.ledger());
         if self.head.is_none() && message.ledger() != ledger {
@@ -135,7 +132,7 @@ impl ChainChecker {
     }
 }
 
-/// A [`ChainError`] whose place is not yet known.
+/// A [`ChainError`] without its index.
 struct Fault {
     reason: Rejection,
     expected: Option<String>,
@@ -158,9 +155,9 @@ impl From<EventError> for Fault {
     }
 }
 
-/// Why the id of an event that cannot be read cannot be read either, which is said first.
+/// The error of the `eventId` of an event that cannot be read: it is reported before the error of the event.
 #[cold]
-fn unreadable_id(line: &[u8]) -> Option<EventError> {
+fn id_error(line: &[u8]) -> Option<EventError> {
     #[derive(Deserialize)]
     struct OnlyId<'a> {
         #[serde(rename = "eventId", borrow)]

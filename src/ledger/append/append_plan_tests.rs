@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::ledger::append::KeyHash;
 
 const NOW: u64 = 1_800_000_000_000_000;
 
@@ -23,30 +24,30 @@ fn mark(key: u128) -> RequestMark {
     RequestMark { key: KeyHash(key), digest: [7; 32] }
 }
 
-fn create(genesis: Event) -> LedgerOrder {
-    LedgerOrder::Create { genesis, mark: Some(mark(1)) }
+fn create(genesis: Event) -> LedgerRequest {
+    LedgerRequest::Create { genesis, mark: Some(mark(1)) }
 }
 
-fn append(ledger: LedgerId, events: Vec<Event>, expected_previous: Option<EventId>) -> LedgerOrder {
-    LedgerOrder::Append { ledger, events, expected_previous, mark: mark(2) }
+fn append(ledger: LedgerId, events: Vec<Event>, expected_previous: Option<EventId>) -> LedgerRequest {
+    LedgerRequest::Append { ledger, events, expected_previous, mark: mark(2) }
 }
 
-fn planned(order: &LedgerOrder, head: Option<Head>, now: u64) -> AppendPlan {
-    AppendPlan::make(order, head, at(now)).expect("nothing speaks against it")
+fn plan(request: &LedgerRequest, head: Option<Head>, now: u64) -> AppendPlan {
+    AppendPlan::make(request, head, at(now)).expect("nothing speaks against it")
 }
 
-fn refused(order: &LedgerOrder, head: Option<Head>, now: u64) -> AppendRefusal {
-    AppendPlan::make(order, head, at(now)).expect_err("something speaks against it")
+fn refuse(request: &LedgerRequest, head: Option<Head>, now: u64) -> AppendRefusal {
+    AppendPlan::make(request, head, at(now)).expect_err("something speaks against it")
 }
 
 /// The head of a ledger whose only event was recorded at `micros`.
 fn head_at(micros: u64) -> Head {
-    planned(&create(with_time("genesis", micros)), None, micros).head()
+    plan(&create(with_time("genesis", micros)), None, micros).head()
 }
 
 /// Why the event at `index` cannot stand where it should.
-fn place_error(order: &LedgerOrder, head: Head, index: usize) -> PlaceError {
-    match refused(order, Some(head), NOW) {
+fn place_error(request: &LedgerRequest, head: Head, index: usize) -> PlaceError {
+    match refuse(request, Some(head), NOW) {
         AppendRefusal::Event { index: found, error } if found == index => error,
         other => panic!("{other:?}"),
     }
@@ -58,71 +59,71 @@ fn times(plan: &AppendPlan) -> Vec<u64> {
 
 #[test]
 fn a_ledger_begins_once() {
-    let order = create(with_time("genesis", NOW - 5));
-    let plan = planned(&order, None, NOW);
+    let request = create(with_time("genesis", NOW - 5));
+    let plan = plan(&request, None, NOW);
     assert_eq!((plan.before, plan.first_place(), plan.recorded), (None, 1, at(NOW)));
     assert_eq!((plan.mark, times(&plan)), (Some(mark(1)), vec![NOW - 5]));
     assert_eq!(plan.previous(), EventId::before_genesis(at(NOW - 5), plan.ledger()));
-    assert_eq!(order.ledger_at(at(NOW)), plan.ledger());
+    assert_eq!(request.ledger_at(at(NOW)), plan.ledger());
 
     let head = plan.head();
     assert_eq!(head, Head { id: plan.entries[0].id, place: 1, recorded: at(NOW) });
-    assert_eq!(refused(&order, Some(head), NOW), AppendRefusal::LedgerExists(head));
+    assert_eq!(refuse(&request, Some(head), NOW), AppendRefusal::LedgerExists(head));
 }
 
 #[test]
 fn a_genesis_without_a_time_begins_now() {
-    let order = create(event("genesis", ""));
-    assert!(order.ledger_depends_on_time() && !create(with_time("genesis", 5)).ledger_depends_on_time());
-    let [one, other] = [NOW, NOW + 1].map(|now| planned(&order, None, now));
+    let request = create(event("genesis", ""));
+    assert!(request.ledger_depends_on_time() && !create(with_time("genesis", 5)).ledger_depends_on_time());
+    let [one, other] = [NOW, NOW + 1].map(|now| plan(&request, None, now));
     assert_eq!((times(&one), times(&other)), (vec![NOW], vec![NOW + 1]));
     assert_ne!(one.ledger(), other.ledger());
-    assert_eq!(order.ledger_at(at(NOW + 1)), other.ledger());
+    assert_eq!(request.ledger_at(at(NOW + 1)), other.ledger());
 }
 
 #[test]
 fn a_ledger_that_is_not_there_takes_nothing() {
     let ledger = head_at(5).id.ledger();
-    let order = append(ledger, vec![event("a", "")], None);
-    assert_eq!(refused(&order, None, NOW), AppendRefusal::UnknownLedger(ledger));
+    let request = append(ledger, vec![event("a", "")], None);
+    assert_eq!(refuse(&request, None, NOW), AppendRefusal::UnknownLedger(ledger));
 }
 
 #[test]
 fn a_head_that_was_not_expected_is_named() {
     let (head, other) = (head_at(5), head_at(6));
-    let order = append(head.id.ledger(), vec![event("a", "")], Some(other.id));
-    assert_eq!(refused(&order, Some(head), NOW), AppendRefusal::HeadMoved { expected: other.id, head });
-    let order = append(head.id.ledger(), vec![event("a", "")], Some(head.id));
-    assert_eq!(planned(&order, Some(head), NOW).before, Some(head));
+    let request = append(head.id.ledger(), vec![event("a", "")], Some(other.id));
+    assert_eq!(refuse(&request, Some(head), NOW), AppendRefusal::HeadMoved { expected: other.id, head });
+    let request = append(head.id.ledger(), vec![event("a", "")], Some(head.id));
+    assert_eq!(plan(&request, Some(head), NOW).before, Some(head));
 }
 
 #[test]
 fn a_time_must_be_above_the_one_before() {
     let head = head_at(NOW - 100);
-    let order =
+    let request =
         |times: &[u64]| append(head.id.ledger(), times.iter().map(|micros| with_time("a", *micros)).collect(), None);
     for (times, index, last) in
         [(&[NOW - 100][..], 0, NOW - 100), (&[NOW - 101], 0, NOW - 100), (&[NOW - 9, NOW - 8, NOW - 8], 2, NOW - 8)]
     {
         let timestamp = at(times[index]);
-        let error = place_error(&order(times), head, index);
+        let error = place_error(&request(times), head, index);
         assert_eq!(error, PlaceError::NotMonotonic { timestamp, last: at(last) });
         assert_eq!(error.code(), "not_monotonic");
     }
-    assert_eq!(times(&planned(&order(&[NOW - 99, NOW - 98]), Some(head), NOW)), [NOW - 99, NOW - 98]);
+    assert_eq!(times(&plan(&request(&[NOW - 99, NOW - 98]), Some(head), NOW)), [NOW - 99, NOW - 98]);
 }
 
 #[test]
 fn a_time_is_at_most_five_seconds_ahead_of_the_clock() {
     let (head, most) = (head_at(5), NOW + 5_000_000);
-    let order = |micros| append(head.id.ledger(), vec![event("a", ""), with_time("b", micros)], None);
-    assert_eq!(times(&planned(&order(most), Some(head), NOW)), [NOW, most]);
-    let error = place_error(&order(most + 1), head, 1);
+    let request = |micros| append(head.id.ledger(), vec![event("a", ""), with_time("b", micros)], None);
+    assert_eq!(times(&plan(&request(most), Some(head), NOW)), [NOW, most]);
+    let error = place_error(&request(most + 1), head, 1);
     assert_eq!(error, PlaceError::Ahead { timestamp: at(most + 1), most: at(most) });
     assert_eq!(error.code(), "out_of_range");
     // A genesis is no exception.
-    let order = create(with_time("genesis", most + 1));
-    assert!(matches!(refused(&order, None, NOW), AppendRefusal::Event { index: 0, error: PlaceError::Ahead { .. } }));
+    let request = create(with_time("genesis", most + 1));
+    assert!(matches!(refuse(&request, None, NOW), AppendRefusal::Event { index: 0, error: PlaceError::Ahead { .. } }));
 }
 
 #[test]
@@ -133,20 +134,20 @@ fn nothing_follows_the_last_time_there_is() {
     let error = place_error(&append(head.id.ledger(), vec![event("a", "")], None), head, 0);
     assert_eq!((error, error.code()), (PlaceError::TimeEnded, "overflow"));
     // Five seconds after the last microsecond are no overflow.
-    let order = append(genesis.id.ledger(), vec![event("a", "")], None);
-    assert_eq!(times(&planned(&order, Some(genesis), last)), [last]);
+    let request = append(genesis.id.ledger(), vec![event("a", "")], None);
+    assert_eq!(times(&plan(&request, Some(genesis), last)), [last]);
 }
 
 #[test]
 fn an_event_that_names_an_id_gets_that_one_or_none() {
     let head = head_at(NOW - 100);
     let ledger = head.id.ledger();
-    let right = planned(&append(ledger, vec![with_time("a", NOW)], None), Some(head), NOW).head().id;
+    let right = plan(&append(ledger, vec![with_time("a", NOW)], None), Some(head), NOW).head().id;
     let naming = |id: EventId| {
         let named = event("a", &format!(r#","timestamp":"{}","eventId":"{id}""#, at(NOW)));
         append(ledger, vec![named], None)
     };
-    assert_eq!(planned(&naming(right), Some(head), NOW).head().id, right);
+    assert_eq!(plan(&naming(right), Some(head), NOW).head().id, right);
 
     let other_ledger = LedgerId::from_bits(ledger.bits() ^ 4).expect("version 00");
     for (named, code) in [
@@ -160,15 +161,15 @@ fn an_event_that_names_an_id_gets_that_one_or_none() {
 }
 
 #[test]
-fn every_published_time_after_the_last_is_planned() {
+fn every_published_time_after_the_last_is_plan() {
     let vectors: Value =
-        serde_json::from_str(include_str!("../../tests/vectors/evently.json")).expect("the vectors are JSON");
+        serde_json::from_str(include_str!("../../../tests/vectors/evently.json")).expect("the vectors are JSON");
     let rows = vectors["monotonic"].as_array().expect("rows");
     for row in rows {
         let micros = |name: &str| row[name].as_str().expect("digits").parse::<u64>().expect("a number");
         let (last, now) = (micros("last_us"), micros("now_us"));
         let head = head_at(last);
-        let plan = planned(&append(head.id.ledger(), vec![event("a", "")], None), Some(head), now);
+        let plan = plan(&append(head.id.ledger(), vec![event("a", "")], None), Some(head), now);
         assert_eq!(times(&plan), [micros("issued_us")], "{row}");
         assert_eq!(plan.recorded, at(last.max(now)), "what is recorded never goes back: {row}");
     }
@@ -186,7 +187,7 @@ fn events_with_and_without_a_time_stand_in_one_chain() {
         event("e", ""),
         with_time("f", NOW + 52),
     ];
-    let plan = planned(&append(head.id.ledger(), events.clone(), Some(head.id)), Some(head), NOW);
+    let plan = plan(&append(head.id.ledger(), events.clone(), Some(head.id)), Some(head), NOW);
     assert_eq!(times(&plan), [NOW - 4, NOW, NOW + 1, NOW + 50, NOW + 51, NOW + 52]);
     assert_eq!((plan.first_place(), plan.head().place, plan.mark), (2, 7, Some(mark(2))));
 
@@ -203,7 +204,7 @@ fn events_with_and_without_a_time_stand_in_one_chain() {
 #[test]
 fn the_same_event_at_another_place_has_another_id_and_the_digest_of_its_time() {
     let head = head_at(NOW - 10);
-    let plan = planned(&append(head.id.ledger(), vec![event("a", ""), event("a", "")], None), Some(head), NOW);
+    let plan = plan(&append(head.id.ledger(), vec![event("a", ""), event("a", "")], None), Some(head), NOW);
     assert_ne!(plan.entries[0].id.checksum(), plan.entries[1].id.checksum());
     for (entry, micros) in plan.entries.iter().zip([NOW, NOW + 1]) {
         let message = format!("a{{}}nullnull{micros:016x}");
@@ -221,8 +222,8 @@ fn a_key_belongs_to_its_ledger() {
 }
 
 #[test]
-#[should_panic(expected = "an order has at least one event")]
-fn an_order_without_events_is_a_bug_and_panics() {
+#[should_panic(expected = "a request has at least one event")]
+fn a_request_without_events_is_a_bug_and_panics() {
     let head = head_at(5);
     let _ = AppendPlan::make(&append(head.id.ledger(), Vec::new(), None), Some(head), at(NOW));
 }

@@ -1,6 +1,6 @@
-//! JSON written by hand, for answers of which most is known before they are asked for.
+//! Writes JSON piece by piece, for answers that consist mostly of pieces prepared beforehand.
 
-/// Pieces of JSON in a row. That they make a whole is up to who writes them.
+/// Appends pieces of JSON to a buffer. The caller sees to it that they make a whole.
 #[derive(Debug)]
 pub(super) struct JsonText<'a>(pub(super) &'a mut Vec<u8>);
 
@@ -23,7 +23,7 @@ impl JsonText<'_> {
         self
     }
 
-    /// The same, or `null`.
+    /// A text in quotes, or `null`.
     pub(super) fn string_or_null(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.string(text),
@@ -31,10 +31,15 @@ impl JsonText<'_> {
         }
     }
 
-    /// A number that is not infinite.
+    /// A finite number.
     pub(super) fn number(&mut self, number: f64) -> &mut Self {
         serde_json::to_writer(&mut *self.0, &number).expect("memory takes every number");
         self
+    }
+
+    /// `true` or `false`.
+    pub(super) fn bool(&mut self, value: bool) -> &mut Self {
+        self.raw(if value { "true" } else { "false" })
     }
 
     /// The decimal digits of a number.
@@ -46,8 +51,8 @@ impl JsonText<'_> {
     }
 }
 
-/// Whether a text stands in JSON as it is.
+/// Whether a text needs no escape in JSON.
 pub(super) fn is_plain(text: &[u8]) -> bool {
-    // Without a way out of the middle, so that many bytes are looked at together.
+    // No early exit, so that the compiler can check many bytes at once.
     text.iter().fold(true, |plain, byte| plain & (*byte >= b' ') & (*byte != b'"') & (*byte != b'\\'))
 }

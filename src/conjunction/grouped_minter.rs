@@ -1,4 +1,4 @@
-//! The id of a report: a number made of its time and its objects, and of nothing else.
+//! The id of a report: a number made from its time and its objects alone.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::anchor::Pair;
 use super::report::{Report, ReportError, Role};
 use crate::id::{Field, FieldKind, Format, Rejection, Rule};
 
-/// What the order of the two objects means.
+/// Whether the order of the two objects matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PairOrder {
-    /// As reported: (a, b) is not (b, a).
+    /// It does: (a, b) is not (b, a).
     Reported,
-    /// Nothing: the smaller number is taken as the primary.
+    /// It does not: the smaller number is the primary.
     Unordered,
 }
 
 impl PairOrder {
-    /// As it is configured.
+    /// The name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
             PairOrder::Reported => "reported",
@@ -33,7 +33,7 @@ impl PairOrder {
 /// ```
 /// use std::sync::Arc;
 /// use idmint::id::{FormatDefinition, PRESETS};
-/// use idmint::minting::{GroupedMinter, PairOrder, Report};
+/// use idmint::conjunction::{GroupedMinter, PairOrder, Report};
 /// use idmint::time::UnixTime;
 ///
 /// let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
@@ -47,7 +47,7 @@ impl PairOrder {
 pub struct GroupedMinter {
     format: Arc<Format>,
     pair_order: PairOrder,
-    /// The share of the constants.
+    /// The sum that the constant fields add to every id.
     fixed: u128,
     time_stride: u128,
     primary: ObjectField,
@@ -101,7 +101,7 @@ impl GroupedMinter {
         Err(ReportError::IdTooGreat { id, format: self.format.name.clone(), below: self.format.mint_below })
     }
 
-    /// The objects of a report in the order that conjunctions are kept by.
+    /// The objects of a report in the order of the [`PairOrder`].
     pub fn pair_of(&self, report: &Report) -> Pair {
         let (primary, secondary) = (report.primary(), report.secondary());
         if self.is_swapped(report) {
@@ -138,7 +138,7 @@ impl GroupedMinter {
         Ok(ticks)
     }
 
-    /// What the object of that role adds to the id in that field.
+    /// The number that the object of that role adds to the id.
     fn share(&self, report: &Report, role: Role, field: ObjectField) -> Result<u128, ReportError> {
         let object = report.object(role);
         if u128::from(object) > field.max {

@@ -1,20 +1,20 @@
-//! The parts of an event that a checksum covers, read into buffers that serve one event after the other.
+//! Reads the members of an event into buffers that are used again for the next event.
 
 use std::ops::Range;
 
-use super::event_error::{EventError, clipped};
 use super::event_id::EventId;
 use super::event_time::EventTime;
 use crate::id::Rejection;
 use crate::ledger::canonical::{CanonicalJson, Scanner};
+use crate::ledger::event_error::{EventError, clip};
 
-/// How many parts the content of an event has: name, entities, meta and data.
+/// The number of parts of the content: name, entities, meta and data.
 pub(super) const PARTS: usize = 4;
 
-/// The members of an event. The first four are its content, in the order in which a checksum covers them.
+/// The members of an event. The first four are the content, in the order in which a checksum covers them.
 const MEMBERS: [&str; PARTS + 2] = ["event", "entities", "meta", "data", "timestamp", "eventId"];
 
-/// What the members are in [`MEMBERS`].
+/// Indexes into [`MEMBERS`].
 const NAME: usize = 0;
 const ENTITIES: usize = 1;
 const META: usize = 2;
@@ -23,29 +23,29 @@ const TIMESTAMP: usize = 4;
 
 /// The last event that was read: its content in canonical form, its time and its id.
 #[derive(Debug, Default)]
-pub(super) struct EventParts {
+pub(in crate::ledger) struct EventParts {
     json: CanonicalJson,
-    /// The parts as they came, one after the other.
+    /// The parts in canonical JSON, in the order in which they were read.
     text: Vec<u8>,
-    /// Where each part stands in the text; an absent one is empty.
-    places: [Range<usize>; PARTS],
+    /// The range of each part in `text`; empty for an absent one.
+    ranges: [Range<usize>; PARTS],
     timestamp: Option<EventTime>,
     id: Option<EventId>,
 }
 
 impl EventParts {
-    /// Reads an event, in place of the last one.
+    /// Reads an event; it replaces the one read before.
     ///
     /// # Errors
     /// As [`Event::from_json`](super::Event::from_json); then there is no event.
-    pub(super) fn read(&mut self, json: &[u8]) -> Result<(), EventError> {
+    pub(in crate::ledger) fn read(&mut self, json: &[u8]) -> Result<(), EventError> {
         self.json.clear();
         self.text.clear();
-        self.places = Default::default();
+        self.ranges = Default::default();
         (self.timestamp, self.id) = (None, None);
         let mut scanner = Scanner::new(json)?;
         if !scanner.eat(b'{') {
-            return Err(self.another_type(&mut scanner, "the event", "an object"));
+            return Err(self.wrong_type(&mut scanner, "the event", "an object"));
         }
         let mut is_there = [false; MEMBERS.len()];
         if !scanner.eat(b'}') {
@@ -66,14 +66,14 @@ impl EventParts {
         }
         scanner.end()?;
         match [NAME, ENTITIES].into_iter().find(|member| !is_there[*member]) {
-            Some(member) => Err(missing(MEMBERS[member])),
+            Some(member) => Err(missing_member(MEMBERS[member])),
             None => Ok(()),
         }
     }
 
-    /// Name, entities, meta and data; what is absent is null.
-    pub(super) fn content(&self) -> [&[u8]; PARTS] {
-        [NAME, ENTITIES, META, DATA].map(|part| match &self.text[self.places[part].clone()] {
+    /// Name, entities, meta and data; `null` for an absent one.
+    pub(in crate::ledger) fn content(&self) -> [&[u8]; PARTS] {
+        [NAME, ENTITIES, META, DATA].map(|part| match &self.text[self.ranges[part].clone()] {
             // Only a name can be empty, canonical JSON cannot.
             [] if part != NAME => b"null",
             text => text,
@@ -81,12 +81,12 @@ impl EventParts {
     }
 
     /// When the event was recorded, if it says so.
-    pub(super) fn timestamp(&self) -> Option<EventTime> {
+    pub(in crate::ledger) fn timestamp(&self) -> Option<EventTime> {
         self.timestamp
     }
 
     /// The id of the event, if it has one.
-    pub(super) fn id(&self) -> Option<EventId> {
+    pub(in crate::ledger) fn id(&self) -> Option<EventId> {
         self.id
     }
 
@@ -99,7 +99,7 @@ impl EventParts {
         scanner.string_to_text(&mut self.text)?;
         let key = &self.text[start..];
         let Some(member) = MEMBERS.iter().position(|member| member.as_bytes() == key) else {
-            let detail = format!("an event has no member `{}`, only {}", clipped(key), MEMBERS.join(", "));
+            let detail = format!("an event has no member `{}`, only {}", clip(key), MEMBERS.join(", "));
             return Err(EventError::new(Rejection::UnknownField, detail));
         };
         self.text.truncate(start);
@@ -119,12 +119,12 @@ impl EventParts {
                 scanner.at += 1;
                 scanner.string_to_text(&mut self.text).map_err(|error| error.in_member(name))?;
             }
-            (ENTITIES, _) => return Err(self.another_type(scanner, "`entities`", "an object")),
-            (META, _) => return Err(self.another_type(scanner, "`meta`", "an object or null")),
-            _ => return Err(self.another_type(scanner, &format!("`{name}`"), "a string")),
+            (ENTITIES, _) => return Err(self.wrong_type(scanner, "`entities`", "an object")),
+            (META, _) => return Err(self.wrong_type(scanner, "`meta`", "an object or null")),
+            _ => return Err(self.wrong_type(scanner, &format!("`{name}`"), "a string")),
         }
         if member < PARTS {
-            self.places[member] = start..self.text.len();
+            self.ranges[member] = start..self.text.len();
             return Ok(());
         }
         let text = std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
@@ -137,13 +137,13 @@ impl EventParts {
         Ok(())
     }
 
-    /// Another JSON value than wanted stands here, or none at all.
+    /// The error for a value of another type than `wanted`, or for text that is no JSON.
     #[cold]
-    fn another_type(&mut self, scanner: &mut Scanner<'_>, what: &str, wanted: &str) -> EventError {
+    fn wrong_type(&mut self, scanner: &mut Scanner<'_>, what: &str, wanted: &str) -> EventError {
         let start = self.text.len();
         match self.json.value(scanner, 0, &mut self.text) {
             Ok(()) => {
-                let found = clipped(&self.text[start..]);
+                let found = clip(&self.text[start..]);
                 EventError::new(Rejection::WrongType, format!("{what} is {found}, it must be {wanted}"))
             }
             Err(error) => error,
@@ -151,9 +151,9 @@ impl EventParts {
     }
 }
 
-/// A member that must be there is not.
+/// The error for a required member that is absent.
 #[cold]
-pub(super) fn missing(member: &str) -> EventError {
+pub(in crate::ledger) fn missing_member(member: &str) -> EventError {
     EventError::new(Rejection::MissingField, format!("`{member}` is missing from the event"))
 }
 
@@ -163,16 +163,16 @@ fn bad_timestamp(rejection: Rejection, text: &str) -> EventError {
         Rejection::BeforeEpoch => "events are recorded from 1970 on",
         _ => "it must have the form 2021-10-03T16:32:12.816530Z, with at most six digits of the second",
     };
-    EventError::new(rejection, format!("`timestamp` is \"{}\", {wanted}", clipped(text.as_bytes())))
+    EventError::new(rejection, format!("`timestamp` is \"{}\", {wanted}", clip(text.as_bytes())))
 }
 
-/// A text that is no id of an event.
+/// The error for a text that is no event id.
 #[cold]
-pub(super) fn bad_id(rejection: Rejection, text: &str) -> EventError {
+pub(in crate::ledger) fn bad_id(rejection: Rejection, text: &str) -> EventError {
     let wanted = match rejection {
         Rejection::OutOfRange => "its time is above 2^63 - 1 microseconds",
         Rejection::BadVersion => "the two lowest bits must be the version 00",
         _ => "it must be 32 lower-case hexadecimal digits",
     };
-    EventError::new(rejection, format!("`eventId` is \"{}\", {wanted}", clipped(text.as_bytes())))
+    EventError::new(rejection, format!("`eventId` is \"{}\", {wanted}", clip(text.as_bytes())))
 }

@@ -1,10 +1,10 @@
-//! `POST /decode`: what each of many texts is, in brief.
+//! `POST /decode`: the best reading of each text, in brief.
 
 use std::fmt;
 
 use super::answer_parts::AnswerParts;
-use super::decode::MatchReading;
 use super::json_text::JsonText;
+use super::match_reading::MatchReading;
 use crate::id::Match;
 
 /// The best reading of a text: `id`, `format`, `encoding`, `time` and `fields` as in a

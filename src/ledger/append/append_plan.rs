@@ -1,0 +1,154 @@
+//! Decides an append: the events, the head of their ledger and the time in, the ids to store out.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::append_refusal::{AHEAD_MAX, AppendRefusal, PlaceError};
+use super::head::{Head, Link};
+use super::ledger_request::{LedgerRequest, RequestMark};
+use crate::ledger::event::{Event, EventId, EventTime, LedgerId};
+
+/// An append as it will be stored. Valid as long as the head of the ledger is `before`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppendPlan {
+    /// The head that the plan was made for; `None` to create a ledger.
+    pub before: Option<Head>,
+    /// The events as they are stored, at least one.
+    pub entries: Vec<Entry>,
+    /// Identifies the request.
+    pub mark: Option<RequestMark>,
+    /// The time of recording: now, or that of the head if the clock is behind it.
+    pub recorded: EventTime,
+}
+
+/// One event as it is stored. Its content is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    /// Its id.
+    pub id: EventId,
+    /// SHA-256 over its message: finds changes that the 32 bits of the checksum miss.
+    pub digest: [u8; 32],
+}
+
+impl AppendPlan {
+    /// Plans a request against the head of its ledger.
+    ///
+    /// `head`: the head of [`LedgerRequest::ledger_at`]; `None` if there is no such ledger.
+    ///
+    /// # Errors
+    /// [`AppendRefusal`].
+    pub fn make(request: &LedgerRequest, head: Option<Head>, now: EventTime) -> Result<AppendPlan, AppendRefusal> {
+        let (mut end, events, mark) = match request {
+            LedgerRequest::Create { genesis, mark } => {
+                if let Some(head) = head {
+                    return Err(AppendRefusal::LedgerExists(head));
+                }
+                (ChainEnd::before_genesis(genesis, now), std::slice::from_ref(genesis), *mark)
+            }
+            LedgerRequest::Append { ledger, events, expected_previous, mark } => {
+                let head = head.ok_or(AppendRefusal::UnknownLedger(*ledger))?;
+                if let Some(expected) = expected_previous.filter(|expected| *expected != head.id) {
+                    return Err(AppendRefusal::HeadMoved { expected, head });
+                }
+                (ChainEnd::after(head), events.as_slice(), Some(*mark))
+            }
+        };
+        let most = later(now, AHEAD_MAX);
+        let mut entry =
+            |(index, event)| end.append(event, now, most).map_err(|error| AppendRefusal::Event { index, error });
+        let entries = events.iter().enumerate().map(&mut entry).collect::<Result<Vec<_>, _>>()?;
+        assert!(!entries.is_empty(), "a request has at least one event");
+        let recorded = head.map_or(now, |head| head.recorded.max(now));
+        Ok(AppendPlan { before: head, entries, mark, recorded })
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> LedgerId {
+        self.last().ledger()
+    }
+
+    /// The head after the plan is stored.
+    pub fn head(&self) -> Head {
+        Head { id: self.last(), place: self.place_before() + self.count(), recorded: self.recorded }
+    }
+
+    /// The place of the first event.
+    pub fn first_place(&self) -> u64 {
+        self.place_before() + 1
+    }
+
+    /// The id before the first event of the plan.
+    pub fn previous(&self) -> EventId {
+        match self.before {
+            Some(head) => head.id,
+            None => EventId::before_genesis(self.entries[0].id.timestamp(), self.ledger()),
+        }
+    }
+
+    /// The events as links of their chain.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        Link::chain(self.previous(), self.first_place(), self.entries.iter().map(|entry| entry.id))
+    }
+
+    fn last(&self) -> EventId {
+        self.entries.last().expect("at least one").id
+    }
+
+    fn count(&self) -> u64 {
+        u64::try_from(self.entries.len()).expect("a list is shorter than 2^64")
+    }
+
+    fn place_before(&self) -> u64 {
+        self.before.map_or(0, |head| head.place)
+    }
+}
+
+/// The end of a chain, where the next event is appended.
+struct ChainEnd {
+    ledger: LedgerId,
+    previous: EventId,
+    /// The timestamp that the next one must be above; `None` before the first.
+    last: Option<EventTime>,
+}
+
+impl ChainEnd {
+    fn after(head: Head) -> ChainEnd {
+        ChainEnd { ledger: head.id.ledger(), previous: head.id, last: Some(head.id.timestamp()) }
+    }
+
+    fn before_genesis(genesis: &Event, now: EventTime) -> ChainEnd {
+        let time = genesis.timestamp().unwrap_or(now);
+        let ledger = LedgerId::of_genesis(genesis, time);
+        ChainEnd { ledger, previous: EventId::before_genesis(time, ledger), last: None }
+    }
+
+    fn append(&mut self, event: &Event, now: EventTime, most: EventTime) -> Result<Entry, PlaceError> {
+        let timestamp = match (event.timestamp(), self.last) {
+            (Some(timestamp), Some(last)) if timestamp <= last => {
+                return Err(PlaceError::NotMonotonic { timestamp, last });
+            }
+            (Some(timestamp), _) if timestamp > most => return Err(PlaceError::Ahead { timestamp, most }),
+            (Some(timestamp), _) => timestamp,
+            (None, last) => EventTime::after(last, now).ok_or(PlaceError::TimeEnded)?,
+        };
+        let id = event.seal(timestamp, self.ledger, self.previous);
+        if let Some(named) = event.id().filter(|named| *named != id) {
+            return Err(PlaceError::OtherId { named, gets: id });
+        }
+        self.previous = id;
+        self.last = Some(timestamp);
+        let message = Sha256::new().chain_update(event.content()).chain_update(format!("{:016x}", timestamp.micros()));
+        Ok(Entry { id, digest: message.finalize().into() })
+    }
+}
+
+/// The time later by `by`, or `time` itself where that is beyond the last time.
+fn later(time: EventTime, by: Duration) -> EventTime {
+    let by = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+    EventTime::from_micros(time.micros().saturating_add(by)).unwrap_or(time)
+}
+
+#[cfg(test)]
+#[path = "append_plan_tests.rs"]
+mod tests;

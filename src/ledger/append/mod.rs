@@ -1,0 +1,11 @@
+//! Appends: a request and the head of its ledger become a plan for the store, or a refusal.
+
+mod append_plan;
+mod append_refusal;
+mod head;
+mod ledger_request;
+
+pub use append_plan::{AppendPlan, Entry};
+pub use append_refusal::{AHEAD_MAX, AppendRefusal, PlaceError};
+pub use head::{Head, Link};
+pub use ledger_request::{KeyHash, LedgerRequest, RequestMark, digest_of};

@@ -1,0 +1,42 @@
+//! The bytes that a checksum covers: the event and its time, and in an event id also its ledger and the id before it.
+
+use super::event_id::EventId;
+use super::event_time::EventTime;
+use super::ledger_id::LedgerId;
+use crate::ledger::hex::write_hex;
+
+/// The message of an event: name, entities, meta, data and time. Only its checksum is kept.
+///
+/// ```text
+/// ledger id of a first event  CRC-32C(name entities meta data time)
+/// checksum of an event id     CRC-32C(name entities meta data time ledger previous)
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub(in crate::ledger) struct Message {
+    time: EventTime,
+    crc: u32,
+}
+
+impl Message {
+    /// The message of an event with these parts, at that time.
+    pub(in crate::ledger) fn of<'a>(content: impl IntoIterator<Item = &'a [u8]>, time: EventTime) -> Message {
+        let of_content = content.into_iter().fold(0, crc32c::crc32c_append);
+        let mut digits = [0; 16];
+        write_hex(time.micros().into(), &mut digits);
+        Message { time, crc: crc32c::crc32c_append(of_content, &digits) }
+    }
+
+    /// The ledger whose first event has this message.
+    pub(in crate::ledger) fn ledger(self) -> LedgerId {
+        LedgerId::of_checksum(self.crc)
+    }
+
+    /// The id of the event in `ledger`, after the event with the id `previous`.
+    pub(in crate::ledger) fn seal(self, ledger: LedgerId, previous: EventId) -> EventId {
+        let mut digits = [0; 8 + 32];
+        let (of_ledger, of_previous) = digits.split_at_mut(8);
+        write_hex(ledger.bits().into(), of_ledger);
+        write_hex(previous.value(), of_previous);
+        EventId::of_parts(self.time, crc32c::crc32c_append(self.crc, &digits), ledger)
+    }
+}

@@ -1,0 +1,15 @@
+//! An event and its id: what is read, what a checksum covers, and the text that names it.
+
+mod event;
+mod event_id;
+mod event_parts;
+mod event_time;
+mod ledger_id;
+mod message;
+
+pub use event::Event;
+pub use event_id::EventId;
+pub(super) use event_parts::{EventParts, bad_id, missing_member};
+pub use event_time::EventTime;
+pub use ledger_id::LedgerId;
+pub(super) use message::Message;

@@ -1,0 +1,98 @@
+//! `GET /decode/{id}`, and `POST /decode?detail=full`: every reading of a text.
+
+use serde::Serialize;
+
+use super::answer_parts::AnswerParts;
+use super::json_text::JsonText;
+use super::match_reading::MatchReading;
+use super::written_ids::WrittenIds;
+use crate::id::{Decoded, DecoderAt, Pin};
+
+/// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`.
+///
+/// Borrows the names, and encodes the ids only when it is written: most of an answer is names and ids.
+///
+/// ```
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::time::UnixNanos;
+/// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let decoder = Decoder::new(vec![format.into()]);
+/// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+/// let mut json = Vec::new();
+/// DecodeAnswer::new("?", &decoder, Pin::default(), &parts).write_json(&mut json);
+/// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"bad_alphabet"}],"did_you_mean":[]}"#;
+/// assert_eq!(String::from_utf8_lossy(&json), none);
+/// # Ok::<(), idmint::id::FormatError>(())
+/// ```
+#[derive(Debug)]
+pub struct DecodeAnswer<'a> {
+    /// The text as it was given.
+    pub id: &'a str,
+    /// Every reading of it, and the formats that have none.
+    pub decoded: Decoded<'a>,
+    /// Ids that are near to a text that is no id: without the characters around it, in the other case, with other
+    /// separators.
+    pub did_you_mean: Vec<String>,
+    known: &'a AnswerParts,
+}
+
+/// A format of which the text is no id.
+#[derive(Debug, Serialize)]
+pub struct RejectedFormat<'a> {
+    /// The format.
+    pub format: &'a str,
+    /// The reason as one word: `wrong_length`, `bad_alphabet`, ….
+    pub reason: &'static str,
+}
+
+/// The longest text where many are decoded at once, in bytes: far longer than any id, and as long as a path can be.
+pub const DECODED_LEN_MAX: usize = 8 * 1024;
+
+impl<'a> DecodeAnswer<'a> {
+    /// Decodes `id`. `known`: the parts for the formats of this decoder.
+    pub fn new(id: &'a str, decoder: &DecoderAt<'a>, pin: Pin<'_>, known: &'a AnswerParts) -> DecodeAnswer<'a> {
+        let decoded = decoder.decode(id, pin);
+        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() };
+        DecodeAnswer { id, decoded, did_you_mean, known }
+    }
+
+    /// Whether the text is an id of any format.
+    pub fn is_match(&self) -> bool {
+        !self.decoded.matches.is_empty()
+    }
+
+    /// Every reading, the one with the most evidence first.
+    pub fn readings(&self) -> impl Iterator<Item = MatchReading<'a>> {
+        self.decoded.matches.iter().map(|found| MatchReading::new(*found, self.known))
+    }
+
+    /// The formats without a reading.
+    pub fn rejected(&self) -> impl Iterator<Item = RejectedFormat<'a>> {
+        let rejected = self.decoded.rejected.iter();
+        rejected.map(|(format, why)| RejectedFormat { format: &format.name, reason: why.code() })
+    }
+
+    /// Writes the answer as a JSON object to the end of `out`.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw(r#"{"id":"#).string(self.id).raw(r#","matches":["#);
+        let mut written_ids = WrittenIds::default();
+        for (at, reading) in self.readings().enumerate() {
+            reading.write_json(json.raw(if at == 0 { "" } else { "," }), &mut written_ids);
+        }
+        json.raw(r#"],"ambiguous":"#).bool(self.decoded.is_ambiguous()).raw(r#","rejected":["#);
+        for (at, rejected) in self.rejected().enumerate() {
+            json.raw(if at == 0 { r#"{"format":"# } else { r#",{"format":"# });
+            json.string(rejected.format).raw(r#","reason":""#).raw(rejected.reason).raw("\"}");
+        }
+        json.raw(r#"],"did_you_mean":["#);
+        for (at, text) in self.did_you_mean.iter().enumerate() {
+            json.raw(if at == 0 { "" } else { "," }).string(text);
+        }
+        json.raw("]}");
+    }
+}

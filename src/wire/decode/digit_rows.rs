@@ -1,0 +1,162 @@
+//! Draws the digits of an id field by field, with the name of each field below its digits.
+
+use super::match_reading::MatchReading;
+use super::style::{COLOURS, INDENT, Style, line};
+use crate::id::{Field, Layout, Width};
+
+/// Rows of digits, and the names below them, end here unless a single name is longer.
+pub(super) const COLUMNS_MAX: usize = 100;
+
+/// Digits in a row of a field that is too long for one row.
+const PIECE_LEN: usize = 64;
+
+const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// Draws the digits of an id in rows, each with the names of its fields below.
+///
+/// ```text
+/// 1I9ZC1 0 02          digits
+/// └time┘ │ ├┘          brackets, with the name inside where it fits
+///        │ └─ sequence  the other names hang below, the rightmost first
+///        └─ worker
+/// ```
+pub(super) fn draw_digits(out: &mut String, reading: &MatchReading<'_>, style: Style) {
+    for (at, row) in rows(cells(reading)).iter().enumerate() {
+        if at > 0 {
+            line(out, "");
+        }
+        draw_line(out, style, row.iter().map(|cell| (cell.column, cell.ink, cell.digits.clone())));
+        draw_line(out, style, row.iter().map(|cell| (cell.column, cell.ink, cell.bracket())));
+        let hanging: Vec<_> = row.iter().filter(|cell| !cell.holds_name()).collect();
+        // The rightmost name comes first, so that no name crosses the line down to another.
+        for last in (0..hanging.len()).rev() {
+            let lines = hanging[..last].iter().map(|cell| (cell, "│".to_owned()));
+            let name = (&hanging[last], format!("{TIE}{}", hanging[last].name));
+            let texts = lines.chain([name]);
+            draw_line(out, style, texts.map(|(cell, text)| (cell.column + cell.knot(), cell.ink, text)));
+        }
+    }
+}
+
+/// One line with these texts at their columns, which rise.
+fn draw_line<'t>(out: &mut String, style: Style, texts: impl Iterator<Item = (usize, &'t str, String)>) {
+    let mut end = 0;
+    for (column, ink, text) in texts {
+        out.push_str(&" ".repeat(column - end));
+        out.push_str(&style.paint(ink, &text));
+        end = column + text.chars().count();
+    }
+    out.push('\n');
+}
+
+fn cells<'a>(reading: &'a MatchReading<'_>) -> Vec<Cell<'a>> {
+    let layout = reading.parts.layout;
+    let mut cells = Vec::new();
+    for (field, value) in layout.fields().iter().zip(&reading.parts.values) {
+        let digits = digits_of(layout, field, *value);
+        let piece_len = if digits.len() > COLUMNS_MAX - INDENT { PIECE_LEN } else { digits.len() };
+        let pieces = digits.chars().collect::<Vec<_>>();
+        cells.extend(pieces.chunks(piece_len).map(|piece| Cell {
+            digits: piece.iter().collect(),
+            name: &field.name,
+            ink: ink_of(layout, field),
+            column: INDENT,
+        }));
+    }
+    cells
+}
+
+/// The digits of a field, or a piece of them, at their place in a row.
+struct Cell<'a> {
+    digits: String,
+    name: &'a str,
+    ink: &'static str,
+    column: usize,
+}
+
+/// What stands before a name that hangs below its bracket.
+const TIE: &str = "└─ ";
+
+impl Cell<'_> {
+    fn len(&self) -> usize {
+        self.digits.len()
+    }
+
+    /// Whether the name fits between the corners of the bracket.
+    fn holds_name(&self) -> bool {
+        self.len() >= self.name.len() + 2
+    }
+
+    /// Where a name that hangs is tied to the bracket, from its left corner.
+    fn knot(&self) -> usize {
+        (self.len() - 1) / 2
+    }
+
+    /// How many columns digits and name need.
+    fn room(&self) -> usize {
+        let hanging_len = self.knot() + TIE.chars().count() + self.name.len();
+        if self.holds_name() { self.len() } else { self.len().max(hanging_len) }
+    }
+
+    fn bracket(&self) -> String {
+        let (len, name) = (self.len(), self.name);
+        match len {
+            _ if len >= name.len() + 4 => format!("└{:─^1$}┘", format!(" {name} "), len - 2),
+            _ if self.holds_name() => format!("└{name:─^0$}┘", len - 2),
+            1 => "│".to_owned(),
+            2 => "├┘".to_owned(),
+            _ => format!("└{}┬{}┘", "─".repeat(self.knot() - 1), "─".repeat(len - self.knot() - 2)),
+        }
+    }
+}
+
+/// The cells in as many rows as they need.
+fn rows(cells: Vec<Cell<'_>>) -> Vec<Vec<Cell<'_>>> {
+    let mut rows: Vec<Vec<Cell<'_>>> = Vec::new();
+    for mut cell in cells {
+        let row = rows.last_mut().and_then(|row| Some((row.last().map(|last| last.column + last.len() + 1)?, row)));
+        match row.filter(|(column, _)| column + cell.room() <= COLUMNS_MAX) {
+            Some((column, row)) => {
+                cell.column = column;
+                row.push(cell);
+            }
+            None => rows.push(vec![cell]),
+        }
+    }
+    rows
+}
+
+/// Fields of one name share their colour.
+pub(super) fn ink_of(layout: &Layout, field: &Field) -> &'static str {
+    let place = layout.fields().iter().position(|other| other.name == field.name);
+    COLOURS[place.expect("a field of this layout") % COLOURS.len()]
+}
+
+/// The digits of the id that are this field: bits of a layout in bits, digits of a layout in digits of one base. In a
+/// mixed radix no digit belongs to one field alone; there it is the value in decimal.
+fn digits_of(layout: &Layout, field: &Field, value: u128) -> String {
+    match field.width {
+        Width::Bits(bits) if is_positional(layout, 2) => pad(value, 2, bits),
+        Width::Digits { digits, radix } if radix <= 36 && is_positional(layout, radix) => pad(value, radix, digits),
+        _ => pad(value, 10, field.max.checked_ilog10().unwrap_or(0) + 1),
+    }
+}
+
+/// The last `len` digits of a number; there are no more.
+fn pad(value: u128, radix: u32, len: u32) -> String {
+    let digit = |place: u32| value / u128::from(radix).pow(place) % u128::from(radix);
+    let places = (0..len).rev().map(|place| usize::try_from(digit(place)).expect("a digit is below 36"));
+    places.map(|digit| char::from(DIGITS[digit])).collect()
+}
+
+/// Whether every field is whole digits of that base.
+fn is_positional(layout: &Layout, base: u32) -> bool {
+    layout.fields().iter().all(|field| {
+        let is_in_base = match field.width {
+            Width::Bits(_) => base == 2,
+            Width::Digits { radix, .. } => radix == base,
+            Width::Cardinality(_) => false,
+        };
+        is_in_base && u128::from(base).pow(field.stride.ilog(u128::from(base))) == field.stride
+    })
+}

@@ -1,0 +1,122 @@
+//! One reading of a text: the part that answers in full, in brief and drawings share.
+
+use super::answer_parts::{AnswerParts, FieldParts, FormatParts, KnownDomains};
+use super::json_text::JsonText;
+use super::written_ids::WrittenIds;
+use crate::id::{DomainHash, Field, FieldKind, Format, Match, Parts, Rule, Width};
+use crate::time::Rfc3339Text;
+
+/// One reading of a text: format and encoding, and the fields of the id.
+#[derive(Debug)]
+pub struct MatchReading<'a> {
+    /// Format, encoding and number.
+    pub found: Match<'a>,
+    /// The values of the fields.
+    pub parts: Parts<'a>,
+    known: &'a AnswerParts,
+}
+
+/// One field of an id.
+#[derive(Debug, Clone, Copy)]
+pub struct FieldReading<'a> {
+    /// Its name and its kind.
+    pub field: &'a Field,
+    /// Its value; time in ticks since the epoch.
+    pub value: u128,
+    /// The number of its values.
+    pub width: Width,
+    /// The name of the value, if it has one.
+    pub label: Option<&'a str>,
+}
+
+impl<'a> MatchReading<'a> {
+    /// The reading of this match.
+    pub(super) fn new(found: Match<'a>, known: &'a AnswerParts) -> MatchReading<'a> {
+        MatchReading { found, parts: found.parts(), known }
+    }
+
+    /// The instant it carries, in RFC 3339 with the digits that its tick has; `None` if it carries none, or one after the
+    /// year 9999.
+    pub fn time(&self) -> Option<Rfc3339Text> {
+        self.parts.time?.rfc3339(self.found.format().tick.map_or(0, |tick| tick.second_digits()))
+    }
+
+    /// The instant it carries, in whole seconds since 1970.
+    pub fn unix_seconds(&self) -> Option<i128> {
+        self.parts.time.map(|time| time.seconds())
+    }
+
+    /// The fields, most significant first.
+    pub fn fields(&self) -> impl Iterator<Item = FieldReading<'a>> {
+        self.parts.numbers().map(|(field, value, width)| {
+            let label = label_of(&self.found, field, value, &self.known.domains);
+            FieldReading { field, value, width, label }
+        })
+    }
+
+    /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits to
+    /// one decimal place; below zero where it is less likely.
+    pub fn evidence_bits(&self) -> f64 {
+        (self.found.evidence_bits() * 10.0).round() / 10.0
+    }
+
+    /// Writes format and encoding, the first members of an object.
+    pub(super) fn write_head(&self, json: &mut JsonText<'_>) {
+        json.raw(&self.format().heads[self.found.encoding_place()]);
+    }
+
+    /// Writes the array of the fields.
+    pub(super) fn write_fields(&self, json: &mut JsonText<'_>) {
+        let parts = &self.format().layouts[self.found.variant_place()];
+        for (FieldReading { value, label, .. }, FieldParts { before, after }) in self.fields().zip(parts) {
+            json.raw(before).digits(value).raw(after).string_or_null(label).raw("}");
+        }
+        json.raw("]");
+    }
+
+    pub(super) fn write_json(&self, json: &mut JsonText<'_>, written_ids: &mut WrittenIds) {
+        let found = &self.found;
+        json.raw("{");
+        self.write_head(json);
+        let (number, canonical) = found.spellings().next().expect("a format has an encoding");
+        written_ids.write(number, canonical, found.id(), json.raw(r#","canonical":"#));
+        json.raw(r#","value":""#).digits(found.id()).raw(r#"","time":"#).string_or_null(self.time().as_deref());
+        json.raw(r#","time_unix_seconds":"#);
+        match self.unix_seconds() {
+            Some(seconds) => json.raw("\"").raw(itoa::Buffer::new().format(seconds)).raw("\""),
+            None => json.raw("null"),
+        };
+        self.write_fields(json.raw(r#","fields":"#));
+        json.raw(r#","encodings":{"#);
+        for ((number, encoding), name) in found.spellings().zip(&self.format().names) {
+            written_ids.write(number, encoding, found.id(), json.raw(name));
+        }
+        json.raw(r#"},"plausible":"#).bool(found.is_plausible());
+        json.raw(r#","evidence_bits":"#).number(self.evidence_bits()).raw("}");
+    }
+
+    fn format(&self) -> &'a FormatParts {
+        &self.known.formats[self.found.format_place()]
+    }
+}
+
+/// The name of the value of a field, if it has one.
+fn label_of<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+    let format = found.format();
+    match field.kind {
+        FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
+        FieldKind::Worker => format.labels.get(&value).map(String::as_str),
+        FieldKind::Object => domain_label(format, value, domains),
+        _ => None,
+    }
+}
+
+/// The domain whose hash this is. Only a sequenced format hashes domains: other objects are catalogue numbers.
+fn domain_label<'a>(format: &Format, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+    if format.rule != Rule::Sequenced {
+        return None;
+    }
+    let hash = u32::try_from(value).ok()?;
+    let development = || (hash == DomainHash::DEVELOPMENT.get()).then_some("development");
+    domains.get(&hash).map(String::as_str).or_else(development)
+}

@@ -1,0 +1,18 @@
+//! Answers about texts that may be ids: in full, in brief, and drawn for people.
+
+mod answer_parts;
+mod brief_reading;
+mod decode_answer;
+mod digit_rows;
+mod json_text;
+mod match_reading;
+mod ruler;
+mod style;
+mod written_ids;
+
+pub use answer_parts::{AnswerParts, KnownDomains};
+pub use brief_reading::BriefReading;
+pub use decode_answer::{DECODED_LEN_MAX, DecodeAnswer, RejectedFormat};
+pub use match_reading::{FieldReading, MatchReading};
+pub use ruler::ruler;
+pub use style::Style;

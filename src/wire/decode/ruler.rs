@@ -1,0 +1,255 @@
+//! A decoded id drawn for people: its digits field by field, what each field says, and all its encodings.
+
+use super::decode_answer::DecodeAnswer;
+use super::digit_rows::{draw_digits, ink_of};
+use super::match_reading::MatchReading;
+use super::style::{BOLD, DIM, INDENT, Style, line};
+use crate::id::{FieldKind, Width};
+
+/// The best reading in full and every other in one line; for a text of no format, why not.
+///
+/// Shape: lines that end in LF. Rows of digits have at most 100 columns; tables are as wide as what stands in them.
+///
+/// ```
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::time::UnixNanos;
+/// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
+///
+/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
+/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let decoder = Decoder::new(vec![format.into()]);
+/// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
+/// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &parts);
+/// let drawing = ruler(&answer, Style::Plain);
+/// assert!(drawing.contains("\n  1I9ZC1 0 02\n  └time┘ │ ├┘\n         │ └─ sequence\n         └─ worker\n"));
+/// # Ok::<(), idmint::id::FormatError>(())
+/// ```
+pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
+    let mut out = String::new();
+    let mut readings = answer.readings();
+    let Some(reading) = readings.next() else {
+        draw_no_match(&mut out, answer, style);
+        return out;
+    };
+    let best = Drawing { reading, style };
+    line(&mut out, &style.paint(BOLD, answer.id));
+    best.draw_head(&mut out, answer.decoded.is_ambiguous());
+    line(&mut out, "");
+    draw_digits(&mut out, &best.reading, style);
+    line(&mut out, "");
+    best.draw_fields(&mut out);
+    line(&mut out, "");
+    best.draw_encodings(&mut out);
+    let others: Vec<_> = readings.map(|reading| (None, summary(&reading))).collect();
+    if !others.is_empty() {
+        line(&mut out, "");
+        line(&mut out, "or");
+        draw_table(&mut out, style, others);
+    }
+    out
+}
+
+fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
+    line(out, &style.paint(BOLD, &escape_controls(answer.id)));
+    line(out, "an id of no format");
+    line(out, "");
+    let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
+    draw_table(out, style, reasons.collect());
+    if !answer.did_you_mean.is_empty() {
+        line(out, "");
+        line(out, "did you mean");
+        draw_table(out, style, answer.did_you_mean.iter().map(|text| (None, [text.clone()])).collect());
+    }
+}
+
+/// Escapes a text of no format: it may contain anything, also what moves the cursor of a terminal.
+fn escape_controls(text: &str) -> String {
+    let mut out = String::new();
+    for letter in text.chars() {
+        match letter {
+            '"' | '\'' => out.push(letter),
+            _ => out.extend(letter.escape_debug()),
+        }
+    }
+    out
+}
+
+/// Draws rows of texts in columns. An ink colours the first two of its row.
+fn draw_table<const COLUMNS: usize>(out: &mut String, style: Style, rows: Vec<(Option<&str>, [String; COLUMNS])>) {
+    let len = |text: &String| text.chars().count();
+    let lens: [usize; COLUMNS] =
+        std::array::from_fn(|column| rows.iter().map(|(_, texts)| len(&texts[column])).max().unwrap_or_default());
+    for (ink, texts) in &rows {
+        let mut gap = INDENT;
+        for (column, text) in texts.iter().enumerate() {
+            if !text.is_empty() {
+                out.push_str(&" ".repeat(gap));
+                out.push_str(&ink.filter(|_| column < 2).map_or_else(|| text.clone(), |ink| style.paint(ink, text)));
+                gap = 0;
+            }
+            gap += lens[column] - len(text) + 2;
+        }
+        out.push('\n');
+    }
+}
+
+/// A reading in one row: format and encoding, instant, evidence, doubt.
+fn summary(reading: &MatchReading<'_>) -> [String; 4] {
+    [
+        format!("{} ({})", reading.found.format().name, reading.found.encoding().name()),
+        instant(reading).unwrap_or_default(),
+        format!("{:.1} bits of evidence", reading.evidence_bits()),
+        if reading.found.is_plausible() { String::new() } else { "not plausible".to_owned() },
+    ]
+}
+
+fn instant(reading: &MatchReading<'_>) -> Option<String> {
+    let far = || reading.unix_seconds().map(|seconds| format!("{seconds} s since 1970"));
+    reading.time().as_deref().map(str::to_owned).or_else(far)
+}
+
+/// One reading in full.
+struct Drawing<'a> {
+    reading: MatchReading<'a>,
+    style: Style,
+}
+
+impl Drawing<'_> {
+    fn draw_head(&self, out: &mut String, is_ambiguous: bool) {
+        let [name, instant, evidence, doubt] = summary(&self.reading);
+        let ambiguous = if is_ambiguous { "ambiguous" } else { "" };
+        let rest = [instant.as_str(), &evidence, &doubt, ambiguous].into_iter().filter(|part| !part.is_empty());
+        line(out, &rest.fold(self.style.paint(BOLD, &name), |head, part| head + "  " + part));
+    }
+
+    /// Name, value, width and meaning of each field; those of one name as the number that they carry together.
+    fn draw_fields(&self, out: &mut String) {
+        let rows = self.reading.fields().map(|read| {
+            let field = read.field;
+            let time = if field.kind == FieldKind::Time { self.time_sum() } else { None };
+            let kind = || if field.name == field.kind.name() { String::new() } else { field.kind.name().to_owned() };
+            let meaning = read.label.map(str::to_owned).or(time).unwrap_or_else(kind);
+            let texts = [field.name.clone(), read.value.to_string(), width_text(read.width), meaning];
+            (Some(ink_of(self.reading.parts.layout, field)), texts)
+        });
+        draw_table(out, self.style, rows.collect());
+    }
+
+    /// The instant as epoch plus ticks.
+    fn time_sum(&self) -> Option<String> {
+        let format = self.reading.found.format();
+        let ticks = self.reading.parts.layout.sum_of(FieldKind::Time, &self.reading.parts.values)?;
+        Some(format!("{} = {} + {ticks} × {}", instant(&self.reading)?, format.epoch.to_text(0)?, format.tick?))
+    }
+
+    /// Every encoding, the canonical one first.
+    fn draw_encodings(&self, out: &mut String) {
+        let rows = self.reading.found.format().encodings.iter().enumerate().map(|(at, encoding)| {
+            let text = encoding.to_text(self.reading.found.id());
+            let marks = match (at == 0, encoding.name() == self.reading.found.encoding().name()) {
+                (true, true) => "canonical, as given",
+                (true, false) => "canonical",
+                (false, true) => "as given",
+                (false, false) => "",
+            };
+            (None, [encoding.name().to_owned(), text, self.style.paint(DIM, marks)])
+        });
+        draw_table(out, self.style, rows.collect());
+    }
+}
+
+fn width_text(width: Width) -> String {
+    let (count, unit) = match width {
+        Width::Bits(bits) => (bits.to_string(), "bit"),
+        Width::Digits { digits, .. } => (digits.to_string(), "digit"),
+        Width::Cardinality(cardinality) => (cardinality.to_string(), "value"),
+    };
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::id::{Decoder, Format, FormatDefinition, Pin, preset};
+    use crate::time::UnixNanos;
+    use crate::wire::decode::digit_rows::COLUMNS_MAX;
+    use crate::wire::{AnswerParts, KnownDomains};
+
+    fn draw(format: Format, text: &str, style: Style) -> String {
+        let decoder = Decoder::new(vec![Arc::new(format)]);
+        let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
+        let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
+        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &parts);
+        ruler(&answer, style)
+    }
+
+    fn without_escapes(text: &str) -> String {
+        let mut parts = text.split("\x1b[");
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.filter_map(|part| part.split_once('m')).fold(first, |text, (_, rest)| text + rest)
+    }
+
+    #[test]
+    fn colours_change_nothing_but_the_colour() {
+        for (format, text) in
+            [("payment", "1I9ZC1002"), ("uuid7", "018f2b3c-4d5e-7abc-9def-0123456789ab"), ("siq", "?")]
+        {
+            let coloured = draw(preset(format), text, Style::Colour);
+            assert_eq!(without_escapes(&coloured), draw(preset(format), text, Style::Plain));
+            assert!(coloured.contains("\x1b["), "{coloured}");
+        }
+    }
+
+    #[test]
+    fn a_field_has_one_colour_for_digits_name_and_value() {
+        let coloured = draw(preset("payment"), "1I9ZC1002", Style::Colour);
+        for text in ["1I9ZC1", "└time┘", "time", "91164961"] {
+            assert!(coloured.contains(&format!("\x1b[36m{text}\x1b[0m")), "{text}: {coloured}");
+        }
+        for text in ["02", "├┘", "└─ sequence", "sequence", "2"] {
+            assert!(coloured.contains(&format!("\x1b[32m{text}\x1b[0m")), "{text}: {coloured}");
+        }
+    }
+
+    #[test]
+    fn a_text_of_no_format_cannot_move_the_cursor() {
+        let drawing = draw(preset("payment"), "\x1b[2J", Style::Plain);
+        assert!(drawing.starts_with("\\u{1b}[2J\nan id of no format\n\n  payment  "), "{drawing}");
+    }
+
+    #[test]
+    fn a_mixed_radix_is_drawn_as_the_values_of_its_fields() {
+        let drawing = draw(preset("payment-wide"), "1I9ZD9001", Style::Plain);
+        let expected =
+            "\n  0091165005 00 0001\n  └─ time ─┘ ├┘ └┬─┘\n             │   └─ sequence\n             └─ worker\n";
+        assert!(drawing.contains(expected), "{drawing}");
+    }
+
+    #[test]
+    fn rows_end_at_100_columns_and_long_fields_are_cut() {
+        let bits = |name: &str, bits| format!("{{ name = '{name}', kind = 'random', bits = {bits} }}");
+        for fields in [
+            vec![bits("all", 127)],
+            vec![bits("first", 96), bits("a", 1), bits("b", 1), bits("last", 29)],
+            (1..16).map(|at| bits(&format!("a_name_that_hangs_{at}"), 8)).collect(),
+        ] {
+            let toml = format!(
+                "summary = ''\nrule = 'random'\nfields = [{}]\nencodings = ['decimal']\nreveals = ''",
+                fields.join(", ")
+            );
+            let definition = FormatDefinition::from_toml("x", &toml).expect("a definition");
+            let drawing = draw(definition.compile("x").expect("sound"), "12345678901234567890", Style::Plain);
+            let rows: Vec<_> = drawing.lines().skip(3).take_while(|line| !line.contains("bits")).collect();
+            assert!(rows.iter().all(|row| row.chars().count() <= COLUMNS_MAX), "{drawing}");
+            let digits: String = rows.iter().flat_map(|row| row.chars()).filter(|c| matches!(c, '0' | '1')).collect();
+            assert!(
+                digits.ends_with(&format!("{:b}", 12_345_678_901_234_567_890_u128)) || fields.len() == 15,
+                "{drawing}"
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The texts of ids in one answer, each encoded once.
+
+use std::ops::Range;
+
+use super::json_text::{JsonText, is_plain};
+use crate::id::Encoding;
+
+/// The ids already written in this answer, by the number of their encoding: formats that share an encoding write the same id
+/// alike, and its text is copied.
+#[derive(Debug, Default)]
+pub(super) struct WrittenIds(Vec<Option<WrittenId>>);
+
+/// The last id written in one encoding, and the range of its text in the answer, quotes included.
+#[derive(Debug, Clone)]
+struct WrittenId {
+    id: u128,
+    text: Range<usize>,
+}
+
+impl WrittenIds {
+    /// Writes an id in the encoding of that number, in quotes.
+    pub(super) fn write(&mut self, number: usize, encoding: &Encoding, id: u128, JsonText(out): &mut JsonText<'_>) {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        if let Some(written) = self.0[number].as_ref().filter(|written| written.id == id) {
+            return out.extend_from_within(written.text.clone());
+        }
+        let start = out.len();
+        out.push(b'"');
+        out.resize(start + 1 + encoding.len(id), b'"');
+        encoding.write(id, &mut out[start + 1..]);
+        if is_plain(&out[start + 1..]) {
+            out.push(b'"');
+        } else {
+            let text = String::from_utf8(out.split_off(start + 1)).expect("encodings are ASCII");
+            out.truncate(start);
+            JsonText(out).string(&text);
+        }
+        self.0[number] = Some(WrittenId { id, text: start..out.len() });
+    }
+}
