@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Method, Request};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};
@@ -28,6 +28,9 @@ const UNITS: u32 = 1_000;
 
 /// Ids computed at once, as an answer does it.
 const ROW: usize = 512;
+
+/// A text with readings in many formats, most of which carry an instant.
+const DECODED: &str = "175928847299117063";
 
 /// The function whose instructions callgrind counts; it finds it by this part of its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
@@ -95,8 +98,10 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
     let api = Api::new(Arc::clone(&service), Arc::new(metrics));
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
-        count(format!("POST {path}"), &mut || runtime.block_on(ask(&api, path)));
+        count(format!("POST {path}"), &mut || runtime.block_on(ask(&api, Method::POST, path)));
     }
+    let path = format!("/decode/{DECODED}");
+    count(format!("GET {path}"), &mut || runtime.block_on(ask(&api, Method::GET, &path)));
 }
 
 fn order(format: &Format, count: u32) -> Order {
@@ -113,9 +118,9 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
 }
 
 /// Asks as often as [`UNITS`], and takes each answer as a connection does.
-async fn ask(api: &Api, path: &str) {
+async fn ask(api: &Api, method: Method, path: &str) {
     for _ in 0..UNITS {
-        let request = Request::post(path).body(Body::empty()).expect("a request");
+        let request = Request::builder().method(&method).uri(path).body(Body::empty()).expect("a request");
         let response = api.clone().oneshot(request).await.expect("the API answers everything");
         assert!(response.status().is_success(), "{path}: {}", response.status());
         let mut body = response.into_body();

@@ -2,15 +2,12 @@
 
 use super::did::Did;
 use super::hashids::Hashids;
-use super::letter_set::LetterSet;
+use super::letters::LetterSet;
 use super::positional::{Endings, Positional, write_row};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
 use crate::id::{Rejection, Row};
-
-/// The most characters any codec writes or reads, so that a long text costs nothing.
-pub const TEXT_LEN_MAX: usize = 255;
 
 /// A spelling of numbers up to the greatest value it was built for.
 ///

@@ -1,10 +1,8 @@
 //! A decentralised identifier: a method name, a checksum, and the number.
 
-use super::alphabet::Alphabet;
-use super::letter_set::LetterSet;
+use super::letters::{Alphabet, LetterSet, escape, letter_class};
 use super::parameter::ParameterError;
-use super::pattern;
-use crate::id::encoding::positional::{Pairs, Radix, bytes_of};
+use super::positional::{Pairs, Radix, bytes_of};
 use crate::id::rejection::Rejection;
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -101,8 +99,8 @@ impl Did {
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
-        let class = pattern::class(LETTERS.as_bytes());
-        format!("^{}{class}{{{}}}$", pattern::escaped(&self.prefix), self.upper_len + self.lower_len)
+        let class = letter_class(LETTERS.as_bytes());
+        format!("^{}{class}{{{}}}$", escape(&self.prefix), self.upper_len + self.lower_len)
     }
 
     fn lower_bits(&self) -> usize {

@@ -6,13 +6,12 @@ use super::codec::Codec;
 use super::definition::{EncodingDefinition, EncodingKind, LetterCase};
 use super::did::Did;
 use super::hashids::Hashids;
-use super::letter_set::LetterSet;
+use super::letters::{LetterSet, escape};
 use super::parameter::ParameterError;
-use super::pattern::escaped;
+use super::positional::{BLOCK_MAX, Positional, Width, bytes_of, write_row};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
-use crate::id::encoding::positional::{BLOCK_MAX, Positional, Width, bytes_of, write_row};
 use crate::id::rejection::Rejection;
 use crate::id::row::Row;
 
@@ -217,7 +216,7 @@ impl Encoding {
     pub fn pattern(&self) -> String {
         let pattern = self.codec.pattern();
         let body = pattern.strip_prefix('^').expect("codecs anchor their patterns");
-        format!("^{}{body}", escaped(&self.prefix))
+        format!("^{}{body}", escape(&self.prefix))
     }
 }
 

@@ -1,11 +1,10 @@
 //! Short texts of the Hashids project, for one number of up to 128 bits.
 
-use super::alphabet::{Alphabet, Letters};
-use super::codec::TEXT_LEN_MAX;
-use super::letter_set::LetterSet;
-use super::parameter::ParameterError;
-use super::{letter_groups as grouping, pattern};
-use crate::id::encoding::positional::{Radix, split};
+use super::letters::{
+    Alphabet, LetterSet, Letters, grouped_len, letter_class, repeat, repeat_grouped, spread, ungroup,
+};
+use super::parameter::{ParameterError, TEXT_LEN_MAX};
+use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
 /// The letters set aside, as far as an alphabet has them, to stand between two numbers.
@@ -113,7 +112,7 @@ impl Hashids {
 
     /// The length of the value's text; it never falls as the value grows.
     pub fn len(&self, value: u128) -> usize {
-        if self.groups.is_empty() { self.spelled_len(&[value]) } else { grouping::grouped_len(&self.groups) }
+        if self.groups.is_empty() { self.spelled_len(&[value]) } else { grouped_len(&self.groups) }
     }
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
@@ -122,7 +121,7 @@ impl Hashids {
             return self.spell(&[value], out);
         }
         self.spell(&[value], &mut out[..self.len_max]);
-        grouping::spread(&self.groups, out);
+        spread(&self.groups, out);
     }
 
     /// The number a text spells.
@@ -141,7 +140,7 @@ impl Hashids {
             self.alphabet.spells(text)?;
             text
         } else {
-            ungrouped = grouping::ungroup(&self.groups, text, |letters| self.alphabet.spells(letters))?;
+            ungrouped = ungroup(&self.groups, text, |letters| self.alphabet.spells(letters))?;
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
@@ -162,7 +161,7 @@ impl Hashids {
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         if !self.groups.is_empty() {
-            return Some(grouping::grouped_len(&self.groups));
+            return Some(grouped_len(&self.groups));
         }
         (self.spelled_len(&[0]) == self.len_max).then_some(self.len_max)
     }
@@ -176,11 +175,11 @@ impl Hashids {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         // A text of one number has no separator.
-        let class = pattern::class(&[self.digits.as_slice(), &self.guards].concat());
+        let class = letter_class(&[self.digits.as_slice(), &self.guards].concat());
         if self.groups.is_empty() {
-            format!("^{class}{}$", pattern::times(self.len_min, self.len_max))
+            format!("^{class}{}$", repeat(self.len_min, self.len_max))
         } else {
-            format!("^{}$", pattern::grouped(&class, &self.groups))
+            format!("^{}$", repeat_grouped(&class, &self.groups))
         }
     }
 

@@ -1,6 +1,9 @@
-//! A parameter from which no codec can be built.
+//! What bounds the settings of a codec, and how a setting outside its bounds is reported.
 
-/// One setting of an encoding lies outside its bounds.
+/// The most characters that any codec writes or reads: a longer text is refused without looking at it.
+pub const TEXT_LEN_MAX: usize = 255;
+
+/// A setting of an encoding that lies outside its bounds.
 ///
 /// Shape: the key as written in the configuration, the value found there (or derived from the layout), and the bound.
 ///

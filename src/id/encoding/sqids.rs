@@ -1,11 +1,8 @@
 //! Short texts of the Sqids project, for one number of up to 128 bits.
 
-use super::alphabet::{Alphabet, Letters};
-use super::codec::TEXT_LEN_MAX;
-use super::letter_set::LetterSet;
-use super::parameter::ParameterError;
-use super::pattern;
-use crate::id::encoding::positional::{Radix, split};
+use super::letters::{Alphabet, LetterSet, Letters, letter_class, repeat};
+use super::parameter::{ParameterError, TEXT_LEN_MAX};
+use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
 const DEFAULT_BLOCKLIST: &str = include_str!("../../../config/sqids-blocklist.txt");
@@ -110,7 +107,7 @@ impl Sqids {
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
-        format!("^{}{}$", pattern::class(self.alphabet.letters()), pattern::times(self.len_min, self.len_max))
+        format!("^{}{}$", letter_class(self.alphabet.letters()), repeat(self.len_min, self.len_max))
     }
 
     fn spelled_len(&self, numbers: &[u128]) -> usize {

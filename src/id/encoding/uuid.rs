@@ -1,9 +1,8 @@
 //! 128 bits in the form of a UUID.
 
-use super::letter_groups as grouping;
-use super::letter_set::LetterSet;
+use super::letters::{LetterSet, ungroup};
 use super::parameter::ParameterError;
-use crate::id::encoding::positional::{Endings, Positional, Width};
+use super::positional::{Endings, Positional, Width};
 use crate::id::rejection::Rejection;
 
 /// 8-4-4-4-12 lower-case hexadecimal digits; the number is all 128 bits, version and variant included.
@@ -62,7 +61,7 @@ impl Uuid {
             return Ok(value);
         }
         // It is none, and the letters tell why.
-        let digits = grouping::ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
+        let digits = ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
         self.digits.read(&digits)
     }
 

@@ -1,6 +1,6 @@
 //! A number of at most 122 bits inside a UUID of version 8.
 
-use super::letter_set::LetterSet;
+use super::letters::LetterSet;
 use super::parameter::ParameterError;
 use super::uuid::Uuid;
 use crate::id::rejection::Rejection;

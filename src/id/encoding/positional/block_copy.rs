@@ -1,6 +1,6 @@
 //! Many texts one after the other.
 
-use super::digits::split;
+use super::division::split;
 use crate::id::row::{Progression, Row};
 
 /// The longest text, with its seam, that is copied as a block; and what a row takes beyond its texts to copy the last ones

@@ -1,8 +1,9 @@
 //! The arithmetic of numbers as digits of a radix.
 
 use super::block_copy::{Endings, write_row};
+use super::division::{lowest_64_bits, split};
 use super::pairs::Pairs;
-use crate::id::encoding::alphabet::Letters;
+use crate::id::encoding::letters::Letters;
 use crate::id::row::Row;
 
 /// Says `$then` with `$write` as the quickest way to write digits: looked up once, however many values there are, and
@@ -177,19 +178,6 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
     }
 }
 
-/// Quotient and remainder, without a division where the number is short enough, and without one of 128 bits if it can be.
-pub(in crate::id::encoding) fn split(value: u128, divisor: u64) -> (u128, u64) {
-    if let Ok(short) = u64::try_from(value) {
-        if short < divisor {
-            return (0, short);
-        }
-        return (u128::from(short / divisor), short % divisor);
-    }
-    // The remainder by a multiplication: it would cost a second division of 128 bits.
-    let quotient = value / u128::from(divisor);
-    (quotient, lowest_64_bits(value - quotient * u128::from(divisor)))
-}
-
 /// Writes digits of `BITS` bits each; `PART` of them, a multiple of four, fit in 64 bits, and within a part only short
 /// shifts are needed.
 #[inline(always)]
@@ -223,11 +211,6 @@ fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out:
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the higher bits are left for the next part")]
-fn lowest_64_bits(value: u128) -> u64 {
-    value as u64
-}
-
 /// An index into an alphabet's table; digits are below 128.
 fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
@@ -238,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::id::encoding::alphabet::Alphabet;
+    use crate::id::encoding::letters::Alphabet;
 
     /// Letters that are not in their usual places, whatever the radix.
     fn printable(count: usize) -> Alphabet {

@@ -3,8 +3,8 @@
 use super::block_copy::{Endings, write_row};
 use super::digits::Radix;
 use super::pairs::Pairs;
-use crate::id::encoding::alphabet::Alphabet;
-use crate::id::encoding::{LetterSet, ParameterError, TEXT_LEN_MAX, pattern};
+use crate::id::encoding::letters::{Alphabet, LetterSet, escape, letter_class, repeat};
+use crate::id::encoding::parameter::{ParameterError, TEXT_LEN_MAX};
 use crate::id::rejection::Rejection;
 use crate::id::row::Row;
 
@@ -232,16 +232,16 @@ impl Positional {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         let letters = self.alphabet.letters();
-        let any = pattern::class(letters);
+        let any = letter_class(letters);
         if let Width::Fixed(len) = self.width {
             return format!("^{any}{{{len}}}$");
         }
-        let leading = pattern::class(&letters[1..]);
+        let leading = letter_class(&letters[1..]);
         let (zero, more) = match self.width {
             Width::Stripped => (String::new(), self.len_max.saturating_sub(1)),
-            _ => (format!("{}|", pattern::escaped(&char::from(letters[0]).to_string())), self.len_max - 1),
+            _ => (format!("{}|", escape(&char::from(letters[0]).to_string())), self.len_max - 1),
         };
-        let number = format!("{leading}{any}{}", pattern::times(0, more));
+        let number = format!("{leading}{any}{}", repeat(0, more));
         if zero.is_empty() { format!("^(?:{number})?$") } else { format!("^(?:{zero}{number})$") }
     }
 

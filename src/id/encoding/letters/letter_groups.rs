@@ -3,12 +3,12 @@
 use crate::id::rejection::Rejection;
 
 /// How many characters a grouped text has.
-pub(super) fn grouped_len(groups: &[usize]) -> usize {
+pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }
 
 /// Spreads the letters at the beginning of `out` over all of it, with a hyphen between groups.
-pub(super) fn spread(groups: &[usize], out: &mut [u8]) {
+pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();
     // From the right: each group moves to where nothing unread stands any more.
@@ -27,7 +27,7 @@ pub(super) fn spread(groups: &[usize], out: &mut [u8]) {
 ///
 /// A wrong number of letters is reported before a foreign letter, that before a misplaced hyphen, and that before
 /// whatever else `spells` finds.
-pub(super) fn ungroup(
+pub(in crate::id::encoding) fn ungroup(
     groups: &[usize],
     text: &str,
     spells: impl Fn(&str) -> Result<(), Rejection>,
