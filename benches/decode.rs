@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use harness::comparison::{Comparison, Target, timed};
 use harness::workshop::{YEARS, service};
-use idmint::id::{Format, Pin};
+use idmint::id::{DecodeFilter, Format};
 use idmint::time::UnixTime;
 use idmint::wire::DecodeAnswer;
 use rand::rngs::StdRng;
@@ -30,10 +30,12 @@ fn main() {
     let of_all: Vec<String> = of_all.collect();
     let mut comparison = Comparison::new();
     comparison.add("all formats, best reading", Target::Under(500.0), || {
-        timed(IDS, || of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some())))
+        timed(IDS, || {
+            of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), DecodeFilter::default()).is_some()))
+        })
     });
     comparison.add("all formats, every reading", Target::None, || {
-        timed(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
+        timed(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, DecodeFilter::default())))))
     });
     let snowflake = formats.iter().find(|format| format.name == "snowflake").expect("is on");
     let of_one: Vec<_> = (0..IDS / 10).map(|_| text(snowflake, now.into(), &mut random)).collect();
@@ -42,7 +44,7 @@ fn main() {
     comparison.add("snowflake, the whole answer as JSON", Target::None, move || {
         timed(IDS / 10, || {
             for text in &of_one {
-                let answer = DecodeAnswer::new(text, answering, Pin::default(), parts);
+                let answer = DecodeAnswer::new(text, answering, DecodeFilter::default(), parts);
                 json.clear();
                 answer.write_json(&mut json);
                 assert!(!black_box(&json).is_empty());
@@ -54,7 +56,7 @@ fn main() {
         let decoder = &decoder;
         comparison.add(format!("{}, best reading", format.name), Target::None, move || {
             timed(IDS / 10, || {
-                texts.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some()))
+                texts.iter().for_each(|text| assert!(decoder.best(black_box(text), DecodeFilter::default()).is_some()))
             })
         });
     }

@@ -7,7 +7,7 @@ use prometheus::Registry;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{Format, Pin};
+use crate::id::{DecodeFilter, Format};
 use crate::minting::Randomness;
 use crate::server::{assemble, formats_table};
 use crate::service::Service;
@@ -48,7 +48,7 @@ impl Check {
 fn clashes(service: &Service) -> Vec<(&str, Vec<&str>)> {
     let decoder = service.decoder.at(service.mint.clock().now());
     let rivals = |format: &Format| -> Vec<&str> {
-        let decoded = decoder.decode(&format.canonical().to_text(format.example()), Pin::default());
+        let decoded = decoder.decode(&format.canonical().to_text(format.example()), DecodeFilter::default());
         let found = decoded.matches.iter().find(|found| found.format().name == format.name);
         found.map_or_else(Vec::new, |found| decoded.rivals(found).map(|rival| rival.format().name.as_str()).collect())
     };

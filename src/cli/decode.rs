@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{DecoderAt, Pin};
+use crate::id::{DecodeFilter, DecoderAt};
 use crate::server;
 use crate::server::known_domains;
 use crate::time::Clock;
@@ -55,7 +55,7 @@ impl Decode {
         let parts = AnswerParts::new(decoder.formats(), domains);
         let mut report = Report {
             decoder: decoder.at(Clock::system().now()),
-            pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
+            filter: DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
             parts: &parts,
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
@@ -100,7 +100,7 @@ enum Form {
 /// What is printed, and how it went so far.
 struct Report<'a> {
     decoder: DecoderAt<'a>,
-    pin: Pin<'a>,
+    filter: DecodeFilter<'a>,
     parts: &'a AnswerParts,
     form: Form,
     out: BufWriter<StdoutLock<'static>>,
@@ -112,7 +112,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn tell(&mut self, id: &str) -> io::Result<()> {
-        let answer = DecodeAnswer::new(id, &self.decoder, self.pin, self.parts);
+        let answer = DecodeAnswer::new(id, &self.decoder, self.filter, self.parts);
         match self.form {
             Form::Json => {
                 self.json.clear();

@@ -7,7 +7,9 @@ use serde::Serialize;
 
 use super::answer_parts::{AnswerParts, FieldParts, FormatParts};
 use super::json_text::{JsonText, is_plain};
-use crate::id::{Decoded, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, Match, Parts, Pin, Rule, Width};
+use crate::id::{
+    DecodeFilter, Decoded, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, Match, Parts, Rule, Width,
+};
 use crate::time::Rfc3339Text;
 
 /// What a text can be: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`.
@@ -15,7 +17,7 @@ use crate::time::Rfc3339Text;
 /// Borrows names, and spells ids only when it is written: most of an answer is both.
 ///
 /// ```
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
 /// use idmint::time::UnixNanos;
 /// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains};
 ///
@@ -25,7 +27,7 @@ use crate::time::Rfc3339Text;
 /// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 /// let mut json = Vec::new();
-/// DecodeAnswer::new("?", &decoder, Pin::default(), &parts).write_json(&mut json);
+/// DecodeAnswer::new("?", &decoder, DecodeFilter::default(), &parts).write_json(&mut json);
 /// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"bad_alphabet"}],"did_you_mean":[]}"#;
 /// assert_eq!(String::from_utf8_lossy(&json), none);
 /// # Ok::<(), idmint::id::FormatError>(())
@@ -82,9 +84,14 @@ pub type KnownDomains = BTreeMap<u32, String>;
 
 impl<'a> DecodeAnswer<'a> {
     /// What the decoder makes of `id`; `known` belongs to it.
-    pub fn new(id: &'a str, decoder: &DecoderAt<'a>, pin: Pin<'_>, known: &'a AnswerParts) -> DecodeAnswer<'a> {
-        let decoded = decoder.decode(id, pin);
-        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() };
+    pub fn new(
+        id: &'a str,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+        known: &'a AnswerParts,
+    ) -> DecodeAnswer<'a> {
+        let decoded = decoder.decode(id, filter);
+        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, filter) } else { Vec::new() };
         DecodeAnswer { id, decoded, did_you_mean, known }
     }
 

@@ -41,7 +41,7 @@ impl Style {
 /// Shape: lines that end in LF. Rows of digits have at most 100 columns; tables are as wide as what stands in them.
 ///
 /// ```
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
 /// use idmint::time::UnixNanos;
 /// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
 ///
@@ -50,7 +50,7 @@ impl Style {
 /// let decoder = Decoder::new(vec![format.into()]);
 /// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &parts);
+/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, DecodeFilter::default(), &parts);
 /// let drawing = ruler(&answer, Style::Plain);
 /// assert!(drawing.contains("\n  1I9ZC1 0 02\n  └time┘ │ ├┘\n         │ └─ sequence\n         └─ worker\n"));
 /// # Ok::<(), idmint::id::FormatError>(())
@@ -351,7 +351,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::id::{Decoder, Format, FormatDefinition, Pin, preset};
+    use crate::id::{DecodeFilter, Decoder, Format, FormatDefinition, preset};
     use crate::time::UnixNanos;
     use crate::wire::answer_parts::AnswerParts;
     use crate::wire::decode::KnownDomains;
@@ -360,7 +360,7 @@ mod tests {
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &parts);
+        let answer = DecodeAnswer::new(text, &decoder, DecodeFilter::default(), &parts);
         ruler(&answer, style)
     }
 

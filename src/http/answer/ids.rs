@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::negotiate::MediaType;
-use crate::id::{Format, Row};
+use crate::id::{Format, IdBlock};
 use crate::service::Outgoing;
 
 /// Bytes of one piece of a long answer; a few more, since ids are not cut. Fewer would cost more system calls, more would
@@ -124,8 +124,8 @@ impl Spelling {
     /// The most bytes that `count` ids can take, with all that stands between and after them.
     fn room_for(&self, count: usize, format: &Format) -> usize {
         let ids_len = match self.script {
-            Script::Bytes { width } => Row::bytes_len_max(count, width),
-            Script::Text { encoding, seam } => format.encodings[encoding].row_len_max(count, seam.len()),
+            Script::Bytes { width } => IdBlock::bytes_len_max(count, width),
+            Script::Text { encoding, seam } => format.encodings[encoding].block_len_max(count, seam.len()),
         };
         ids_len.saturating_add(self.tail.len())
     }
@@ -133,23 +133,23 @@ impl Spelling {
     /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.
     fn write(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
         if ids.batch.count() <= FEW_IDS as u64 {
-            self.write_rows::<FEW_IDS>(ids, out, len_max)
+            self.write_blocks::<FEW_IDS>(ids, out, len_max)
         } else {
-            self.write_rows::<IDS_AT_ONCE>(ids, out, len_max)
+            self.write_blocks::<IDS_AT_ONCE>(ids, out, len_max)
         }
     }
 
-    fn write_rows<const ROW: usize>(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
+    fn write_blocks<const ROW: usize>(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
         let mut computed = [0_u128; ROW];
         while out.len() < len_max && ids.batch.count() > 0 {
             let row = ids.batch.next_row(&mut computed);
             match self.script {
                 Script::Bytes { width } => row.write_bytes(width, out),
                 Script::Text { encoding, seam: Seam::One(seam) } => {
-                    ids.format().encodings[encoding].write_row(row, seam, out);
+                    ids.format().encodings[encoding].write_block(row, seam, out);
                 }
                 Script::Text { encoding, seam: Seam::Three(seam) } => {
-                    ids.format().encodings[encoding].write_row(row, seam, out);
+                    ids.format().encodings[encoding].write_block(row, seam, out);
                 }
             }
         }

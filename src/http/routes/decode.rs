@@ -9,7 +9,7 @@ use axum::http::Response;
 use super::mint::unknown_format;
 use crate::http::answer::{MediaType, Problem, Slug, choose, unkept};
 use crate::http::request::{percent_decoded, strict_query};
-use crate::id::Pin;
+use crate::id::DecodeFilter;
 use crate::service::Service;
 use crate::wire::{DecodeAnswer, Style, ruler};
 
@@ -34,10 +34,10 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let media = choose(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let id = percent_decoded(request.uri().path().strip_prefix("/decode/").unwrap_or_default())?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
-    let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
-    check(service, pin)?;
+    let filter = DecodeFilter { format: query.get("format"), encoding: query.get("encoding") };
+    check(service, filter)?;
     let decoder = service.decoder.at(service.mint.clock().now());
-    let answer = DecodeAnswer::new(&id, &decoder, pin, &service.answer_parts);
+    let answer = DecodeAnswer::new(&id, &decoder, filter, &service.answer_parts);
     match media {
         _ if !answer.is_match() => Err(no_match(&answer)),
         MediaType::Text => Ok(unkept(media, ruler(&answer, Style::Plain))),
@@ -53,16 +53,16 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
 ///
 /// # Errors
 /// 404 `unknown-format`, 422 for an encoding that none of the formats has.
-pub(in crate::http) fn check(service: &Service, pin: Pin<'_>) -> Result<(), Problem> {
+pub(in crate::http) fn check(service: &Service, filter: DecodeFilter<'_>) -> Result<(), Problem> {
     let mut formats = service.decoder.formats().iter();
-    let tried = match pin.format {
+    let tried = match filter.format {
         None => formats.as_slice(),
         Some(name) => match formats.position(|format| format.name == name) {
             None => return Err(unknown_format(service, name)),
             Some(at) => &service.decoder.formats()[at..=at],
         },
     };
-    let Some(encoding) = pin.encoding else { return Ok(()) };
+    let Some(encoding) = filter.encoding else { return Ok(()) };
     if tried.iter().any(|format| format.encoding(encoding).is_some()) {
         return Ok(());
     }

@@ -57,7 +57,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let media = choose(&parts.headers, &MEDIA_TYPES)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
-    check(service, id::Pin { format: query.get("format"), encoding: query.get("encoding") })?;
+    check(service, id::DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
     let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
     let body = read_body(body, BODY_LEN_MAX, service.limits.body_timeout).await?;
     let texts = if body.len() <= BODY_LEN_AT_ONCE_MAX {
@@ -126,17 +126,24 @@ impl Form {
     }
 
     /// Writes what one text can be.
-    fn tell(self, out: &mut Vec<u8>, text: &str, pin: id::Pin<'_>, decoder: &DecoderAt<'_>, parts: &AnswerParts) {
+    fn tell(
+        self,
+        out: &mut Vec<u8>,
+        text: &str,
+        filter: id::DecodeFilter<'_>,
+        decoder: &DecoderAt<'_>,
+        parts: &AnswerParts,
+    ) {
         match self.detail {
             Detail::Brief => {
-                let reading = BriefReading::new(text, decoder.best(text, pin), parts);
+                let reading = BriefReading::new(text, decoder.best(text, filter), parts);
                 match self.media {
                     MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
                     _ => reading.write_json(out),
                 }
             }
             Detail::Full => {
-                let answer = DecodeAnswer::new(text, decoder, pin, parts);
+                let answer = DecodeAnswer::new(text, decoder, filter, parts);
                 match self.media {
                     MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
                     _ => answer.write_json(out),
@@ -165,7 +172,7 @@ impl Answers {
     /// The next piece, and whether it is the last.
     fn piece(&mut self) -> (Vec<u8>, bool) {
         let decoder = self.service.decoder.at(self.now);
-        let pin = id::Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
+        let filter = id::DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         for _ in 0..PIECE_TEXTS_MAX {
             let Some(text) = self.texts.next() else {
@@ -173,7 +180,7 @@ impl Answers {
                 return (out, true);
             };
             out.extend_from_slice(self.form.seam(self.told == 0).as_bytes());
-            self.form.tell(&mut out, &text, pin, &decoder, &self.service.answer_parts);
+            self.form.tell(&mut out, &text, filter, &decoder, &self.service.answer_parts);
             self.told += 1;
             if out.len() >= PIECE_LEN {
                 break;

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use super::decode_filter::DecodeFilter;
 use super::encoding_groups::{Member, SpellingGroups};
 use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_of_text};
 use super::near_texts::near_texts;
@@ -19,7 +20,7 @@ const AMBIGUOUS_BITS: f64 = 4.0;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin, Rejection};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter, Rejection};
 /// use idmint::time::UnixNanos;
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
@@ -27,13 +28,13 @@ const AMBIGUOUS_BITS: f64 = 4.0;
 /// let decoder = Decoder::new(vec![Arc::new(format)]);
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 ///
-/// let decoded = decoder.decode("1I9ZC1002", Pin::default());
+/// let decoded = decoder.decode("1I9ZC1002", DecodeFilter::default());
 /// assert_eq!(decoded.matches[0].encoding().name(), "base36");
 /// assert_eq!(decoded.matches[0].parts().values, [91_164_961, 0, 2]);
 ///
-/// let decoded = decoder.decode("1I9ZC1002", Pin { encoding: Some("decimal"), ..Pin::default() });
+/// let decoded = decoder.decode("1I9ZC1002", DecodeFilter { encoding: Some("decimal"), ..DecodeFilter::default() });
 /// assert_eq!(decoded.rejected[0].1, Rejection::BadAlphabet);
-/// assert_eq!(decoder.did_you_mean(" 1i9zc1002", Pin::default()), ["1I9ZC1002"]);
+/// assert_eq!(decoder.did_you_mean(" 1i9zc1002", DecodeFilter::default()), ["1I9ZC1002"]);
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```
 #[derive(Debug)]
@@ -54,15 +55,6 @@ pub struct DecoderAt<'a> {
     times: Vec<OnceCell<TimeWeight>>,
     /// The fewest bits that an id of each format has, once the best of all is asked for.
     least_bits: OnceCell<Vec<f64>>,
-}
-
-/// Which formats and spellings to try.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pin<'a> {
-    /// Only this format.
-    pub format: Option<&'a str>,
-    /// Only spellings of this name.
-    pub encoding: Option<&'a str>,
 }
 
 /// What a text can be.
@@ -102,12 +94,6 @@ impl Text<'_> {
     }
 }
 
-impl Pin<'_> {
-    pub(in crate::id) fn wants(&self, format: &Format, encoding: &Encoding) -> bool {
-        self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
-    }
-}
-
 impl Decoder {
     /// A decoder of these formats, of which the first wins where the evidence is the same.
     pub fn new(formats: Vec<Arc<Format>>) -> Decoder {
@@ -136,7 +122,7 @@ impl Decoder {
 
 impl<'a> DecoderAt<'a> {
     /// Every reading of `text` that spells back to exactly the same text, and for the other formats why there is none.
-    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded<'a> {
+    pub fn decode(&self, text: &str, filter: DecodeFilter<'_>) -> Decoded<'a> {
         let text = Text::new(text);
         let formats = &self.decoder.formats;
         let groups = &self.decoder.groups;
@@ -144,7 +130,7 @@ impl<'a> DecoderAt<'a> {
         // What each group of spellings makes of it: not before a format is wanted, then once for all of them.
         let mut numbers = vec![None; groups.all().len()];
         for at in groups.of_texts(text.text.len(), text.letters) {
-            for member in groups.all()[at].wanted(formats, pin) {
+            for member in groups.all()[at].wanted(formats, filter) {
                 let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
                 matches.extend(number.and_then(|id| self.reading(member, id, text.bits)));
             }
@@ -156,7 +142,7 @@ impl<'a> DecoderAt<'a> {
         matches.iter().for_each(|found| is_read[found.member.format] = true);
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
         for (at, group) in groups.all().iter().enumerate() {
-            for member in group.wanted(formats, pin).filter(|member| !is_read[member.format]) {
+            for member in group.wanted(formats, filter).filter(|member| !is_read[member.format]) {
                 let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
                 if let Err(why) = number.and_then(|id| self.reading(member, id, text.bits)) {
                     let before = nearest[member.format].into_iter();
@@ -169,7 +155,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
-    pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match<'a>> {
+    pub fn best(&self, text: &str, filter: DecodeFilter<'_>) -> Option<Match<'a>> {
         let text = Text::new(text);
         let formats = &self.decoder.formats;
         let least_bits = self.least_bits();
@@ -177,7 +163,7 @@ impl<'a> DecoderAt<'a> {
         let groups = &self.decoder.groups;
         for at in groups.of_texts(text.text.len(), text.letters) {
             let mut number = None;
-            for member in groups.all()[at].wanted(formats, pin) {
+            for member in groups.all()[at].wanted(formats, filter) {
                 // What cannot be likelier than the best so far need not be read.
                 let most = text.bits - least_bits[member.format];
                 if best.is_some_and(|best| most < best.evidence_bits) {
@@ -195,10 +181,10 @@ impl<'a> DecoderAt<'a> {
 
     /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
     /// four, the likeliest first.
-    pub fn did_you_mean(&self, text: &str, pin: Pin<'_>) -> Vec<String> {
+    pub fn did_you_mean(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<String> {
         let mut found: Vec<(String, Match<'_>)> = Vec::new();
         for text in near_texts(text, self.decoder.groups.shapes()) {
-            if let Some(best) = self.best(&text, pin).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
+            if let Some(best) = self.best(&text, filter).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
                 found.push((text, best));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::decoder::Pin;
+use super::decode_filter::DecodeFilter;
 use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
 use crate::id::format::Format;
 
@@ -44,11 +44,11 @@ impl SpellingGroup {
     pub(in crate::id) fn wanted<'a>(
         &'a self,
         formats: &'a [Arc<Format>],
-        pin: Pin<'a>,
+        filter: DecodeFilter<'a>,
     ) -> impl Iterator<Item = Member> + 'a {
-        let is_any = pin == Pin::default();
+        let is_any = filter == DecodeFilter::default();
         let members = self.members.iter().copied();
-        members.filter(move |member| is_any || pin.wants(&formats[member.format], member.of(formats)))
+        members.filter(move |member| is_any || filter.accepts(&formats[member.format], member.of(formats)))
     }
 
     fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {

@@ -3,20 +3,20 @@
 use super::did::Did;
 use super::hashids::Hashids;
 use super::letters::LetterSet;
-use super::positional::{Endings, Positional, write_row};
+use super::positional::{Endings, Positional, write_block};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
-use crate::id::{Rejection, Row};
+use crate::id::{IdBlock, Rejection};
 
 /// A spelling of numbers up to the greatest value it was built for.
 ///
 /// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same text.
 ///
 /// ```
-/// use idmint::id::encoding::{Codec, Positional, Width};
+/// use idmint::id::encoding::{Codec, Positional, Padding};
 ///
-/// let codec = Codec::Positional(Positional::new("0123456789", Width::Minimal, u128::from(u64::MAX))?);
+/// let codec = Codec::Positional(Positional::new("0123456789", Padding::None, u128::from(u64::MAX))?);
 /// let mut text = vec![0; codec.len(4711)];
 /// codec.write(4711, &mut text);
 /// assert_eq!(text, b"4711");
@@ -71,10 +71,10 @@ impl Codec {
     /// Writes each id's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
     /// that took. `out` has room for all of them.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
+    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
         match self {
-            Self::Positional(codec) => codec.write_row(row, seam, out),
-            other => write_row(row, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+            Self::Positional(codec) => codec.write_block(block, seam, out),
+            other => write_block(block, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
         }
     }
 

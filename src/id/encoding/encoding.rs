@@ -8,12 +8,12 @@ use super::did::Did;
 use super::hashids::Hashids;
 use super::letters::{LetterSet, escape};
 use super::parameter::ParameterError;
-use super::positional::{BLOCK_MAX, Positional, Width, bytes_of, write_row};
+use super::positional::{CHUNK_MAX, Padding, Positional, bytes_of, write_block};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
+use crate::id::id_block::IdBlock;
 use crate::id::rejection::Rejection;
-use crate::id::row::Row;
 
 const DECIMAL: &str = "0123456789";
 const BASE36_UPPER: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -139,22 +139,22 @@ impl Encoding {
     ///
     /// In a progression a text is a copy of the one before but for its end, where the step is small.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
+    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + self.row_len_max(row.len(), SEAM), 0);
+        out.resize(start + self.block_len_max(block.len(), SEAM), 0);
         let room = &mut out[start..];
         let written = if self.prefix.is_empty() {
-            self.codec.write_row(row, seam, room)
+            self.codec.write_block(block, seam, room)
         } else {
             let endings = self.codec.endings();
-            write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
+            write_block(block, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
         };
         out.truncate(start + written);
     }
 
-    /// How much longer [`Encoding::write_row`] makes `out` while it writes: a little more than the longest texts need.
-    pub fn row_len_max(&self, count: usize, seam_len: usize) -> usize {
-        count.saturating_mul(self.len_max + seam_len).saturating_add(BLOCK_MAX)
+    /// How much longer [`Encoding::write_block`] makes `out` while it writes: a little more than the longest texts need.
+    pub fn block_len_max(&self, count: usize, seam_len: usize) -> usize {
+        count.saturating_mul(self.len_max + seam_len).saturating_add(CHUNK_MAX)
     }
 
     /// The value's text.
@@ -228,10 +228,10 @@ impl fmt::Debug for Encoding {
 }
 
 fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, ParameterError> {
-    let length = definition.length.map(Width::Fixed);
-    let minimal = |letters: &str| Positional::new(letters, length.unwrap_or(Width::Minimal), max);
+    let length = definition.length.map(Padding::Fixed);
+    let minimal = |letters: &str| Positional::new(letters, length.unwrap_or(Padding::None), max);
     let padded = |letters: &str| match length {
-        Some(width) => Positional::new(letters, width, max),
+        Some(padding) => Positional::new(letters, padding, max),
         None => Positional::padded(letters, max),
     };
     let of_bytes = |letters: &str| {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn default_widths_come_from_the_greatest_value() {
+    fn default_lengths_come_from_the_greatest_value() {
         let len = |definition: &str, bits: u32| {
             let encoding = encoding(definition, (1_u128 << bits) - 1).expect("an encoding");
             encoding.fixed_len()

@@ -21,7 +21,7 @@ pub use encoding::{Encoding, EncodingError};
 pub use hashids::Hashids;
 pub(in crate::id) use letters::LetterSet;
 pub use parameter::{ParameterError, TEXT_LEN_MAX};
-pub use positional::{Positional, Width};
+pub use positional::{Padding, Positional};
 pub use sqids::Sqids;
 pub use uuid::Uuid;
 pub use uuid8::Uuid8;

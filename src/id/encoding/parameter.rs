@@ -8,9 +8,9 @@ pub const TEXT_LEN_MAX: usize = 255;
 /// Shape: the key as written in the configuration, the value found there (or derived from the layout), and the bound.
 ///
 /// ```
-/// use idmint::id::encoding::{Positional, Width};
+/// use idmint::id::encoding::{Positional, Padding};
 ///
-/// let error = Positional::new("01", Width::Fixed(3), 255).expect_err("255 has eight binary digits");
+/// let error = Positional::new("01", Padding::Fixed(3), 255).expect_err("255 has eight binary digits");
 /// assert_eq!(error.to_string(), "length = 3, must be 8 to 255");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

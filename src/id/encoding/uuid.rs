@@ -2,7 +2,7 @@
 
 use super::letters::{LetterSet, ungroup};
 use super::parameter::ParameterError;
-use super::positional::{Endings, Positional, Width};
+use super::positional::{Endings, Padding, Positional};
 use crate::id::rejection::Rejection;
 
 /// 8-4-4-4-12 lower-case hexadecimal digits; the number is all 128 bits, version and variant included.
@@ -28,7 +28,7 @@ impl Uuid {
 
     /// The codec; there is only one.
     pub fn new() -> Self {
-        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Width::Fixed(32), u128::MAX);
+        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Padding::Fixed(32), u128::MAX);
         Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
     }
 

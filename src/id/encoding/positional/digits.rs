@@ -1,10 +1,10 @@
 //! The arithmetic of numbers as digits of a radix.
 
-use super::block_copy::{Endings, write_row};
+use super::block_copy::{Endings, write_block};
 use super::division::{lowest_64_bits, split};
 use super::pairs::Pairs;
 use crate::id::encoding::letters::Letters;
-use crate::id::row::Row;
+use crate::id::id_block::IdBlock;
 
 /// Says `$then` with `$write` as the quickest way to write digits: looked up once, however many values there are, and
 /// known to the compiler as a whole. A shift is quicker than a division, and one by a constant than any other.
@@ -94,18 +94,18 @@ impl Radix {
         self.dividing::<0>(two)(value, out);
     }
 
-    /// Writes the `len(value)` digits of each id and a seam after them, as [`write_row`] does.
+    /// Writes the `len(value)` digits of each id and a seam after them, as [`write_block`] does.
     #[inline]
-    pub(in crate::id::encoding) fn write_row<const SEAM: usize>(
+    pub(in crate::id::encoding) fn write_block<const SEAM: usize>(
         &self,
-        row: Row<'_>,
+        block: IdBlock<'_>,
         pairs: &Pairs,
         len: impl Fn(u128) -> usize,
         endings: Option<Endings<'_>>,
         seam: [u8; SEAM],
         out: &mut [u8],
     ) -> usize {
-        with_quickest!(self, pairs, write => write_row(row, len, write, endings, seam, out))
+        with_quickest!(self, pairs, write => write_block(block, len, write, endings, seam, out))
     }
 
     /// The number these digits make, if it fits. Each is less than the radix.
