@@ -1,74 +1,10 @@
 //! How to keep ids of a format in a database: which column, what to bind, and how it sorts.
 
-use super::storage_sql::Sql;
+use super::database::Database;
+use super::stored::Stored;
 use crate::id::encoding::{Encoding, EncodingKind};
 use crate::id::format::{Format, Rule};
 use crate::id::layout::Field;
-
-/// The databases that there is advice for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Database {
-    /// PostgreSQL 12 or later.
-    PostgreSql,
-    /// MySQL 8 or later.
-    MySql,
-    /// MariaDB 10.11 or later.
-    MariaDb,
-    /// Microsoft SQL Server 2016 or later.
-    SqlServer,
-    /// SQLite 3.
-    Sqlite,
-}
-
-impl Database {
-    /// All of them.
-    pub const ALL: [Database; 5] =
-        [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
-
-    /// Its name in answers, for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Database::PostgreSql => "postgresql",
-            Database::MySql => "mysql",
-            Database::MariaDb => "mariadb",
-            Database::SqlServer => "sqlserver",
-            Database::Sqlite => "sqlite",
-        }
-    }
-}
-
-/// What of an id a column holds.
-#[derive(Debug, Clone, Copy)]
-pub enum Stored<'a> {
-    /// The number, in 64 bits with a sign.
-    Number,
-    /// A UUID in a type of its own, bound as this spelling.
-    Uuid(&'a Encoding),
-    /// The number in big-endian bytes, this many.
-    Bytes(usize),
-    /// This spelling as text.
-    Text(&'a Encoding),
-}
-
-impl Stored<'_> {
-    /// Its name in answers.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stored::Number => "number",
-            Stored::Uuid(_) => "uuid",
-            Stored::Bytes(_) => "bytes",
-            Stored::Text(_) => "text",
-        }
-    }
-
-    /// Whether the column sorts like the ids.
-    pub fn is_sorted(self) -> bool {
-        match self {
-            Stored::Number | Stored::Uuid(_) | Stored::Bytes(_) => true,
-            Stored::Text(encoding) => encoding.is_sortable(),
-        }
-    }
-}
 
 /// One way to keep the ids of a format in one database.
 #[derive(Debug, Clone, Copy)]
@@ -159,12 +95,12 @@ impl Format {
 impl StorageAdvice<'_> {
     /// The type of the column.
     pub fn column(&self) -> String {
-        Sql::of(self.database).column(self.stored)
+        self.database.column(self.stored)
     }
 
     /// The id as it is written in SQL.
     pub fn literal(&self, id: u128) -> String {
-        Sql::of(self.database).literal(self.stored, id)
+        self.database.literal(self.stored, id)
     }
 
     /// A table of ids.

@@ -1,4 +1,4 @@
-//! Numbers as digits of a radix, and many of them in a row.
+//! Numbers as digits of one radix: one number, and a block of them.
 
 mod block_copy;
 mod digits;
