@@ -82,7 +82,7 @@ pub fn assemble(
     if config.conjunction.mode == ConjunctionMode::Grouped {
         check_ticks(&catalog)?;
     }
-    let decoder = Decoder::knowing(catalog.formats.clone(), &own_numbers(config, &formats)?);
+    let decoder = Decoder::with_own_numbers(catalog.formats.clone(), &own_numbers(config, &formats)?);
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
@@ -119,7 +119,7 @@ pub fn assemble(
 pub fn decoder(config: &Config) -> Result<Decoder, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &with_lanes(config, &catalog)?)?;
-    Ok(Decoder::knowing(catalog.formats, &own))
+    Ok(Decoder::with_own_numbers(catalog.formats, &own))
 }
 
 /// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.

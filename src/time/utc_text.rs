@@ -1,7 +1,7 @@
 //! Instants as messages between agencies write them: with the day of the month or of the year, and always in UTC.
 //!
 //! jiff knows the calendar; the form is read here. Of jiff's readers the one for RFC 3339 knows no day of the year, and
-//! `strptime` takes numbers that are too short or have a sign, at most nine digits of a second, and no second 60.
+//! `strptime` takes numbers that are too short or have a sign, no more than nine digits of a second, and makes 59 of second 60.
 
 use jiff::SignedDuration;
 use jiff::civil::Date;

@@ -1,4 +1,4 @@
-//! Every way to write a number as text, under one roof.
+//! Every way to write a number as text, as one type.
 
 use super::did::Did;
 use super::hashids::Hashids;
@@ -9,7 +9,7 @@ use super::uuid::Uuid;
 use super::uuid8::Uuid8;
 use crate::id::{IdBlock, Rejection};
 
-/// A spelling of numbers up to the greatest value it was built for.
+/// A way to write numbers as text, up to the greatest value it was built for.
 ///
 /// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same text.
 ///
@@ -54,7 +54,7 @@ impl Codec {
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     ///
-    /// The value is at most the one the codec was built for; a greater one would not be spelled whole.
+    /// The value is at most the one the codec was built for; a greater one would lose its first digits.
     #[inline]
     pub fn write(&self, value: u128, out: &mut [u8]) {
         debug_assert_eq!(out.len(), self.len(value), "out has room for exactly the text");
@@ -78,17 +78,17 @@ impl Codec {
         }
     }
 
-    /// The last letters of its texts, where these are digits of the number.
+    /// The last two letters of its texts, where only they change from most numbers to the next.
     pub(crate) fn endings(&self) -> Option<Endings<'_>> {
         match self {
             Self::Positional(codec) => codec.endings(),
             Self::Uuid(codec) => codec.endings(),
-            // Other letters than the last ones change from one number to the next.
+            // A checksum changes with the number, or filler bits stand last, or the letters are shuffled.
             Self::Did(_) | Self::Uuid8(_) | Self::Hashids(_) | Self::Sqids(_) => None,
         }
     }
 
-    /// The number a text spells, which may lie above the greatest value the codec was built for.
+    /// The number of a text, which may lie above the greatest value the codec was built for.
     ///
     /// # Errors
     /// The [`Rejection`] says what the text fails at first.
@@ -133,7 +133,7 @@ impl Codec {
         }
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(in crate::id) fn letters(&self) -> LetterSet {
         match self {
             Self::Positional(codec) => codec.letters(),

@@ -66,7 +66,7 @@ impl Hashids {
             return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
         }
         let salt = salt.as_bytes().to_vec();
-        let (digits, separators, guards) = parted(alphabet.letters(), &salt);
+        let (digits, separators, guards) = split_alphabet(alphabet.letters(), &salt);
         let shuffled = digits.iter().map(|first| {
             let mut letters = [0; 128];
             letters[..digits.len()].copy_from_slice(&digits);
@@ -112,19 +112,19 @@ impl Hashids {
 
     /// The length of the value's text; it never falls as the value grows.
     pub fn len(&self, value: u128) -> usize {
-        if self.groups.is_empty() { self.spelled_len(&[value]) } else { grouped_len(&self.groups) }
+        if self.groups.is_empty() { self.text_len(&[value]) } else { grouped_len(&self.groups) }
     }
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     pub fn write(&self, value: u128, out: &mut [u8]) {
         if self.groups.is_empty() {
-            return self.spell(&[value], out);
+            return self.write_numbers(&[value], out);
         }
-        self.spell(&[value], &mut out[..self.len_max]);
+        self.write_numbers(&[value], &mut out[..self.len_max]);
         spread(&self.groups, out);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (hyphens of groups not counted), [`Rejection::BadAlphabet`],
@@ -137,16 +137,16 @@ impl Hashids {
             if !(self.len_min..=len_max).contains(&text.chars().count()) {
                 return Err(Rejection::WrongLength);
             }
-            self.alphabet.spells(text)?;
+            self.alphabet.check_letters(text)?;
             text
         } else {
-            ungrouped = ungroup(&self.groups, text, |letters| self.alphabet.spells(letters))?;
+            ungrouped = ungroup(&self.groups, text, |letters| self.alphabet.check_letters(letters))?;
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
         // Many other texts read as the same numbers: wrong padding, wrong guards, a wrong first letter.
-        let mut canonical = vec![0; self.spelled_len(&numbers)];
-        self.spell(&numbers, &mut canonical);
+        let mut canonical = vec![0; self.text_len(&numbers)];
+        self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
             return Err(Rejection::NonCanonical);
         }
@@ -163,10 +163,10 @@ impl Hashids {
         if !self.groups.is_empty() {
             return Some(grouped_len(&self.groups));
         }
-        (self.spelled_len(&[0]) == self.len_max).then_some(self.len_max)
+        (self.text_len(&[0]) == self.len_max).then_some(self.len_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         let hyphen: &[u8] = if self.groups.is_empty() { b"" } else { b"-" };
         LetterSet::of(self.alphabet.letters()).with(LetterSet::of(hyphen))
@@ -183,7 +183,7 @@ impl Hashids {
         }
     }
 
-    fn spelled_len(&self, numbers: &[u128]) -> usize {
+    fn text_len(&self, numbers: &[u128]) -> usize {
         self.core_len(numbers).max(self.len_min)
     }
 
@@ -192,7 +192,7 @@ impl Hashids {
         numbers.iter().map(|number| self.radix.len(*number) + 1).sum()
     }
 
-    fn spell(&self, numbers: &[u128], out: &mut [u8]) {
+    fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
         let core_len = self.core_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -282,7 +282,7 @@ impl Hashids {
 }
 
 /// An alphabet's digits, separators and guards.
-fn parted(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut separators: Vec<u8> = SEPARATORS.bytes().filter(|letter| alphabet.contains(letter)).collect();
     let mut digits: Vec<u8> = alphabet.iter().copied().filter(|letter| !separators.contains(letter)).collect();
     shuffle(&mut separators, salt);

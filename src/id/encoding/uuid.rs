@@ -32,7 +32,7 @@ impl Uuid {
         Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
     }
 
-    /// The last letters of its texts.
+    /// The last two letters of its texts.
     pub(super) fn endings(&self) -> Option<Endings<'_>> {
         self.digits.endings()
     }
@@ -51,7 +51,7 @@ impl Uuid {
         out[24..].copy_from_slice(&digits[20..]);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (not 32 characters beside the hyphens), [`Rejection::BadAlphabet`],
@@ -65,7 +65,7 @@ impl Uuid {
         self.digits.read(&digits)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         LetterSet::of(b"0123456789abcdef-")
     }
@@ -108,7 +108,7 @@ mod tests {
     use crate::id::encoding::vectors;
 
     #[test]
-    fn other_spellings_of_a_uuid_are_rejected() {
+    fn other_forms_of_a_uuid_are_rejected() {
         let read = |text| Uuid::new().read(text);
         assert_eq!(read("01234567-89ab-cdef-0123-456789abcdef"), Ok(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef));
         assert_eq!(read("01234567-89AB-cdef-0123-456789abcdef"), Err(Rejection::NonCanonical));

@@ -18,7 +18,7 @@ pub struct StorageAdvice<'a> {
 
 impl Format {
     /// How to keep ids of this format: for each database the most compact column that sorts like the ids, and the
-    /// readable one. Derived from the greatest value and the spellings.
+    /// readable one. Derived from the greatest value and the encodings.
     ///
     /// ```
     /// use idmint::id::{Database, FormatDefinition, PRESETS};
@@ -57,7 +57,7 @@ impl Format {
         }
     }
 
-    /// Whether the database has a type for UUIDs that sorts this spelling like the ids.
+    /// Whether the database has a type for UUIDs that sorts texts of this encoding like the ids.
     fn is_sorted_as_uuid(&self, encoding: &Encoding, database: Database) -> bool {
         let definition = encoding.definition();
         if definition.prefix.is_some() {
@@ -85,7 +85,7 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// The first spelling that sorts and has one length, the canonical one before others; else the canonical one.
+    /// The first encoding that sorts and has one length, the canonical one before others; else the canonical one.
     fn text_to_keep(&self) -> &Encoding {
         let keeps = |encoding: &&Encoding| encoding.is_sortable() && encoding.fixed_len().is_some();
         self.encodings.iter().find(keeps).unwrap_or_else(|| self.canonical())
@@ -156,9 +156,9 @@ impl StorageAdvice<'_> {
 
     fn note_on_uuid(&self) -> Option<String> {
         let Stored::Bytes(_) = self.stored else { return None };
-        let spells_uuid =
+        let writes_uuid =
             |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Uuid | EncodingKind::Uuid8);
-        let name = self.format.encodings.iter().find(spells_uuid)?.name();
+        let name = self.format.encodings.iter().find(writes_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
                 "SQL Server: uniqueidentifier holds the spelling {name}, but sorts by its last group first, and a Guid in \

@@ -1,4 +1,4 @@
-//! The letters a codec spells with, in the order of the digits they stand for.
+//! The letters of a codec, in the order of the digits they stand for.
 
 use crate::id::encoding::parameter::ParameterError;
 use crate::id::rejection::Rejection;
@@ -65,16 +65,19 @@ impl Alphabet {
         self.letters().is_sorted()
     }
 
-    /// Whether every character is one of the letters.
-    pub(in crate::id::encoding) fn spells(&self, text: &str) -> Result<(), Rejection> {
-        // Without a way out of the middle: nearly every text that comes so far is spelled.
+    /// Checks that every character is one of the letters.
+    ///
+    /// # Errors
+    /// [`Rejection::BadAlphabet`].
+    pub(in crate::id::encoding) fn check_letters(&self, text: &str) -> Result<(), Rejection> {
+        // Without a branch in the loop: nearly every text that comes so far has only these letters.
         let digits = text.bytes().fold(0, |digits, byte| digits | self.digits[usize::from(byte & 0x7f)] | byte & 0x80);
         if digits < 0x80 { Ok(()) } else { Err(Rejection::BadAlphabet) }
     }
 
-    /// The same, but a text that only confuses upper and lower case is named as another spelling of an id.
-    pub(in crate::id::encoding) fn spells_in_its_case(&self, text: &str) -> Result<(), Rejection> {
-        if self.spells(text).is_ok() {
+    /// The same, but a text that only has letters in the other case is [`Rejection::NonCanonical`].
+    pub(in crate::id::encoding) fn check_letters_and_case(&self, text: &str) -> Result<(), Rejection> {
+        if self.check_letters(text).is_ok() {
             return Ok(());
         }
         let mut in_other_case = false;
@@ -103,9 +106,9 @@ mod tests {
     #[test]
     fn the_other_case_is_told_from_a_foreign_letter() {
         let hex = Alphabet::new("0123456789abcdef", 2).expect("sixteen letters");
-        assert_eq!(hex.spells_in_its_case("0a"), Ok(()));
-        assert_eq!(hex.spells_in_its_case("0A"), Err(Rejection::NonCanonical));
-        assert_eq!(hex.spells_in_its_case("0Ax"), Err(Rejection::BadAlphabet));
-        assert_eq!(hex.spells("0A"), Err(Rejection::BadAlphabet));
+        assert_eq!(hex.check_letters_and_case("0a"), Ok(()));
+        assert_eq!(hex.check_letters_and_case("0A"), Err(Rejection::NonCanonical));
+        assert_eq!(hex.check_letters_and_case("0Ax"), Err(Rejection::BadAlphabet));
+        assert_eq!(hex.check_letters("0A"), Err(Rejection::BadAlphabet));
     }
 }

@@ -148,7 +148,7 @@ impl Positional {
         }
     }
 
-    /// The last letters of its texts; `None` where texts are shorter.
+    /// The last two letters of its texts; `None` where texts are shorter.
     pub(in crate::id::encoding) fn endings(&self) -> Option<Endings<'_>> {
         match self.padding {
             Padding::Fixed(len) if len < Endings::LEN => None,
@@ -177,7 +177,7 @@ impl Positional {
         }
     }
 
-    /// The number a text spells, which may lie above the greatest value the codec was built for.
+    /// The number of a text, which may lie above the greatest value the codec was built for.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (counting characters), [`Rejection::BadAlphabet`],
@@ -195,7 +195,7 @@ impl Positional {
         if !is_of_length {
             return Err(Rejection::WrongLength);
         }
-        self.alphabet.spells_in_its_case(text)?;
+        self.alphabet.check_letters_and_case(text)?;
         if self.has_spare_zero(text) {
             return Err(Rejection::NonCanonical);
         }
@@ -224,7 +224,7 @@ impl Positional {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(in crate::id::encoding) fn letters(&self) -> LetterSet {
         LetterSet::of(self.alphabet.letters())
     }
@@ -298,7 +298,7 @@ mod tests {
         codec(Positional::new(letters, padding, greatest_of(bits)))
     }
 
-    /// The spellings of SIQ, and whether a rejection is for its layout to find.
+    /// The encodings of SIQ that are digits.
     fn siq() -> Vec<(&'static str, Codec)> {
         let max = greatest_of(112);
         vec![
@@ -450,7 +450,7 @@ mod tests {
         #![proptest_config(vectors::same_cases_every_time())]
 
         #[test]
-        fn bytes_are_spelled_as_the_data_encoding_crate_does(value: u128, cut in 0_u32..128, more in 0_usize..4) {
+        fn bytes_are_written_as_the_data_encoding_crate_does(value: u128, cut in 0_u32..128, more in 0_usize..4) {
             let value = value >> cut;
             let bytes = bytes_of(value);
             let padded = [vec![0; more], value.to_be_bytes()[16 - bytes..].to_vec()].concat();
