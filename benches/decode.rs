@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use harness::comparison::{Comparison, Target, time_per_unit};
 use harness::service::{YEARS, service};
-use idmint::id::{Format, Pin};
+use idmint::id::{DecodeFilter, Format};
 use idmint::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -31,11 +31,13 @@ fn main() {
     let mut comparison = Comparison::new();
     comparison.add("all formats, best reading", Target::Under(500.0), || {
         time_per_unit(IDS, || {
-            of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some()))
+            of_all.iter().for_each(|text| assert!(decoder.best(black_box(text), DecodeFilter::default()).is_some()))
         })
     });
     comparison.add("all formats, every reading", Target::None, || {
-        time_per_unit(IDS, || of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, Pin::default())))))
+        time_per_unit(IDS, || {
+            of_all.iter().for_each(|text| drop(black_box(decoder.decode(text, DecodeFilter::default()))))
+        })
     });
     let snowflake = formats.iter().find(|format| format.name == "snowflake").expect("is on");
     let of_one: Vec<_> = (0..IDS / 10).map(|_| text(snowflake, now.into(), &mut random)).collect();
@@ -44,7 +46,7 @@ fn main() {
     comparison.add("snowflake, the whole answer as JSON", Target::None, move || {
         time_per_unit(IDS / 10, || {
             for text in &of_one {
-                let answer = answering.decode(text, Pin::default());
+                let answer = answering.decode(text, DecodeFilter::default());
                 json.clear();
                 answer.write_json(&mut json);
                 assert!(!black_box(&json).is_empty());
@@ -56,7 +58,7 @@ fn main() {
         let decoder = &decoder;
         comparison.add(format!("{}, best reading", format.name), Target::None, move || {
             time_per_unit(IDS / 10, || {
-                texts.iter().for_each(|text| assert!(decoder.best(black_box(text), Pin::default()).is_some()))
+                texts.iter().for_each(|text| assert!(decoder.best(black_box(text), DecodeFilter::default()).is_some()))
             })
         });
     }

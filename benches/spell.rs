@@ -21,7 +21,7 @@ use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};
-use idmint::id::{FieldKind, FormatDefinition, PRESETS, Progression, Row, Rule};
+use idmint::id::{FieldKind, FormatDefinition, IdBlock, PRESETS, Progression, Rule};
 use prometheus::Registry;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -84,8 +84,8 @@ fn encodings() {
         let (first, greatest) = (format.example(), format.greatest());
         let encoding = format.canonical().clone();
         let mut piece = Vec::with_capacity(2 * PIECE_LEN);
-        let mut spell = move |row: Row<'_>| {
-            encoding.write_row(black_box(row), *b"\",\"", &mut piece);
+        let mut spell = move |block: IdBlock<'_>| {
+            encoding.write_block(black_box(block), *b"\",\"", &mut piece);
             if piece.len() >= PIECE_LEN {
                 black_box(&piece).len();
                 piece.clear();
@@ -98,8 +98,8 @@ fn encodings() {
             time_per_unit(4096, || {
                 for _ in 0..4096 / ROW {
                     spell(match is_random {
-                        true => Row::Ids(&ids),
-                        false => Row::Progression(Progression { first, step, count: ROW as u64 }),
+                        true => IdBlock::List(&ids),
+                        false => IdBlock::Progression(Progression { first, step, count: ROW as u64 }),
                     });
                 }
             })

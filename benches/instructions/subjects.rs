@@ -7,11 +7,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Method, Request};
 use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics};
-use idmint::id::{Format, PRESETS, Pin};
+use idmint::id::{DecodeFilter, Format, PRESETS};
 use idmint::minting::{Batch, BatchRequest, Minter};
 use idmint::service::Service;
 use idmint::time::UnixTime;
@@ -28,6 +28,9 @@ const UNITS: u32 = 1_000;
 
 /// Ids computed at once, as an answer does it.
 const ROW: usize = 512;
+
+/// A text with readings in many formats, most of which carry an instant.
+const DECODED: &str = "175928847299117063";
 
 /// The function whose instructions callgrind counts; it finds it by this part of its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
@@ -80,7 +83,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
             spelled.clear();
             let mut ids = black_box(batch());
             while ids.count() > 0 {
-                format.canonical().write_row(ids.next_row(&mut room), *b"\",\"", &mut spelled);
+                format.canonical().write_block(ids.next_block(&mut room), *b"\",\"", &mut spelled);
             }
             black_box(&spelled);
         });
@@ -89,15 +92,17 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         let texts: Vec<_> = ids.iter().map(|id| format.canonical().to_text(*id)).collect();
         count(format!("decode {}", format.name), &mut || {
             for text in &texts {
-                assert!(black_box(decoder.best(black_box(text), Pin::default())).is_some());
+                assert!(black_box(decoder.best(black_box(text), DecodeFilter::default())).is_some());
             }
         });
     }
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
     let api = Api::new(Arc::clone(&service), Arc::new(metrics));
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
-        count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, path)));
+        count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, Method::POST, path)));
     }
+    let path = format!("/decode/{DECODED}");
+    count(format!("GET {path}"), &mut || runtime.block_on(exchange(&api, Method::GET, &path)));
 }
 
 fn request(minter: &Minter, count: u32) -> BatchRequest {
@@ -114,9 +119,9 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
 }
 
 /// Sends as many requests as [`UNITS`], and takes each answer as a connection does.
-async fn exchange(api: &Api, path: &str) {
+async fn exchange(api: &Api, method: Method, path: &str) {
     for _ in 0..UNITS {
-        let request = Request::post(path).body(Body::empty()).expect("a request");
+        let request = Request::builder().method(&method).uri(path).body(Body::empty()).expect("a request");
         let response = api.clone().oneshot(request).await.expect("the API answers everything");
         assert!(response.status().is_success(), "{path}: {}", response.status());
         let mut body = response.into_body();

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::Pin;
+use crate::id::DecodeFilter;
 use crate::server;
 use crate::service::DecodingAt;
 use crate::time::Clock;
@@ -50,7 +50,7 @@ impl Decode {
         }
         let mut report = Report {
             decoding: decoding.at(Clock::system().now()),
-            pin: Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
+            filter: DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
             json: Vec::new(),
@@ -96,7 +96,7 @@ enum Form {
 /// What is printed, and how it went so far.
 struct Report<'a> {
     decoding: DecodingAt<'a>,
-    pin: Pin<'a>,
+    filter: DecodeFilter<'a>,
     form: Form,
     out: BufWriter<StdoutLock<'static>>,
     /// One answer, before it goes out.
@@ -107,7 +107,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn write_answer(&mut self, id: &str) -> io::Result<()> {
-        let answer = self.decoding.decode(id, self.pin);
+        let answer = self.decoding.decode(id, self.filter);
         match self.form {
             Form::Json => {
                 self.json.clear();

@@ -4,21 +4,21 @@ mod decoding;
 mod domain;
 pub mod encoding;
 mod format;
+mod id_block;
 mod layout;
 mod reference;
 mod rejection;
-mod row;
 
-pub use decoding::{Decoded, Decoder, DecoderAt, Match, OwnNumbers, Pin};
+pub use decoding::{DecodeFilter, Decoded, Decoder, DecoderAt, Match, OwnNumbers};
 pub use domain::DomainHash;
 pub use encoding::{Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase};
 pub use format::{Format, FormatDefinition, FormatError, PRESETS, Parts, Preset, Rule, Variant};
+pub use id_block::{IdBlock, Progression};
 pub use layout::{
     CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode, SuffixCodeError, Width,
 };
 pub use reference::{CollisionOdds, Database, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, StorageAdvice, Stored};
 pub use rejection::Rejection;
-pub use row::{Progression, Row};
 
 /// A built-in format, compiled.
 #[cfg(test)]

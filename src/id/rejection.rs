@@ -22,7 +22,7 @@ pub enum Rejection {
     WrongLength,
     /// A character the encoding never uses.
     BadAlphabet,
-    /// It reads, but the format spells that value differently.
+    /// It reads as a number whose text is another one.
     NonCanonical,
     /// A number above the greatest one its place holds.
     OutOfRange,
@@ -67,7 +67,7 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// The published spelling of the reason.
+    /// The published code of the reason.
     pub fn code(self) -> &'static str {
         match self {
             Self::WrongLength => "wrong_length",

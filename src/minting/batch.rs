@@ -2,7 +2,7 @@
 
 use std::vec;
 
-use crate::id::{Encoding, Progression, Row};
+use crate::id::{Encoding, IdBlock, Progression};
 use crate::minting::random::RandomIds;
 use crate::minting::sequenced::Run;
 
@@ -62,12 +62,12 @@ impl Batch {
         let mut filled = 0;
         while filled < ids.len() {
             let room = &mut ids[filled..];
-            let count = match self.next_row(room) {
-                Row::Progression(row) => {
+            let count = match self.next_block(room) {
+                IdBlock::Progression(row) => {
                     room.iter_mut().zip(row.values()).for_each(|(id, value)| *id = value);
-                    Row::Progression(row).len()
+                    IdBlock::Progression(row).len()
                 }
-                Row::Ids(drawn) => drawn.len(),
+                IdBlock::List(drawn) => drawn.len(),
             };
             if count == 0 {
                 break;
@@ -79,13 +79,13 @@ impl Batch {
 
     /// The next ids, no more than there is `room` for; none when all are taken. Those that are not at equal distances are
     /// computed into `room`.
-    pub fn next_row<'a>(&mut self, room: &'a mut [u128]) -> Row<'a> {
+    pub fn next_block<'a>(&mut self, room: &'a mut [u128]) -> IdBlock<'a> {
         let row = match &mut self.source {
-            Source::Random(random) => Row::Ids(filled(room, |room| random.fill(room))),
+            Source::Random(random) => IdBlock::List(filled(room, |room| random.fill(room))),
             Source::Known(known) => {
-                Row::Ids(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
+                IdBlock::List(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
             }
-            Source::Runs(runs) => runs.next_progression(room.len()).map_or(Row::Ids(&[]), Row::Progression),
+            Source::Runs(runs) => runs.next_progression(room.len()).map_or(IdBlock::List(&[]), IdBlock::Progression),
         };
         self.count -= u64::try_from(row.len()).expect("a row is shorter than 2^64");
         row

@@ -146,7 +146,7 @@ fn serve_formats(
 pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &catalog)?;
-    Ok(Decoding::new(Decoder::knowing(catalog.formats, &own), known_domains(config)?))
+    Ok(Decoding::new(Decoder::with_own_numbers(catalog.formats, &own), known_domains(config)?))
 }
 
 /// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::formats::UnknownFormat;
-use crate::id::{Decoder, DecoderAt, Format, Pin};
+use crate::id::{DecodeFilter, Decoder, DecoderAt, Format};
 use crate::time::UnixNanos;
 use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, KnownDomains};
 
@@ -61,7 +61,7 @@ impl Decoding {
     ///
     /// # Errors
     /// [`UnknownReading`].
-    pub fn check(&self, filter: Pin<'_>) -> Result<(), UnknownReading> {
+    pub fn check(&self, filter: DecodeFilter<'_>) -> Result<(), UnknownReading> {
         let tried = match filter.format {
             None => self.formats(),
             Some(name) => std::slice::from_ref(self.format(name).map_err(UnknownReading::Format)?),
@@ -82,14 +82,14 @@ impl Decoding {
 
 impl DecodingAt<'_> {
     /// All that a text can be.
-    pub fn decode<'a>(&'a self, text: &'a str, filter: Pin<'_>) -> DecodeAnswer<'a> {
+    pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         DecodeAnswer::new(text, &self.decoder, filter, self.parts)
     }
 
     /// Formats that ids of this one may be taken for, because the evidence leaves a doubt.
     pub fn rivals(&self, format: &Format) -> Vec<String> {
         let text = format.canonical().to_text(format.example());
-        let decoded = self.decoder.decode(&text, Pin::default());
+        let decoded = self.decoder.decode(&text, DecodeFilter::default());
         let Some(found) = decoded.matches.iter().find(|found| found.format().name == format.name) else {
             return Vec::new();
         };
@@ -97,7 +97,7 @@ impl DecodingAt<'_> {
     }
 
     /// What a text is most likely.
-    pub fn best<'a>(&'a self, text: &'a str, filter: Pin<'_>) -> BriefReading<'a> {
+    pub fn best<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> BriefReading<'a> {
         BriefReading::new(text, self.decoder.best(text, filter), self.parts)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use super::source::Source;
-use super::unix_time::UnixNanos;
+use super::unix_nanos::UnixNanos;
 
 /// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
 const STEP_MIN: Duration = Duration::from_millis(20);

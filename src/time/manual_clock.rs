@@ -1,12 +1,11 @@
 //! Time that moves only when a test says so.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::clock::Clock;
-use super::source::Source;
-use super::unix_time::UnixNanos;
+use super::source::{ManualTime, Source};
+use super::unix_nanos::UnixNanos;
 
 /// The hand that moves a [`Clock`] in a test: time passes, and the wall clock can be set, as on a real machine.
 ///
@@ -23,27 +22,10 @@ pub struct ManualClock {
     time: Arc<ManualTime>,
 }
 
-#[derive(Debug)]
-pub(super) struct ManualTime {
-    boot_nanos: AtomicU64,
-    wall_nanos: AtomicU64,
-}
-
-impl ManualTime {
-    pub(super) fn boot_nanos(&self) -> u64 {
-        self.boot_nanos.load(Ordering::SeqCst)
-    }
-
-    pub(super) fn wall_nanos(&self) -> u64 {
-        self.wall_nanos.load(Ordering::SeqCst)
-    }
-}
-
 impl ManualClock {
     /// A machine whose wall clock shows `now` and that started an hour ago.
     pub fn at(now: UnixNanos) -> ManualClock {
-        let time = ManualTime { boot_nanos: AtomicU64::new(3_600_000_000_000), wall_nanos: AtomicU64::new(now.get()) };
-        ManualClock { time: Arc::new(time) }
+        ManualClock { time: Arc::new(ManualTime::new(3_600_000_000_000, now.get())) }
     }
 
     /// A clock that reads this time, anchored to what the wall clock shows now.
@@ -54,13 +36,12 @@ impl ManualClock {
     /// Lets time pass: the wall clock moves along.
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).expect("a test waits less than 500 years");
-        self.time.boot_nanos.fetch_add(nanos, Ordering::SeqCst);
-        self.time.wall_nanos.fetch_add(nanos, Ordering::SeqCst);
+        self.time.advance(nanos);
     }
 
     /// Sets the wall clock, as an operator or a time server does; no time passes.
     pub fn set_wall(&self, to: UnixNanos) {
-        self.time.wall_nanos.store(to.get(), Ordering::SeqCst);
+        self.time.set_wall(to.get());
     }
 
     /// What the wall clock shows.

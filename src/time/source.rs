@@ -1,9 +1,8 @@
 //! Where time comes from: the operating system, or a test's hand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-
-use super::manual_clock::ManualTime;
 
 /// Two readings of one machine: nanoseconds since it started, which nobody can set, and the wall clock, which anybody can.
 #[derive(Debug, Clone)]
@@ -37,5 +36,37 @@ impl Source {
                 .map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)),
             Source::Manual(time) => time.wall_nanos(),
         }
+    }
+}
+
+/// The two readings of a machine that stands still until a test moves them.
+#[derive(Debug)]
+pub(super) struct ManualTime {
+    /// Written and read by any thread of a test. Ordering: `SeqCst`, the simplest to reason about; only tests pay for it.
+    boot_nanos: AtomicU64,
+    /// As above.
+    wall_nanos: AtomicU64,
+}
+
+impl ManualTime {
+    pub(super) fn new(boot_nanos: u64, wall_nanos: u64) -> ManualTime {
+        ManualTime { boot_nanos: AtomicU64::new(boot_nanos), wall_nanos: AtomicU64::new(wall_nanos) }
+    }
+
+    pub(super) fn boot_nanos(&self) -> u64 {
+        self.boot_nanos.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn wall_nanos(&self) -> u64 {
+        self.wall_nanos.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn advance(&self, nanos: u64) {
+        self.boot_nanos.fetch_add(nanos, Ordering::SeqCst);
+        self.wall_nanos.fetch_add(nanos, Ordering::SeqCst);
+    }
+
+    pub(super) fn set_wall(&self, nanos: u64) {
+        self.wall_nanos.store(nanos, Ordering::SeqCst);
     }
 }

@@ -1,13 +1,15 @@
 //! Instants as messages between agencies write them: with the day of the month or of the year, and always in UTC.
+//!
+//! jiff knows the calendar; the form is read here. Of jiff's readers the one for RFC 3339 knows no day of the year, and
+//! `strptime` takes numbers that are too short or have a sign, no more than nine digits of a second, and makes 59 of second 60.
 
+use jiff::SignedDuration;
 use jiff::civil::Date;
 
 use super::unix_time::UnixTime;
 
 /// The longest fraction of a second that is read, in digits; what is finer than a nanosecond is cut.
 const FRACTION_DIGITS_MAX: usize = 16;
-
-const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
 /// A text that is no instant in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,9 +49,9 @@ fn instant_of(text: &str) -> Option<UnixTime> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let days = date_of(date)?.duration_since(Date::constant(1970, 1, 1)).as_secs() / 86_400;
-    let seconds = ((days * 24 + i64::from(hour)) * 60 + i64::from(minute)) * 60 + i64::from(second);
-    let nanos = i128::from(seconds) * NANOS_PER_SECOND + fraction.map_or(Some(0), nanos_of)?;
+    let midnight = date_of(date)?.duration_since(Date::constant(1970, 1, 1));
+    let time_of_day = SignedDuration::from_secs((i64::from(hour) * 60 + i64::from(minute)) * 60 + i64::from(second));
+    let nanos = (midnight + time_of_day).as_nanos() + fraction.map_or(Some(0), nanos_of)?;
     Some(UnixTime::from_nanos(nanos)).filter(|instant| instant.to_text(0).is_some())
 }
 

@@ -247,7 +247,7 @@ impl FormatInfo {
             workers: workers.to_vec(),
             batch_max: batch_max.map(|most| most.to_string()),
             labels: format.labels.iter().map(|(value, label)| (value.to_string(), label.clone())).collect(),
-            order: format.order(),
+            order: format.sort_order(),
             collision_odds: OddsInfo::new(format),
             reveals: format.reveals.clone(),
             example: ExampleId::new(format),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use idmint::id::{
-    Decoder, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, FormatDefinition, Match, PRESETS, Pin,
+    DecodeFilter, Decoder, DecoderAt, DomainHash, Encoding, Field, FieldKind, Format, FormatDefinition, Match, PRESETS,
     Rejection, Rule,
 };
 use idmint::time::UnixNanos;
@@ -137,8 +137,8 @@ fn reading<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Reading<'a> {
 
 /// Tries each spelling of each format by itself: what it reads is a match, and a format without any has the reason of a
 /// spelling that came nearest.
-fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, pin: Pin<'_>) {
-    let decoded = at.decode(text, pin);
+fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: DecodeFilter<'_>) {
+    let decoded = at.decode(text, filter);
     let mut found: BTreeMap<_, _> = decoded
         .matches
         .iter()
@@ -146,8 +146,9 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, pin: Pin<'_
         .collect();
     assert_eq!(found.len(), decoded.matches.len(), "{text:?}");
     let mut rejected = decoded.rejected.iter();
-    for format in decoder.formats().iter().filter(|format| pin.format.is_none_or(|name| name == format.name)) {
-        let tried = format.encodings.iter().filter(|encoding| pin.encoding.is_none_or(|name| name == encoding.name()));
+    for format in decoder.formats().iter().filter(|format| filter.format.is_none_or(|name| name == format.name)) {
+        let tried =
+            format.encodings.iter().filter(|encoding| filter.encoding.is_none_or(|name| name == encoding.name()));
         let mut reasons = Vec::new();
         let (mut is_tried, mut is_read) = (false, false);
         for encoding in tried {
@@ -170,20 +171,26 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, pin: Pin<'_
     assert!(found.is_empty() && rejected.next().is_none(), "{text:?}: {found:?}");
 }
 
-fn assert_answers(at: &DecoderAt<'_>, parts: &AnswerParts, domains: &KnownDomains, text: &str, pin: Pin<'_>) {
-    let decoded = at.decode(text, pin);
+fn assert_answers(
+    at: &DecoderAt<'_>,
+    parts: &AnswerParts,
+    domains: &KnownDomains,
+    text: &str,
+    filter: DecodeFilter<'_>,
+) {
+    let decoded = at.decode(text, filter);
     let expected = Answer {
         id: text,
         matches: decoded.matches.iter().map(|found| reading(found, domains)).collect(),
         ambiguous: decoded.is_ambiguous(),
         rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
-        did_you_mean: if decoded.matches.is_empty() { at.did_you_mean(text, pin) } else { Vec::new() },
+        did_you_mean: if decoded.matches.is_empty() { at.did_you_mean(text, filter) } else { Vec::new() },
     };
     let mut written = Vec::new();
-    DecodeAnswer::new(text, at, pin, parts).write_json(&mut written);
+    DecodeAnswer::new(text, at, filter, parts).write_json(&mut written);
     assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
 
-    let best = at.best(text, pin);
+    let best = at.best(text, filter);
     let expected = Brief {
         id: text,
         format: best.as_ref().map(|best| best.format().name.as_str()),
@@ -213,11 +220,11 @@ fn every_answer_is_what_serde_makes_of_its_parts() {
         let at = decoder.at(UnixNanos::new(random.random_range(0..=u64::MAX)));
         let target = &targets[random.random_range(0..targets.len())];
         target.draw(&mut random, &mut text);
-        let pin = Pin {
+        let filter = DecodeFilter {
             format: random.random_ratio(1, 8).then_some(&target.format.name),
             encoding: random.random_ratio(1, 8).then_some(target.encoding.name()),
         };
-        assert_decoded(&decoder, &at, &text, pin);
-        assert_answers(&at, &parts, &domains, &text, pin);
+        assert_decoded(&decoder, &at, &text, filter);
+        assert_answers(&at, &parts, &domains, &text, filter);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use idmint::id::{Encoding, FieldKind, Format, Pin, Rejection, Rule};
+use idmint::id::{DecodeFilter, Encoding, FieldKind, Format, Rejection, Rule};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
@@ -75,7 +75,7 @@ fn confusion(seed: u64) -> BTreeMap<String, Row> {
         let since = SINCE.max(u64::try_from(format.epoch.nanos()).unwrap());
         let instant = UnixNanos::new(random.random_range(since..NOW_NANOS));
         let id = mint_at(format, instant, &mut random);
-        let decoded = decoder.decode(&format.canonical().to_text(id), Pin::default());
+        let decoded = decoder.decode(&format.canonical().to_text(id), DecodeFilter::default());
         assert!(decoded.matches.iter().any(|found| found.format().name == format.name && found.id() == id));
         let row = rows.entry(format.name.clone()).or_default();
         row.ids += 1;
@@ -152,7 +152,7 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
     texts.extend(halves);
     assert!(texts.len() > 1_000);
     for text in &texts {
-        let decoded = decoder.decode(text, Pin::default());
+        let decoded = decoder.decode(text, DecodeFilter::default());
         for format in SERVICE.decoding().decoder().formats() {
             let mut found: Vec<_> = decoded
                 .matches
@@ -174,7 +174,7 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
                 }
             }
         }
-        let best = decoder.best(text, Pin::default());
+        let best = decoder.best(text, DecodeFilter::default());
         let first = decoded.matches.first();
         assert_eq!(
             best.as_ref().map(|best| (&best.format().name, best.encoding().name(), best.id())),
@@ -198,13 +198,13 @@ fn a_copy_with_a_slip_leads_to_the_id() {
         ("1i9zc1002", "1I9ZC1002"),
         ("175_928_847_299_117_063", "175928847299117063"),
     ] {
-        let near = decoder.did_you_mean(copied, Pin::default());
+        let near = decoder.did_you_mean(copied, DecodeFilter::default());
         assert!(near.iter().any(|text| text == meant), "{copied:?}: {near:?}");
         assert!(near.len() <= 4);
-        assert!(near.iter().all(|text| decoder.best(text, Pin::default()).is_some()));
+        assert!(near.iter().all(|text| decoder.best(text, DecodeFilter::default()).is_some()));
     }
-    assert!(decoder.did_you_mean("", Pin::default()).is_empty());
-    assert!(decoder.did_you_mean("no id at all, whatever is done to it", Pin::default()).is_empty());
+    assert!(decoder.did_you_mean("", DecodeFilter::default()).is_empty());
+    assert!(decoder.did_you_mean("no id at all, whatever is done to it", DecodeFilter::default()).is_empty());
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn the_evidence_of_published_ids_names_their_format() {
         ("-JhLeOlGIEjaIOFHR0xd", "firebase"),
         ("9m4e2mr0ui3e8a215n4g", "xid"),
     ] {
-        let decoded = decoder.decode(text, Pin::default());
+        let decoded = decoder.decode(text, DecodeFilter::default());
         let readings: Vec<_> =
             decoded.matches.iter().map(|found| (&found.format().name, found.evidence_bits())).collect();
         assert_eq!(readings[0].0, format, "{text}: {readings:?}");

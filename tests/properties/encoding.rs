@@ -1,6 +1,6 @@
 //! What every encoding of every layout keeps.
 
-use idmint::id::{Encoding, EncodingDefinition, EncodingKind, LetterCase, Progression, Rejection, Row};
+use idmint::id::{Encoding, EncodingDefinition, EncodingKind, IdBlock, LetterCase, Progression, Rejection};
 use proptest::prelude::*;
 use regex_lite::Regex;
 
@@ -103,29 +103,29 @@ fn encoding_and_value() -> impl Strategy<Value = (Encoding, u128, u128)> {
 
 /// Ids up to the greatest: any, or in steps of any length from any one or from just before a power of a radix.
 #[derive(Debug, Clone)]
-enum OwnRow {
+enum OwnBlock {
     Ids(Vec<u128>),
     Progression(Progression),
 }
 
-impl OwnRow {
-    fn row(&self) -> Row<'_> {
+impl OwnBlock {
+    fn block(&self) -> IdBlock<'_> {
         match self {
-            OwnRow::Ids(ids) => Row::Ids(ids),
-            OwnRow::Progression(ids) => Row::Progression(*ids),
+            OwnBlock::Ids(ids) => IdBlock::List(ids),
+            OwnBlock::Progression(ids) => IdBlock::Progression(*ids),
         }
     }
 
     fn ids(&self) -> Vec<u128> {
         match self {
-            OwnRow::Ids(ids) => ids.clone(),
-            OwnRow::Progression(ids) => ids.values().collect(),
+            OwnBlock::Ids(ids) => ids.clone(),
+            OwnBlock::Progression(ids) => ids.values().collect(),
         }
     }
 }
 
-fn rows(max: u128) -> impl Strategy<Value = Vec<OwnRow>> {
-    let unordered = proptest::collection::vec(at_most(max), 0..200).prop_map(OwnRow::Ids);
+fn blocks(max: u128) -> impl Strategy<Value = Vec<OwnBlock>> {
+    let unordered = proptest::collection::vec(at_most(max), 0..200).prop_map(OwnBlock::Ids);
     let power = (2_u128..=94, 1_u32..60, 0_u128..300).prop_map(move |(radix, exponent, before)| {
         radix.checked_pow(exponent).map_or(max, |power| power.saturating_sub(before)).min(max)
     });
@@ -136,7 +136,7 @@ fn rows(max: u128) -> impl Strategy<Value = Vec<OwnRow>> {
         let room = (max - first)
             .checked_div(step)
             .map_or(count, |steps| u64::try_from(steps).unwrap_or(u64::MAX).saturating_add(1));
-        OwnRow::Progression(Progression { first, step, count: count.min(room) })
+        OwnBlock::Progression(Progression { first, step, count: count.min(room) })
     });
     // Several one after the other: an answer has ids of many ticks.
     proptest::collection::vec(prop_oneof![1 => unordered, 4 => in_steps], 1..4)
@@ -147,11 +147,11 @@ proptest! {
 
     #[test]
     fn a_row_is_its_values_written_one_by_one(
-        (encoding, rows) in encoding().prop_flat_map(|(encoding, max)| (Just(encoding), rows(max))),
+        (encoding, blocks) in encoding().prop_flat_map(|(encoding, max)| (Just(encoding), blocks(max))),
     ) {
         let mut written = b"before".to_vec();
-        rows.iter().for_each(|row| encoding.write_row(row.row(), *b"\",\"", &mut written));
-        let ids = rows.iter().flat_map(OwnRow::ids);
+        blocks.iter().for_each(|block| encoding.write_block(block.block(), *b"\",\"", &mut written));
+        let ids = blocks.iter().flat_map(OwnBlock::ids);
         let expected: String = ids.map(|value| format!("{}\",\"", encoding.to_text(value))).collect();
         prop_assert_eq!(String::from_utf8(written).expect("ASCII"), format!("before{expected}"));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use idmint::id::{Decoder, FieldKind, Format, FormatDefinition, Layout, Pin, RangeError, Rejection};
+use idmint::id::{DecodeFilter, Decoder, FieldKind, Format, FormatDefinition, Layout, RangeError, Rejection};
 use idmint::server::Catalog;
 use idmint::server::config::Config;
 use idmint::time::UnixTime;
@@ -138,7 +138,7 @@ fn assert_reads_back(format: &Arc<Format>, drawn: &(usize, Vec<u128>)) -> Result
     prop_assert!(id <= format.greatest());
     for encoding in &format.encodings {
         let text = encoding.to_text(id);
-        let decoded = decoder.at(NOW).decode(&text, Pin { format: None, encoding: Some(encoding.name()) });
+        let decoded = decoder.at(NOW).decode(&text, DecodeFilter { format: None, encoding: Some(encoding.name()) });
         let found = decoded.matches.first();
         prop_assert_eq!(found.map(|found| found.id()), Some(id), "{} of {:?}", text, format);
         let parts = found.unwrap().parts();
@@ -187,7 +187,7 @@ proptest! {
         let at = place.index(text.len());
         text[at] = letter;
         let text = text.concat();
-        for found in DECODER.at(NOW).decode(&text, Pin::default()).matches {
+        for found in DECODER.at(NOW).decode(&text, DecodeFilter::default()).matches {
             prop_assert_eq!(found.encoding().to_text(found.id()), &text[..]);
             let is_here = found.format().name == format.name && found.encoding().name() == encoding.name();
             prop_assert!(!is_here || (found.id() == id) != changed, "{} is {} twice", text, id);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+use idmint::id::{DecodeFilter, Decoder, FormatDefinition, PRESETS};
 
 use crate::NOW;
 
@@ -72,7 +72,7 @@ fn the_printed_ids_of_the_standards_have_the_printed_meaning() {
         let format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
         let decoder = Decoder::new(vec![Arc::new(format)]);
-        let decoded = decoder.at(NOW).decode(text, Pin::default());
+        let decoded = decoder.at(NOW).decode(text, DecodeFilter::default());
         let found = decoded.matches.first().unwrap_or_else(|| panic!("{text} is no {name}: {:?}", decoded.rejected));
         assert_eq!(found.encoding().name(), found.format().canonical().name(), "{text}");
         let parts = found.parts();

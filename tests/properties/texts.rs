@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{array, panic, thread};
 
-use idmint::id::{Decoder, Encoding, Format, FormatDefinition, Pin, Rejection};
+use idmint::id::{DecodeFilter, Decoder, Encoding, Format, FormatDefinition, Rejection};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use regex_lite::Regex;
@@ -179,7 +179,7 @@ fn is_read(format: &Format, encoding: &Encoding, text: &str) -> bool {
 /// The same with every spelling of every format; how many of them read it.
 fn readings(decoder: &Decoder, text: &str) -> usize {
     let decoder = decoder.at(NOW);
-    let decoded = decoder.decode(text, Pin::default());
+    let decoded = decoder.decode(text, DecodeFilter::default());
     for found in &decoded.matches {
         assert_eq!(
             found.encoding().to_text(found.id()),

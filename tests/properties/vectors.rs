@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use idmint::id::{Decoder, DomainHash, FieldKind, Format, Pin, Rejection};
+use idmint::id::{DecodeFilter, Decoder, DomainHash, FieldKind, Format, Rejection};
 use idmint::server::Catalog;
 use idmint::server::config::Config;
 use idmint::time::UnixTime;
@@ -23,7 +23,7 @@ fn format<'a>(decoder: &'a Decoder, name: &str) -> &'a Arc<Format> {
 
 /// The id that a text spells in one format and encoding.
 fn read(decoder: &Decoder, format: &str, encoding: &str, text: &str) -> Result<u128, Rejection> {
-    let decoded = decoder.at(NOW).decode(text, Pin { format: Some(format), encoding: Some(encoding) });
+    let decoded = decoder.at(NOW).decode(text, DecodeFilter { format: Some(format), encoding: Some(encoding) });
     match (decoded.matches.as_slice(), decoded.rejected.as_slice()) {
         ([found], []) => Ok(found.id()),
         ([], [(_, rejection)]) => Err(*rejection),

@@ -4,7 +4,7 @@ use axum::body::Body;
 
 use super::negotiate::MediaType;
 use super::pieces::{Pieces, long_body};
-use crate::id::{Format, Row};
+use crate::id::{Format, IdBlock};
 use crate::service::Outgoing;
 
 /// Bytes of one piece of a long answer; a few more, since ids are not cut. Fewer would cost more system calls, more would
@@ -120,8 +120,8 @@ impl IdEncoder {
     /// The most bytes that `count` ids can take, with all that stands between and after them.
     fn room_for(&self, count: usize, format: &Format) -> usize {
         let ids_len = match self.form {
-            Form::Bytes { width } => Row::bytes_len_max(count, width),
-            Form::Text { encoding, separator } => format.encodings[encoding].row_len_max(count, separator.len()),
+            Form::Bytes { width } => IdBlock::bytes_len_max(count, width),
+            Form::Text { encoding, separator } => format.encodings[encoding].block_len_max(count, separator.len()),
         };
         ids_len.saturating_add(self.tail.len())
     }
@@ -129,23 +129,23 @@ impl IdEncoder {
     /// Writes ids to `out` until it is `len_max` long or they are all taken: then the tail as well, and says so.
     fn write(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
         if ids.batch.count() <= FEW_IDS as u64 {
-            self.write_rows::<FEW_IDS>(ids, out, len_max)
+            self.write_blocks::<FEW_IDS>(ids, out, len_max)
         } else {
-            self.write_rows::<IDS_AT_ONCE>(ids, out, len_max)
+            self.write_blocks::<IDS_AT_ONCE>(ids, out, len_max)
         }
     }
 
-    fn write_rows<const ROW: usize>(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
-        let mut computed = [0_u128; ROW];
+    fn write_blocks<const BLOCK: usize>(&self, ids: &mut Outgoing, out: &mut Vec<u8>, len_max: usize) -> bool {
+        let mut computed = [0_u128; BLOCK];
         while out.len() < len_max && ids.batch.count() > 0 {
-            let row = ids.batch.next_row(&mut computed);
+            let block = ids.batch.next_block(&mut computed);
             match self.form {
-                Form::Bytes { width } => row.write_bytes(width, out),
+                Form::Bytes { width } => block.write_bytes(width, out),
                 Form::Text { encoding, separator: Separator::One(separator) } => {
-                    ids.format().encodings[encoding].write_row(row, separator, out);
+                    ids.format().encodings[encoding].write_block(block, separator, out);
                 }
                 Form::Text { encoding, separator: Separator::Three(separator) } => {
-                    ids.format().encodings[encoding].write_row(row, separator, out);
+                    ids.format().encodings[encoding].write_block(block, separator, out);
                 }
             }
         }

@@ -8,7 +8,7 @@ use axum::http::Response;
 
 use crate::http::answer::{ANSWER_LEN, MediaType, Problem, Slug, negotiate, no_store};
 use crate::http::request::{path_params, strict_query};
-use crate::id::Pin;
+use crate::id::DecodeFilter;
 use crate::service::{DecodeOutcome, Service};
 use crate::wire::{DecodeAnswer, Style, ruler};
 
@@ -33,10 +33,10 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let media = negotiate(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let [id] = path_params(ROUTE, request.uri())?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
-    let pin = Pin { format: query.get("format"), encoding: query.get("encoding") };
-    service.decoding().check(pin)?;
+    let filter = DecodeFilter { format: query.get("format"), encoding: query.get("encoding") };
+    service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
-    let answer = decoding.decode(&id, pin);
+    let answer = decoding.decode(&id, filter);
     match media {
         _ if !answer.is_match() => Err(no_match(&answer)),
         MediaType::Text => Ok(no_store(media, ruler(&answer, Style::Plain))),

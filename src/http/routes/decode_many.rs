@@ -10,7 +10,7 @@ use axum::http::Response;
 use super::decode::outcome_of;
 use crate::http::answer::{MediaType, Pieces, Problem, Slug, long_body, media_type_of_body, negotiate, no_store};
 use crate::http::request::{DecodeInput, Query, read_body, strict_query};
-use crate::id::Pin;
+use crate::id::DecodeFilter;
 use crate::service::{DecodingAt, Service};
 use crate::time::UnixNanos;
 use crate::wire::{Style, ruler};
@@ -51,7 +51,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
-    service.decoding().check(Pin { format: query.get("format"), encoding: query.get("encoding") })?;
+    service.decoding().check(DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
     let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     let input = if body.len() <= BODY_LEN_AT_ONCE_MAX {
@@ -120,17 +120,17 @@ impl Form {
     }
 
     /// Writes what one text can be.
-    fn write(self, out: &mut Vec<u8>, text: &str, pin: Pin<'_>, decoding: &DecodingAt<'_>) {
+    fn write(self, out: &mut Vec<u8>, text: &str, filter: DecodeFilter<'_>, decoding: &DecodingAt<'_>) {
         match self.detail {
             Detail::Brief => {
-                let reading = decoding.best(text, pin);
+                let reading = decoding.best(text, filter);
                 match self.media {
                     MediaType::Text => writeln!(out, "{reading}").expect("memory takes what is written"),
                     _ => reading.write_json(out),
                 }
             }
             Detail::Full => {
-                let answer = decoding.decode(text, pin);
+                let answer = decoding.decode(text, filter);
                 match self.media {
                     MediaType::Text => out.extend_from_slice(ruler(&answer, Style::Plain).as_bytes()),
                     _ => answer.write_json(out),
@@ -161,7 +161,7 @@ impl Pieces for Answers {
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
-        let pin = Pin { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
+        let filter = DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         for _ in 0..PIECE_TEXTS_MAX {
             let Some(text) = self.input.next() else {
@@ -169,7 +169,7 @@ impl Pieces for Answers {
                 return (out, true);
             };
             out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
-            self.form.write(&mut out, &text, pin, &decoding);
+            self.form.write(&mut out, &text, filter, &decoding);
             self.written += 1;
             if out.len() >= PIECE_LEN {
                 break;

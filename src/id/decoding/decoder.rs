@@ -1,9 +1,10 @@
-//! Reading an id whose format is not known: every format and every spelling is tried, and the readings are ranked.
+//! Reads an id whose format is not known: tries every format and encoding, and ranks the readings.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::encoding_groups::{Member, SpellingGroups};
+use super::decode_filter::DecodeFilter;
+use super::encoding_groups::{EncodingGroups, Member};
 use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_of_text};
 use super::near_texts::near_texts;
 use crate::id::encoding::{Encoding, LetterSet};
@@ -12,14 +13,16 @@ use crate::id::layout::{FieldKind, Layout};
 use crate::id::rejection::Rejection;
 use crate::time::UnixNanos;
 
-/// A reading that has not so many bits more of evidence than the next one leaves a doubt.
+/// A reading with fewer bits of evidence more than the next one leaves a doubt.
 const AMBIGUOUS_BITS: f64 = 4.0;
 
-/// Tries every format and spelling. Strict: a reading counts only if it spells back to exactly the same text.
+/// Reads texts whose format is not known, by trying every format and encoding.
+///
+/// Strict: a reading counts only if writing its id again gives exactly the same text.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin, Rejection};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter, Rejection};
 /// use idmint::time::UnixNanos;
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
@@ -27,19 +30,19 @@ const AMBIGUOUS_BITS: f64 = 4.0;
 /// let decoder = Decoder::new(vec![Arc::new(format)]);
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 ///
-/// let decoded = decoder.decode("1I9ZC1002", Pin::default());
+/// let decoded = decoder.decode("1I9ZC1002", DecodeFilter::default());
 /// assert_eq!(decoded.matches[0].encoding().name(), "base36");
 /// assert_eq!(decoded.matches[0].parts().values, [91_164_961, 0, 2]);
 ///
-/// let decoded = decoder.decode("1I9ZC1002", Pin { encoding: Some("decimal"), ..Pin::default() });
+/// let decoded = decoder.decode("1I9ZC1002", DecodeFilter { encoding: Some("decimal"), ..DecodeFilter::default() });
 /// assert_eq!(decoded.rejected[0].1, Rejection::BadAlphabet);
-/// assert_eq!(decoder.did_you_mean(" 1i9zc1002", Pin::default()), ["1I9ZC1002"]);
+/// assert_eq!(decoder.did_you_mean(" 1i9zc1002", DecodeFilter::default()), ["1I9ZC1002"]);
 /// # Ok::<(), idmint::id::FormatError>(())
 /// ```
 #[derive(Debug)]
 pub struct Decoder {
     formats: Vec<Arc<Format>>,
-    groups: SpellingGroups,
+    groups: EncodingGroups,
     weights: Vec<Weights>,
     /// For each format, if its ids carry time.
     times: Vec<Option<TimeRule>>,
@@ -50,19 +53,10 @@ pub struct Decoder {
 pub struct DecoderAt<'a> {
     decoder: &'a Decoder,
     now: UnixNanos,
-    /// What the moment makes of the time of each format, once an id of it is read: a text is read as few of them.
+    /// The weights of times of each format at this moment, computed once an id of it is read: most formats have no reading.
     times: Vec<OnceCell<TimeWeight>>,
-    /// The fewest bits that an id of each format has, once the best of all is asked for.
+    /// The fewest bits that an id of each format has, computed for the first `best`.
     least_bits: OnceCell<Vec<f64>>,
-}
-
-/// Which formats and spellings to try.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pin<'a> {
-    /// Only this format.
-    pub format: Option<&'a str>,
-    /// Only spellings of this name.
-    pub encoding: Option<&'a str>,
 }
 
 /// What a text can be.
@@ -70,11 +64,11 @@ pub struct Pin<'a> {
 pub struct Decoded<'a> {
     /// Every reading, the one with the most evidence first; equal ones in the order of the formats and their encodings.
     pub matches: Vec<Match<'a>>,
-    /// The formats that have no reading, each with the reason of the spelling that came nearest.
+    /// The formats that have no reading, each with the reason of the encoding that came nearest.
     pub rejected: Vec<(&'a Format, Rejection)>,
 }
 
-/// One reading of a text: a format and a spelling.
+/// One reading of a text: a format, an encoding, and the id it then is.
 #[derive(Debug, Clone, Copy)]
 pub struct Match<'a> {
     decoder: &'a Decoder,
@@ -87,7 +81,7 @@ pub struct Match<'a> {
     is_plausible: bool,
 }
 
-/// A text, with what is known of it before it is read.
+/// A text, with its letters and the bits of a random text like it.
 #[derive(Debug, Clone, Copy)]
 struct Text<'a> {
     text: &'a str,
@@ -102,25 +96,19 @@ impl Text<'_> {
     }
 }
 
-impl Pin<'_> {
-    pub(in crate::id) fn wants(&self, format: &Format, encoding: &Encoding) -> bool {
-        self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
-    }
-}
-
 impl Decoder {
     /// A decoder of these formats, of which the first wins where the evidence is the same.
     pub fn new(formats: Vec<Arc<Format>>) -> Decoder {
-        Decoder::knowing(formats, &OwnNumbers::default())
+        Decoder::with_own_numbers(formats, &OwnNumbers::default())
     }
 
-    /// The same where it is known what is minted with: ids with other numbers are less likely.
-    pub fn knowing(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
+    /// A decoder that knows the numbers minted with here: ids with other numbers are less likely.
+    pub fn with_own_numbers(formats: Vec<Arc<Format>>, own: &OwnNumbers) -> Decoder {
         let weights: Vec<_> = formats.iter().map(|format| Weights::new(format, own)).collect();
         let times: Vec<_> = formats.iter().map(|format| TimeRule::of(format)).collect();
         let bits = |(weights, time): (&Weights, &Option<TimeRule>)| weights.least() + time.map_or(0.0, TimeRule::most);
         let bits: Vec<f64> = weights.iter().zip(&times).map(bits).collect();
-        Decoder { groups: SpellingGroups::of(&formats, &bits), weights, times, formats }
+        Decoder { groups: EncodingGroups::new(&formats, &bits), weights, times, formats }
     }
 
     /// The formats it tries, in order.
@@ -135,30 +123,30 @@ impl Decoder {
 }
 
 impl<'a> DecoderAt<'a> {
-    /// Every reading of `text` that spells back to exactly the same text, and for the other formats why there is none.
-    pub fn decode(&self, text: &str, pin: Pin<'_>) -> Decoded<'a> {
+    /// Every reading of `text`, and for the other formats why there is none.
+    pub fn decode(&self, text: &str, filter: DecodeFilter<'_>) -> Decoded<'a> {
         let text = Text::new(text);
         let formats = &self.decoder.formats;
         let groups = &self.decoder.groups;
         let mut matches = Vec::with_capacity(formats.len());
-        // What each group of spellings makes of it: not before a format is wanted, then once for all of them.
+        // The number that each group reads, once a member of it is tried: then for all of them.
         let mut numbers = vec![None; groups.all().len()];
         for at in groups.of_texts(text.text.len(), text.letters) {
-            for member in groups.all()[at].wanted(formats, pin) {
+            for member in groups.all()[at].select(formats, filter) {
                 let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                matches.extend(number.and_then(|id| self.reading(member, id, text.bits)));
+                matches.extend(number.and_then(|id| self.read_as(member, id, text.bits)));
             }
         }
         matches.sort_by(Match::rank);
 
-        // The formats without a reading have the reason of the spelling that came nearest; of equal ones the last.
+        // The formats without a reading have the reason of the encoding that came nearest; of equal ones the last.
         let mut is_read = vec![false; formats.len()];
         matches.iter().for_each(|found| is_read[found.member.format] = true);
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
         for (at, group) in groups.all().iter().enumerate() {
-            for member in group.wanted(formats, pin).filter(|member| !is_read[member.format]) {
+            for member in group.select(formats, filter).filter(|member| !is_read[member.format]) {
                 let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                if let Err(why) = number.and_then(|id| self.reading(member, id, text.bits)) {
+                if let Err(why) = number.and_then(|id| self.read_as(member, id, text.bits)) {
                     let before = nearest[member.format].into_iter();
                     nearest[member.format] = before.chain([why]).max_by_key(|why| why.nearness());
                 }
@@ -169,7 +157,7 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
-    pub fn best(&self, text: &str, pin: Pin<'_>) -> Option<Match<'a>> {
+    pub fn best(&self, text: &str, filter: DecodeFilter<'_>) -> Option<Match<'a>> {
         let text = Text::new(text);
         let formats = &self.decoder.formats;
         let least_bits = self.least_bits();
@@ -177,14 +165,14 @@ impl<'a> DecoderAt<'a> {
         let groups = &self.decoder.groups;
         for at in groups.of_texts(text.text.len(), text.letters) {
             let mut number = None;
-            for member in groups.all()[at].wanted(formats, pin) {
-                // What cannot be likelier than the best so far need not be read.
+            for member in groups.all()[at].select(formats, filter) {
+                // What cannot have more evidence than the best so far need not be read.
                 let most = text.bits - least_bits[member.format];
                 if best.is_some_and(|best| most < best.evidence_bits) {
                     continue;
                 }
                 let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                let Ok(found) = number.and_then(|id| self.reading(member, id, text.bits)) else { continue };
+                let Ok(found) = number.and_then(|id| self.read_as(member, id, text.bits)) else { continue };
                 if best.is_none_or(|best| found.rank(&best).is_lt()) {
                     best = Some(found);
                 }
@@ -195,10 +183,10 @@ impl<'a> DecoderAt<'a> {
 
     /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
     /// four, the likeliest first.
-    pub fn did_you_mean(&self, text: &str, pin: Pin<'_>) -> Vec<String> {
+    pub fn did_you_mean(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<String> {
         let mut found: Vec<(String, Match<'_>)> = Vec::new();
         for text in near_texts(text, self.decoder.groups.shapes()) {
-            if let Some(best) = self.best(&text, pin).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
+            if let Some(best) = self.best(&text, filter).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
                 found.push((text, best));
             }
         }
@@ -206,8 +194,8 @@ impl<'a> DecoderAt<'a> {
         found.into_iter().map(|(text, _)| text).take(4).collect()
     }
 
-    /// What a number that a spelling of that format has read is as its id.
-    fn reading(&self, member: Member, id: u128, text_bits: f64) -> Result<Match<'a>, Rejection> {
+    /// The reading of a number as an id of this member's format.
+    fn read_as(&self, member: Member, id: u128, text_bits: f64) -> Result<Match<'a>, Rejection> {
         let decoder = self.decoder;
         let format = &decoder.formats[member.format];
         format.encodings[member.encoding].check(id)?;
@@ -247,7 +235,7 @@ impl<'a> Decoded<'a> {
     }
 
     /// The matches that leave a doubt about this one: another id, or the same number as another format, with nearly as
-    /// much evidence or more. Two spellings of one id leave none.
+    /// much evidence or more. Two encodings of one id leave none.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
         self.matches.iter().filter(|other| {
             let is_another = (other.member.format, other.id) != (found.member.format, found.id);
@@ -262,29 +250,29 @@ impl<'a> Match<'a> {
         &self.decoder.formats[self.member.format]
     }
 
-    /// The spelling of this reading.
+    /// The encoding of this reading.
     pub fn encoding(&self) -> &'a Encoding {
         self.member.of(&self.decoder.formats)
     }
 
     /// The position of the format among those of the decoder.
-    pub fn format_place(&self) -> usize {
+    pub fn format_index(&self) -> usize {
         self.member.format
     }
 
-    /// The position of the spelling among those of the format.
-    pub fn encoding_place(&self) -> usize {
+    /// The position of the encoding among those of the format.
+    pub fn encoding_index(&self) -> usize {
         self.member.encoding
     }
 
     /// The position of the layout among those of the format.
-    pub fn variant_place(&self) -> usize {
+    pub fn variant_index(&self) -> usize {
         self.variant
     }
 
-    /// The spellings of the format, the canonical one first, each with a number: formats with a spelling of one number spell
-    /// the same id alike in it.
-    pub fn spellings(&self) -> impl ExactSizeIterator<Item = (usize, &'a Encoding)> + use<'a> {
+    /// The encodings of the format, the canonical one first, each with the number of its group: encodings of one group write
+    /// the same id alike, whatever their formats.
+    pub fn encodings(&self) -> impl ExactSizeIterator<Item = (usize, &'a Encoding)> + use<'a> {
         let numbers = self.decoder.groups.of_format(self.member.format);
         numbers.iter().copied().zip(&self.format().encodings)
     }
@@ -300,10 +288,10 @@ impl<'a> Match<'a> {
         parts.expect("a match splits, checked when it was made")
     }
 
-    /// The likelier one first; of equal ones the first in the order of formats and encodings.
+    /// The one with more evidence first; of equal ones the first in the order of formats and encodings.
     fn rank(&self, other: &Match<'_>) -> std::cmp::Ordering {
-        let place = |found: &Match<'_>| (found.member.format, found.member.encoding);
-        other.evidence_bits.total_cmp(&self.evidence_bits).then(place(self).cmp(&place(other)))
+        let indexes = |found: &Match<'_>| (found.member.format, found.member.encoding);
+        other.evidence_bits.total_cmp(&self.evidence_bits).then(indexes(self).cmp(&indexes(other)))
     }
 
     /// How much likelier the text is as an id of this format than as a random text of its length and letters, in bits;

@@ -1,15 +1,15 @@
-//! The spellings of all formats, put together where one reading serves several: a decimal number is read once.
+//! The encodings of all formats, grouped so that one reading serves several: a decimal number is read once.
 
 use std::sync::Arc;
 
-use super::decoder::Pin;
+use super::decode_filter::DecodeFilter;
 use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
 use crate::id::format::Format;
 
-/// All spellings of some formats.
+/// The encodings of some formats, in groups.
 #[derive(Debug)]
-pub(in crate::id) struct SpellingGroups {
-    groups: Vec<SpellingGroup>,
+pub(super) struct EncodingGroups {
+    groups: Vec<EncodingGroup>,
     /// Positions in `groups`, by the length of a text; those that are quickly read stand first.
     by_len: Vec<Vec<usize>>,
     shapes: Vec<Vec<usize>>,
@@ -17,38 +17,38 @@ pub(in crate::id) struct SpellingGroups {
     of_formats: Vec<Vec<usize>>,
 }
 
-/// Spellings that read every text alike, apart from the greatest number they allow. Since what is read spells back to the
-/// same text, they also spell every number alike that they allow.
+/// Encodings that read every text as the same number, apart from the greatest number they allow. Since a number that was
+/// read is written as the same text again, they also write every number alike that they allow.
 #[derive(Debug)]
-pub(in crate::id) struct SpellingGroup {
+pub(super) struct EncodingGroup {
     members: Vec<Member>,
-    /// A text with any other letter is none of its texts.
+    /// The letters that texts of the group can have.
     letters: LetterSet,
 }
 
 /// A format and one of its encodings, by their positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::id) struct Member {
-    pub(in crate::id) format: usize,
-    pub(in crate::id) encoding: usize,
+pub(super) struct Member {
+    pub(super) format: usize,
+    pub(super) encoding: usize,
 }
 
 impl Member {
-    pub(in crate::id) fn of(self, formats: &[Arc<Format>]) -> &Encoding {
+    pub(super) fn of(self, formats: &[Arc<Format>]) -> &Encoding {
         &formats[self.format].encodings[self.encoding]
     }
 }
 
-impl SpellingGroup {
-    /// Those of its spellings that are to be tried.
-    pub(in crate::id) fn wanted<'a>(
+impl EncodingGroup {
+    /// The members that the filter accepts.
+    pub(super) fn select<'a>(
         &'a self,
         formats: &'a [Arc<Format>],
-        pin: Pin<'a>,
+        filter: DecodeFilter<'a>,
     ) -> impl Iterator<Item = Member> + 'a {
-        let is_any = pin == Pin::default();
+        let is_any = filter == DecodeFilter::default();
         let members = self.members.iter().copied();
-        members.filter(move |member| is_any || pin.wants(&formats[member.format], member.of(formats)))
+        members.filter(move |member| is_any || filter.accepts(&formats[member.format], member.of(formats)))
     }
 
     fn encoding<'a>(&self, formats: &'a [Arc<Format>]) -> &'a Encoding {
@@ -56,27 +56,27 @@ impl SpellingGroup {
     }
 }
 
-impl SpellingGroups {
-    /// The spellings of these formats, whose ids have about so many bits.
-    pub(in crate::id) fn of(formats: &[Arc<Format>], bits: &[f64]) -> SpellingGroups {
-        let mut groups: Vec<SpellingGroup> = Vec::new();
+impl EncodingGroups {
+    /// Groups the encodings of these formats. `bits` are those of an id of each format: members with few bits are tried first.
+    pub(super) fn new(formats: &[Arc<Format>], bits: &[f64]) -> EncodingGroups {
+        let mut groups: Vec<EncodingGroup> = Vec::new();
         let mut of_formats = vec![Vec::new(); formats.len()];
         for (at, format) in formats.iter().enumerate() {
-            for (encoding, spelling) in format.encodings.iter().enumerate() {
-                let alike = |group: &SpellingGroup| group.encoding(formats).reads_like(spelling);
+            for (index, encoding) in format.encodings.iter().enumerate() {
+                let alike = |group: &EncodingGroup| group.encoding(formats).reads_like(encoding);
                 let group = groups.iter().position(alike).unwrap_or_else(|| {
-                    groups.push(SpellingGroup { members: Vec::new(), letters: spelling.letters() });
+                    groups.push(EncodingGroup { members: Vec::new(), letters: encoding.letters() });
                     groups.len() - 1
                 });
-                groups[group].members.push(Member { format: at, encoding });
+                groups[group].members.push(Member { format: at, encoding: index });
                 of_formats[at].push(group);
             }
         }
-        // The likeliest first: it spares whoever looks for the best the others.
+        // Few bits are much evidence, which spares `best` the members after it.
         for group in &mut groups {
             group.members.sort_by(|one, other| bits[one.format].total_cmp(&bits[other.format]));
         }
-        let has_len = |group: &SpellingGroup, len| {
+        let has_len = |group: &EncodingGroup, len| {
             group.members.iter().any(|member| {
                 let encoding = member.of(formats);
                 (encoding.len(0)..=encoding.len_max()).contains(&len)
@@ -97,28 +97,28 @@ impl SpellingGroups {
         shapes.retain(|shape| !shape.is_empty());
         shapes.sort();
         shapes.dedup();
-        SpellingGroups { by_len: (0..=len_max).map(of_len).collect(), shapes, of_formats, groups }
+        EncodingGroups { by_len: (0..=len_max).map(of_len).collect(), shapes, of_formats, groups }
     }
 
-    /// The lengths of the groups between hyphens that some spelling has.
-    pub(in crate::id) fn shapes(&self) -> &[Vec<usize>] {
+    /// The lengths of the groups between hyphens that some encoding has.
+    pub(super) fn shapes(&self) -> &[Vec<usize>] {
         &self.shapes
     }
 
     /// Every group.
-    pub(in crate::id) fn all(&self) -> &[SpellingGroup] {
+    pub(super) fn all(&self) -> &[EncodingGroup] {
         &self.groups
     }
 
-    /// The positions of those that may have a text of so many bytes with these letters; those that are quickly read stand
+    /// The positions of the groups that may have a text of `len` bytes with these letters, those that are quickly read
     /// first.
-    pub(in crate::id) fn of_texts(&self, len: usize, letters: LetterSet) -> impl Iterator<Item = usize> {
+    pub(super) fn of_texts(&self, len: usize, letters: LetterSet) -> impl Iterator<Item = usize> {
         let of_len = self.by_len.get(len).into_iter().flatten().copied();
         of_len.filter(move |at| letters.is_within(self.groups[*at].letters))
     }
 
-    /// In which group each encoding of a format is.
-    pub(in crate::id) fn of_format(&self, format: usize) -> &[usize] {
+    /// The position of the group of each encoding of a format.
+    pub(super) fn of_format(&self, format: usize) -> &[usize] {
         &self.of_formats[format]
     }
 }

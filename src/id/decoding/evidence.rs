@@ -52,7 +52,7 @@ pub struct OwnNumbers {
 
 /// How many bits the fields of a format carry, the time left out. One for each layout of the format.
 #[derive(Debug)]
-pub(in crate::id) struct Weights {
+pub(super) struct Weights {
     layouts: Vec<LayoutWeight>,
 }
 
@@ -75,7 +75,7 @@ struct NumberWeight {
 
 /// How the ids of a format carry time.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::id) struct TimeRule {
+pub(super) struct TimeRule {
     tick: Tick,
     epoch: UnixTime,
     plausible_ahead: Duration,
@@ -86,7 +86,7 @@ pub(in crate::id) struct TimeRule {
 
 /// How many bits a time carries at some moment.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::id) struct TimeWeight {
+pub(super) struct TimeWeight {
     /// The last plausible tick; `None` before the epoch.
     last: Option<u128>,
     /// The first recent tick.
@@ -97,7 +97,7 @@ pub(in crate::id) struct TimeWeight {
 }
 
 impl Weights {
-    pub(in crate::id) fn new(format: &Format, own: &OwnNumbers) -> Weights {
+    pub(super) fn new(format: &Format, own: &OwnNumbers) -> Weights {
         let layout_weight = |layout: &Layout| {
             let mut weight = LayoutWeight { unknown: 0.0, numbered: Vec::new() };
             for (at, field) in layout.fields().iter().enumerate() {
@@ -112,14 +112,14 @@ impl Weights {
     }
 
     /// The bits of an id of the layout at that position among the format's.
-    pub(in crate::id) fn bits(&self, variant: usize, values: &Values) -> f64 {
+    pub(super) fn bits(&self, variant: usize, values: &Values) -> f64 {
         let weight = &self.layouts[variant];
         let numbered = weight.numbered.iter().map(|number| number.bits(values[number.field]));
         weight.unknown + numbered.sum::<f64>()
     }
 
     /// The fewest bits that an id has.
-    pub(in crate::id) fn least(&self) -> f64 {
+    pub(super) fn least(&self) -> f64 {
         let least = |weight: &LayoutWeight| {
             let numbered = weight.numbered.iter().map(|number| number.bits_of_own.min(number.bits_of_other));
             weight.unknown + numbered.sum::<f64>()
@@ -129,7 +129,7 @@ impl Weights {
 }
 
 /// A constant is what it has to be. A word of a suffix code is one of several, so it counts, and so does a checksum: here
-/// nobody has what it was computed from. (The one of a spelling is checked when it is read.)
+/// nobody has what it was computed from. (A checksum that the encoding adds is checked when the text is read.)
 fn unknown_bits(field: &Field) -> f64 {
     match field.kind {
         FieldKind::Time | FieldKind::Constant => 0.0,
@@ -169,7 +169,7 @@ impl NumberWeight {
 
 impl TimeRule {
     /// `None` for a format without time.
-    pub(in crate::id) fn of(format: &Format) -> Option<TimeRule> {
+    pub(super) fn of(format: &Format) -> Option<TimeRule> {
         let most = format.variants[0].layout.greatest_of(FieldKind::Time)?;
         Some(TimeRule {
             tick: format.tick?,
@@ -181,11 +181,11 @@ impl TimeRule {
     }
 
     /// The most bits that a time has at any moment.
-    pub(in crate::id) fn most(self) -> f64 {
+    pub(super) fn most(self) -> f64 {
         self.bits_of_implausible
     }
 
-    pub(in crate::id) fn at(self, now: UnixNanos) -> TimeWeight {
+    pub(super) fn at(self, now: UnixNanos) -> TimeWeight {
         let at = |instant: UnixNanos| u128::try_from(self.tick.count(self.epoch, instant.into())).ok();
         let last = at(now.after(self.plausible_ahead)).map(|ticks| ticks.min(self.most));
         let recent_from = at(now.before(RECENT)).unwrap_or(0);
@@ -202,11 +202,11 @@ impl TimeRule {
 }
 
 impl TimeWeight {
-    pub(in crate::id) fn is_plausible(self, ticks: u128) -> bool {
+    pub(super) fn is_plausible(self, ticks: u128) -> bool {
         self.last.is_some_and(|last| ticks <= last)
     }
 
-    pub(in crate::id) fn bits(self, ticks: u128) -> f64 {
+    pub(super) fn bits(self, ticks: u128) -> f64 {
         match ticks {
             _ if !self.is_plausible(ticks) => self.bits_of_implausible,
             _ if ticks >= self.recent_from => self.bits_of_recent,
@@ -215,14 +215,14 @@ impl TimeWeight {
     }
 
     /// The fewest bits that a time has.
-    pub(in crate::id) fn least(self) -> f64 {
+    pub(super) fn least(self) -> f64 {
         let plausible = self.last.map(|_| self.bits_of_recent.min(self.bits_of_past));
         plausible.unwrap_or(self.bits_of_implausible)
     }
 }
 
 /// The bits of a random text of so many bytes over the smallest usual set of letters that has all of these.
-pub(in crate::id) fn bits_of_text(len: usize, letters: LetterSet) -> f64 {
+pub(super) fn bits_of_text(len: usize, letters: LetterSet) -> f64 {
     to_f64(len as u128) * f64::from(letters.usual_count()).log2()
 }
 

@@ -7,20 +7,20 @@ const AROUND: [char; 14] = ['"', '\'', '`', '<', '>', '(', ')', '[', ']', '{', '
 const SEPARATORS: [char; 6] = ['-', '_', ' ', ':', '.', ','];
 
 /// The texts near to this one, the nearest first, itself left out. `shapes`: the lengths of the groups between hyphens
-/// that some spelling has.
-pub(in crate::id) fn near_texts(text: &str, shapes: &[Vec<usize>]) -> Vec<String> {
+/// that some encoding has.
+pub(super) fn near_texts(text: &str, shapes: &[Vec<usize>]) -> Vec<String> {
     if text.len() > TEXT_LEN_MAX {
         return Vec::new();
     }
     let trimmed = text.trim_matches(|letter: char| letter.is_whitespace() || AROUND.contains(&letter));
     let joined: String = trimmed.chars().filter(|letter| !SEPARATORS.contains(letter)).collect();
     let mut bases = vec![trimmed.to_owned(), joined.clone()];
-    bases.extend(shapes.iter().filter_map(|shape| grouped(&joined, shape)));
+    bases.extend(shapes.iter().filter_map(|shape| group(&joined, shape)));
     let mut near: Vec<String> = Vec::new();
     for base in bases {
-        for spelled in [base.to_ascii_lowercase(), base.to_ascii_uppercase(), base] {
-            if spelled != text && !near.contains(&spelled) {
-                near.push(spelled);
+        for candidate in [base.to_ascii_lowercase(), base.to_ascii_uppercase(), base] {
+            if candidate != text && !near.contains(&candidate) {
+                near.push(candidate);
             }
         }
     }
@@ -28,7 +28,7 @@ pub(in crate::id) fn near_texts(text: &str, shapes: &[Vec<usize>]) -> Vec<String
 }
 
 /// The letters with hyphens between groups; `None` if there are more or fewer letters, or other than ASCII.
-fn grouped(letters: &str, shape: &[usize]) -> Option<String> {
+fn group(letters: &str, shape: &[usize]) -> Option<String> {
     if !letters.is_ascii() || letters.len() != shape.iter().sum::<usize>() {
         return None;
     }

@@ -1,25 +1,22 @@
-//! Every way to write a number as text, under one roof.
+//! Every way to write a number as text, as one type.
 
 use super::did::Did;
 use super::hashids::Hashids;
-use super::letter_set::LetterSet;
-use super::positional::{Endings, Positional, write_row};
+use super::letters::LetterSet;
+use super::positional::{Endings, Positional, write_block};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
-use crate::id::{Rejection, Row};
+use crate::id::{IdBlock, Rejection};
 
-/// The most characters any codec writes or reads, so that a long text costs nothing.
-pub const TEXT_LEN_MAX: usize = 255;
-
-/// A spelling of numbers up to the greatest value it was built for.
+/// A way to write numbers as text, up to the greatest value it was built for.
 ///
 /// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same text.
 ///
 /// ```
-/// use idmint::id::encoding::{Codec, Positional, Width};
+/// use idmint::id::encoding::{Codec, Positional, Padding};
 ///
-/// let codec = Codec::Positional(Positional::new("0123456789", Width::Minimal, u128::from(u64::MAX))?);
+/// let codec = Codec::Positional(Positional::new("0123456789", Padding::None, u128::from(u64::MAX))?);
 /// let mut text = vec![0; codec.len(4711)];
 /// codec.write(4711, &mut text);
 /// assert_eq!(text, b"4711");
@@ -57,7 +54,7 @@ impl Codec {
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     ///
-    /// The value is at most the one the codec was built for; a greater one would not be spelled whole.
+    /// The value is at most the one the codec was built for; a greater one would lose its first digits.
     #[inline]
     pub fn write(&self, value: u128, out: &mut [u8]) {
         debug_assert_eq!(out.len(), self.len(value), "out has room for exactly the text");
@@ -74,24 +71,24 @@ impl Codec {
     /// Writes each id's text and a seam after it, as one [`write`](Self::write) for each, and says how much of `out`
     /// that took. `out` has room for all of them.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
+    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut [u8]) -> usize {
         match self {
-            Self::Positional(codec) => codec.write_row(row, seam, out),
-            other => write_row(row, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
+            Self::Positional(codec) => codec.write_block(block, seam, out),
+            other => write_block(block, |v| other.len(v), |v, text| other.write(v, text), other.endings(), seam, out),
         }
     }
 
-    /// The last letters of its texts, where these are digits of the number.
+    /// The last two letters of its texts, where only they change from most numbers to the next.
     pub(crate) fn endings(&self) -> Option<Endings<'_>> {
         match self {
             Self::Positional(codec) => codec.endings(),
             Self::Uuid(codec) => codec.endings(),
-            // Other letters than the last ones change from one number to the next.
+            // A checksum changes with the number, or filler bits stand last, or the letters are shuffled.
             Self::Did(_) | Self::Uuid8(_) | Self::Hashids(_) | Self::Sqids(_) => None,
         }
     }
 
-    /// The number a text spells, which may lie above the greatest value the codec was built for.
+    /// The number of a text, which may lie above the greatest value the codec was built for.
     ///
     /// # Errors
     /// The [`Rejection`] says what the text fails at first.
@@ -136,7 +133,7 @@ impl Codec {
         }
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(in crate::id) fn letters(&self) -> LetterSet {
         match self {
             Self::Positional(codec) => codec.letters(),

@@ -1,10 +1,8 @@
 //! A decentralised identifier: a method name, a checksum, and the number.
 
-use super::alphabet::Alphabet;
-use super::letter_set::LetterSet;
+use super::letters::{Alphabet, LetterSet, escape, letter_class};
 use super::parameter::ParameterError;
-use super::pattern;
-use crate::id::encoding::positional::{Pairs, Radix, bytes_of};
+use super::positional::{Pairs, Radix, bytes_of};
 use crate::id::rejection::Rejection;
 
 const LETTERS: &str = "abcdefghijklmnopqrstuvwxyz234567";
@@ -74,7 +72,7 @@ impl Did {
         self.radix.write(value & greatest_of(self.lower_bits()), &self.pairs, lower);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::BadPrefix`], [`Rejection::WrongLength`], [`Rejection::BadAlphabet`] or
@@ -85,7 +83,7 @@ impl Did {
         if letters.chars().count() != self.upper_len + self.lower_len {
             return Err(Rejection::WrongLength);
         }
-        self.alphabet.spells_in_its_case(letters)?;
+        self.alphabet.check_letters_and_case(letters)?;
         let (upper, lower) = letters.as_bytes().split_at(self.upper_len);
         let number = |letters| self.radix.number(self.alphabet.digits_of(letters)).ok_or(Rejection::OutOfRange);
         let (upper, lower) = (number(upper)?, number(lower)?);
@@ -94,15 +92,15 @@ impl Did {
         if self.checksum(value) == checksum { Ok(value) } else { Err(Rejection::ChecksumMismatch) }
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         LetterSet::of(self.prefix.as_bytes()).with(LetterSet::of(self.alphabet.letters()))
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
-        let class = pattern::class(LETTERS.as_bytes());
-        format!("^{}{class}{{{}}}$", pattern::escaped(&self.prefix), self.upper_len + self.lower_len)
+        let class = letter_class(LETTERS.as_bytes());
+        format!("^{}{class}{{{}}}$", escape(&self.prefix), self.upper_len + self.lower_len)
     }
 
     fn lower_bits(&self) -> usize {

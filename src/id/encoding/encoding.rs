@@ -1,4 +1,4 @@
-//! One named spelling of a layout's numbers.
+//! One encoding of a format: a codec with its name, prefix and greatest number.
 
 use std::fmt;
 
@@ -6,15 +6,14 @@ use super::codec::Codec;
 use super::definition::{EncodingDefinition, EncodingKind, LetterCase};
 use super::did::Did;
 use super::hashids::Hashids;
-use super::letter_set::LetterSet;
+use super::letters::{LetterSet, escape};
 use super::parameter::ParameterError;
-use super::pattern::escaped;
+use super::positional::{CHUNK_MAX, Padding, Positional, bytes_of, write_block};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
-use crate::id::encoding::positional::{BLOCK_MAX, Positional, Width, bytes_of, write_row};
+use crate::id::id_block::IdBlock;
 use crate::id::rejection::Rejection;
-use crate::id::row::Row;
 
 const DECIMAL: &str = "0123456789";
 const BASE36_UPPER: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -25,7 +24,7 @@ const BASE64_LEX: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnop
 const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const BASE32_LOWER: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
-/// One spelling of the numbers of a layout: a name, a prefix, a codec, and the greatest value.
+/// One way to write the ids of a format as text: a name, a prefix, a codec, and the greatest value.
 ///
 /// ```
 /// use idmint::id::{Encoding, EncodingDefinition, EncodingKind, Rejection};
@@ -53,7 +52,7 @@ pub struct Encoding {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodingError {
     /// The setting belongs to another kind; remove it or change the kind.
-    #[error("encoding {name}: {key} is no setting of {kind}, which takes name, prefix{}", listed(.keys))]
+    #[error("encoding {name}: {key} is no setting of {kind}, which takes name, prefix{}", list(.keys))]
     KeyOfAnotherKind {
         /// The encoding.
         name: String,
@@ -97,12 +96,12 @@ impl Encoding {
         }
     }
 
-    /// What callers ask for.
+    /// The name that callers ask for.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it was made of.
+    /// The definition it was made from.
     pub fn definition(&self) -> &EncodingDefinition {
         &self.definition
     }
@@ -125,7 +124,7 @@ impl Encoding {
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     ///
-    /// The value is at most the layout's greatest one; a greater one would not be spelled whole.
+    /// The value is at most the layout's greatest one; a greater one would lose its first digits.
     #[inline]
     pub fn write(&self, value: u128, out: &mut [u8]) {
         if self.prefix.is_empty() {
@@ -138,24 +137,24 @@ impl Encoding {
 
     /// Writes each id's text and `seam` after it to the end of `out`, which grows once for all of them.
     ///
-    /// In a progression a text is a copy of the one before but for its end, where the step is small.
+    /// In a progression of a small step most texts are copies of the one before with other letters at the end.
     #[inline]
-    pub fn write_row<const SEAM: usize>(&self, row: Row<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
+    pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
         let start = out.len();
-        out.resize(start + self.row_len_max(row.len(), SEAM), 0);
+        out.resize(start + self.block_len_max(block.len(), SEAM), 0);
         let room = &mut out[start..];
         let written = if self.prefix.is_empty() {
-            self.codec.write_row(row, seam, room)
+            self.codec.write_block(block, seam, room)
         } else {
             let endings = self.codec.endings();
-            write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
+            write_block(block, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
         };
         out.truncate(start + written);
     }
 
-    /// How much longer [`Encoding::write_row`] makes `out` while it writes: a little more than the longest texts need.
-    pub fn row_len_max(&self, count: usize, seam_len: usize) -> usize {
-        count.saturating_mul(self.len_max + seam_len).saturating_add(BLOCK_MAX)
+    /// How much longer [`Encoding::write_block`] makes `out` while it writes: a little more than the longest texts need.
+    pub fn block_len_max(&self, count: usize, seam_len: usize) -> usize {
+        count.saturating_mul(self.len_max + seam_len).saturating_add(CHUNK_MAX)
     }
 
     /// The value's text.
@@ -165,7 +164,7 @@ impl Encoding {
         String::from_utf8(text).expect("alphabets and prefixes are ASCII")
     }
 
-    /// The value a text spells, if writing it gives this text.
+    /// The value of a text, if writing it gives this text.
     ///
     /// # Errors
     /// [`Rejection::BadPrefix`], then whatever the codec finds, then [`Rejection::OutOfRange`] above the greatest
@@ -176,7 +175,7 @@ impl Encoding {
         Ok(value)
     }
 
-    /// The same, but the number may lie above the layout's greatest.
+    /// The value of a text, which may lie above the greatest one.
     pub(in crate::id) fn read_unbounded(&self, text: &str) -> Result<u128, Rejection> {
         if self.prefix.is_empty() {
             return self.codec.read(text);
@@ -184,13 +183,15 @@ impl Encoding {
         self.codec.read(text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?)
     }
 
+    /// Checks a number that [`Encoding::read_unbounded`] has read.
+    ///
     /// # Errors
-    /// [`Rejection::OutOfRange`] above the layout's greatest value.
+    /// [`Rejection::OutOfRange`] above the greatest value.
     pub(in crate::id) fn check(&self, value: u128) -> Result<(), Rejection> {
         if value <= self.max { Ok(()) } else { Err(Rejection::OutOfRange) }
     }
 
-    /// Whether the two make the same of every text, but for the greatest value.
+    /// Whether the two read every text as the same number, but for the greatest value they allow.
     pub(in crate::id) fn reads_like(&self, other: &Encoding) -> bool {
         let depends_on_max = self.definition.kind == EncodingKind::Uuid8;
         self.definition == other.definition
@@ -198,7 +199,7 @@ impl Encoding {
             && (self.max == other.max || !depends_on_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(in crate::id) fn letters(&self) -> LetterSet {
         LetterSet::of(self.prefix.as_bytes()).with(self.codec.letters())
     }
@@ -217,7 +218,7 @@ impl Encoding {
     pub fn pattern(&self) -> String {
         let pattern = self.codec.pattern();
         let body = pattern.strip_prefix('^').expect("codecs anchor their patterns");
-        format!("^{}{body}", escaped(&self.prefix))
+        format!("^{}{body}", escape(&self.prefix))
     }
 }
 
@@ -229,10 +230,10 @@ impl fmt::Debug for Encoding {
 }
 
 fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, ParameterError> {
-    let length = definition.length.map(Width::Fixed);
-    let minimal = |letters: &str| Positional::new(letters, length.unwrap_or(Width::Minimal), max);
+    let length = definition.length.map(Padding::Fixed);
+    let minimal = |letters: &str| Positional::new(letters, length.unwrap_or(Padding::None), max);
     let padded = |letters: &str| match length {
-        Some(width) => Positional::new(letters, width, max),
+        Some(padding) => Positional::new(letters, padding, max),
         None => Positional::padded(letters, max),
     };
     let of_bytes = |letters: &str| {
@@ -315,7 +316,7 @@ fn check_prefix(prefix: &str) -> Result<(), ParameterError> {
     Err(ParameterError::new("prefix", format!("{prefix:?}"), "must be at most 64 printable ASCII characters"))
 }
 
-fn listed(keys: &[&str]) -> String {
+fn list(keys: &[&str]) -> String {
     keys.iter().map(|key| format!(", {key}")).collect()
 }
 
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn default_widths_come_from_the_greatest_value() {
+    fn default_lengths_come_from_the_greatest_value() {
         let len = |definition: &str, bits: u32| {
             let encoding = encoding(definition, (1_u128 << bits) - 1).expect("an encoding");
             encoding.fixed_len()
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn only_spellings_that_keep_order_are_sortable() {
+    fn only_encodings_that_keep_order_are_sortable() {
         let is_sortable = |definition: &str| encoding(definition, (1 << 64) - 1).expect("an encoding").is_sortable();
         for sortable in
             ["hex_padded", "base36", "base62", "base64_lex", "cb32", "base32hex", "uuid", "uuid8", "bytes16_hex"]

@@ -1,11 +1,10 @@
 //! Short texts of the Hashids project, for one number of up to 128 bits.
 
-use super::alphabet::{Alphabet, Letters};
-use super::codec::TEXT_LEN_MAX;
-use super::letter_set::LetterSet;
-use super::parameter::ParameterError;
-use super::{letter_groups as grouping, pattern};
-use crate::id::encoding::positional::{Radix, split};
+use super::letters::{
+    Alphabet, LetterSet, Letters, grouped_len, letter_class, repeat, repeat_grouped, spread, ungroup,
+};
+use super::parameter::{ParameterError, TEXT_LEN_MAX};
+use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
 /// The letters set aside, as far as an alphabet has them, to stand between two numbers.
@@ -67,7 +66,7 @@ impl Hashids {
             return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
         }
         let salt = salt.as_bytes().to_vec();
-        let (digits, separators, guards) = parted(alphabet.letters(), &salt);
+        let (digits, separators, guards) = split_alphabet(alphabet.letters(), &salt);
         let shuffled = digits.iter().map(|first| {
             let mut letters = [0; 128];
             letters[..digits.len()].copy_from_slice(&digits);
@@ -113,19 +112,19 @@ impl Hashids {
 
     /// The length of the value's text; it never falls as the value grows.
     pub fn len(&self, value: u128) -> usize {
-        if self.groups.is_empty() { self.spelled_len(&[value]) } else { grouping::grouped_len(&self.groups) }
+        if self.groups.is_empty() { self.text_len(&[value]) } else { grouped_len(&self.groups) }
     }
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     pub fn write(&self, value: u128, out: &mut [u8]) {
         if self.groups.is_empty() {
-            return self.spell(&[value], out);
+            return self.write_numbers(&[value], out);
         }
-        self.spell(&[value], &mut out[..self.len_max]);
-        grouping::spread(&self.groups, out);
+        self.write_numbers(&[value], &mut out[..self.len_max]);
+        spread(&self.groups, out);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (hyphens of groups not counted), [`Rejection::BadAlphabet`],
@@ -138,16 +137,16 @@ impl Hashids {
             if !(self.len_min..=len_max).contains(&text.chars().count()) {
                 return Err(Rejection::WrongLength);
             }
-            self.alphabet.spells(text)?;
+            self.alphabet.check_letters(text)?;
             text
         } else {
-            ungrouped = grouping::ungroup(&self.groups, text, |letters| self.alphabet.spells(letters))?;
+            ungrouped = ungroup(&self.groups, text, |letters| self.alphabet.check_letters(letters))?;
             &ungrouped
         };
         let numbers = self.numbers(letters.as_bytes())?;
         // Many other texts read as the same numbers: wrong padding, wrong guards, a wrong first letter.
-        let mut canonical = vec![0; self.spelled_len(&numbers)];
-        self.spell(&numbers, &mut canonical);
+        let mut canonical = vec![0; self.text_len(&numbers)];
+        self.write_numbers(&numbers, &mut canonical);
         if canonical != letters.as_bytes() {
             return Err(Rejection::NonCanonical);
         }
@@ -162,12 +161,12 @@ impl Hashids {
     /// The length of every text, where all have the same.
     pub fn fixed_len(&self) -> Option<usize> {
         if !self.groups.is_empty() {
-            return Some(grouping::grouped_len(&self.groups));
+            return Some(grouped_len(&self.groups));
         }
-        (self.spelled_len(&[0]) == self.len_max).then_some(self.len_max)
+        (self.text_len(&[0]) == self.len_max).then_some(self.len_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         let hyphen: &[u8] = if self.groups.is_empty() { b"" } else { b"-" };
         LetterSet::of(self.alphabet.letters()).with(LetterSet::of(hyphen))
@@ -176,15 +175,15 @@ impl Hashids {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         // A text of one number has no separator.
-        let class = pattern::class(&[self.digits.as_slice(), &self.guards].concat());
+        let class = letter_class(&[self.digits.as_slice(), &self.guards].concat());
         if self.groups.is_empty() {
-            format!("^{class}{}$", pattern::times(self.len_min, self.len_max))
+            format!("^{class}{}$", repeat(self.len_min, self.len_max))
         } else {
-            format!("^{}$", pattern::grouped(&class, &self.groups))
+            format!("^{}$", repeat_grouped(&class, &self.groups))
         }
     }
 
-    fn spelled_len(&self, numbers: &[u128]) -> usize {
+    fn text_len(&self, numbers: &[u128]) -> usize {
         self.core_len(numbers).max(self.len_min)
     }
 
@@ -193,7 +192,7 @@ impl Hashids {
         numbers.iter().map(|number| self.radix.len(*number) + 1).sum()
     }
 
-    fn spell(&self, numbers: &[u128], out: &mut [u8]) {
+    fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
         let core_len = self.core_len(numbers);
         let missing = out.len() - core_len;
         let (guards, padding) = (missing.min(2), missing.saturating_sub(2));
@@ -283,7 +282,7 @@ impl Hashids {
 }
 
 /// An alphabet's digits, separators and guards.
-fn parted(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+fn split_alphabet(alphabet: &[u8], salt: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
     let mut separators: Vec<u8> = SEPARATORS.bytes().filter(|letter| alphabet.contains(letter)).collect();
     let mut digits: Vec<u8> = alphabet.iter().copied().filter(|letter| !separators.contains(letter)).collect();
     shuffle(&mut separators, salt);

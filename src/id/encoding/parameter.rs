@@ -1,13 +1,16 @@
-//! A parameter from which no codec can be built.
+//! What bounds the settings of a codec, and how a setting outside its bounds is reported.
 
-/// One setting of an encoding lies outside its bounds.
+/// The most characters that any codec writes or reads: a longer text is refused without looking at it.
+pub const TEXT_LEN_MAX: usize = 255;
+
+/// A setting of an encoding that lies outside its bounds.
 ///
 /// Shape: the key as written in the configuration, the value found there (or derived from the layout), and the bound.
 ///
 /// ```
-/// use idmint::id::encoding::{Positional, Width};
+/// use idmint::id::encoding::{Positional, Padding};
 ///
-/// let error = Positional::new("01", Width::Fixed(3), 255).expect_err("255 has eight binary digits");
+/// let error = Positional::new("01", Padding::Fixed(3), 255).expect_err("255 has eight binary digits");
 /// assert_eq!(error.to_string(), "length = 3, must be 8 to 255");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

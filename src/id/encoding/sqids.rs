@@ -1,11 +1,8 @@
 //! Short texts of the Sqids project, for one number of up to 128 bits.
 
-use super::alphabet::{Alphabet, Letters};
-use super::codec::TEXT_LEN_MAX;
-use super::letter_set::LetterSet;
-use super::parameter::ParameterError;
-use super::pattern;
-use crate::id::encoding::positional::{Radix, split};
+use super::letters::{Alphabet, LetterSet, Letters, letter_class, repeat};
+use super::parameter::{ParameterError, TEXT_LEN_MAX};
+use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
 
 const DEFAULT_BLOCKLIST: &str = include_str!("../../../config/sqids-blocklist.txt");
@@ -69,15 +66,15 @@ impl Sqids {
 
     /// The length of the value's text; it never falls as the value grows.
     pub fn len(&self, value: u128) -> usize {
-        self.spelled_len(&[value])
+        self.text_len(&[value])
     }
 
     /// Writes the value's text over all of `out`, which has `len(value)` bytes.
     pub fn write(&self, value: u128, out: &mut [u8]) {
-        self.spell(&[value], out);
+        self.write_numbers(&[value], out);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`], [`Rejection::BadAlphabet`], [`Rejection::OutOfRange`] above 128 bits,
@@ -87,11 +84,11 @@ impl Sqids {
         if !(self.len_min..=len_max).contains(&text.chars().count()) {
             return Err(Rejection::WrongLength);
         }
-        self.alphabet.spells(text)?;
+        self.alphabet.check_letters(text)?;
         let numbers = self.numbers(text.as_bytes())?;
         // Many other texts read as the same numbers: another padding, another beginning, a blocked word.
-        let mut canonical = vec![0; self.spelled_len(&numbers)];
-        self.spell(&numbers, &mut canonical);
+        let mut canonical = vec![0; self.text_len(&numbers)];
+        self.write_numbers(&numbers, &mut canonical);
         if canonical != text.as_bytes() {
             return Err(Rejection::NonCanonical);
         }
@@ -103,30 +100,30 @@ impl Sqids {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         LetterSet::of(self.alphabet.letters())
     }
 
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
-        format!("^{}{}$", pattern::class(self.alphabet.letters()), pattern::times(self.len_min, self.len_max))
+        format!("^{}{}$", letter_class(self.alphabet.letters()), repeat(self.len_min, self.len_max))
     }
 
-    fn spelled_len(&self, numbers: &[u128]) -> usize {
+    fn text_len(&self, numbers: &[u128]) -> usize {
         let core: usize = numbers.iter().map(|number| self.radix.len(*number) + 1).sum();
         core.max(self.len_min)
     }
 
-    fn spell(&self, numbers: &[u128], out: &mut [u8]) {
+    fn write_numbers(&self, numbers: &[u128], out: &mut [u8]) {
         let beginning = self.beginning(numbers);
         for attempt in 0..=self.alphabet.len() {
-            self.spell_from(beginning + attempt, numbers, out);
+            self.write_from(beginning + attempt, numbers, out);
             if !self.blocklist.blocks(out) {
                 return;
             }
         }
-        self.spell_from(beginning, numbers, out);
+        self.write_from(beginning, numbers, out);
     }
 
     /// Where in the alphabet the numbers' text begins, if no word is blocked.
@@ -139,9 +136,9 @@ impl Sqids {
         numbers.len() + codes.enumerate().map(|(place, code)| place + code).sum::<usize>()
     }
 
-    fn spell_from(&self, beginning: usize, numbers: &[u128], out: &mut [u8]) {
+    fn write_from(&self, beginning: usize, numbers: &[u128], out: &mut [u8]) {
         let count = self.alphabet.len();
-        let (mut letters, first) = self.turned(beginning % count);
+        let (mut letters, first) = self.rotate(beginning % count);
         out[0] = first;
         let mut at = 1;
         for (place, number) in numbers.iter().enumerate() {
@@ -164,7 +161,7 @@ impl Sqids {
     }
 
     /// The alphabet from this place on, reversed, and the letter that stood at the place.
-    fn turned(&self, beginning: usize) -> (Letters, u8) {
+    fn rotate(&self, beginning: usize) -> (Letters, u8) {
         let count = self.alphabet.len();
         let mut letters = [0; 128];
         letters[..count].copy_from_slice(&self.shuffled[..count]);
@@ -179,7 +176,7 @@ impl Sqids {
         let count = self.alphabet.len();
         let (first, mut rest) = text.split_first().ok_or(Rejection::WrongLength)?;
         let beginning = self.shuffled[..count].iter().position(|letter| letter == first);
-        let (mut letters, _) = self.turned(beginning.ok_or(Rejection::BadAlphabet)?);
+        let (mut letters, _) = self.rotate(beginning.ok_or(Rejection::BadAlphabet)?);
         let mut numbers = Vec::new();
         loop {
             let end = rest.iter().position(|letter| *letter == letters[0]);
@@ -231,13 +228,13 @@ struct Blocklist {
 }
 
 impl Blocklist {
-    /// The words that the alphabet can spell at all; shorter than three letters there are none.
+    /// The words of three letters or more that have only letters of the alphabet: no other can stand in a text.
     fn of_words<'a>(words: impl Iterator<Item = &'a str>, alphabet: &Alphabet) -> Self {
-        let spellable: Vec<u8> = alphabet.letters().to_ascii_lowercase();
+        let known_letters: Vec<u8> = alphabet.letters().to_ascii_lowercase();
         let mut by_first = vec![Vec::new(); 128];
         let mut seconds = vec![0; 128];
         for word in words.map(str::to_lowercase).filter(|word| word.len() >= 3) {
-            if word.bytes().all(|byte| spellable.contains(&byte)) {
+            if word.bytes().all(|byte| known_letters.contains(&byte)) {
                 let first = usize::from(word.as_bytes()[0]);
                 seconds[first] |= second_bit(word.as_bytes()[1]);
                 by_first[first].push(word.into_bytes());

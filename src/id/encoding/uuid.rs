@@ -1,9 +1,8 @@
 //! 128 bits in the form of a UUID.
 
-use super::letter_groups as grouping;
-use super::letter_set::LetterSet;
+use super::letters::{LetterSet, ungroup};
 use super::parameter::ParameterError;
-use crate::id::encoding::positional::{Endings, Positional, Width};
+use super::positional::{Endings, Padding, Positional};
 use crate::id::rejection::Rejection;
 
 /// 8-4-4-4-12 lower-case hexadecimal digits; the number is all 128 bits, version and variant included.
@@ -29,11 +28,11 @@ impl Uuid {
 
     /// The codec; there is only one.
     pub fn new() -> Self {
-        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Width::Fixed(32), u128::MAX);
+        let digits: Result<_, ParameterError> = Positional::new("0123456789abcdef", Padding::Fixed(32), u128::MAX);
         Self { digits: digits.expect("32 digits of 4 bits hold 128 bits") }
     }
 
-    /// The last letters of its texts.
+    /// The last two letters of its texts.
     pub(super) fn endings(&self) -> Option<Endings<'_>> {
         self.digits.endings()
     }
@@ -52,7 +51,7 @@ impl Uuid {
         out[24..].copy_from_slice(&digits[20..]);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (not 32 characters beside the hyphens), [`Rejection::BadAlphabet`],
@@ -62,11 +61,11 @@ impl Uuid {
             return Ok(value);
         }
         // It is none, and the letters tell why.
-        let digits = grouping::ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
+        let digits = ungroup(&Self::GROUPS, text, |digits| self.digits.read(digits).map(|_| ()))?;
         self.digits.read(&digits)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         LetterSet::of(b"0123456789abcdef-")
     }
@@ -109,7 +108,7 @@ mod tests {
     use crate::id::encoding::vectors;
 
     #[test]
-    fn other_spellings_of_a_uuid_are_rejected() {
+    fn other_forms_of_a_uuid_are_rejected() {
         let read = |text| Uuid::new().read(text);
         assert_eq!(read("01234567-89ab-cdef-0123-456789abcdef"), Ok(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef));
         assert_eq!(read("01234567-89AB-cdef-0123-456789abcdef"), Err(Rejection::NonCanonical));

@@ -1,6 +1,6 @@
 //! A number of at most 122 bits inside a UUID of version 8.
 
-use super::letter_set::LetterSet;
+use super::letters::LetterSet;
 use super::parameter::ParameterError;
 use super::uuid::Uuid;
 use crate::id::rejection::Rejection;
@@ -52,7 +52,7 @@ impl Uuid8 {
         self.uuid.write(upper << 80 | VERSION | middle << 64 | VARIANT | lower, out);
     }
 
-    /// The number a text spells.
+    /// The number of a text.
     ///
     /// # Errors
     /// Those of [`Uuid::read`], then [`Rejection::BadVersion`] for another version or variant, then
@@ -68,7 +68,7 @@ impl Uuid8 {
         if value << (FREE_BITS - self.bits) == free { Ok(value) } else { Err(Rejection::NonCanonical) }
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(super) fn letters(&self) -> LetterSet {
         self.uuid.letters()
     }

@@ -25,7 +25,7 @@ pub(crate) fn text_of(codec: &Codec, value: u128) -> String {
 
 /// The number a row of `valid` stands for.
 pub(crate) fn number(row: &Value) -> u128 {
-    let decimal = row["encodings"]["decimal"].as_str().expect("a decimal spelling");
+    let decimal = row["encodings"]["decimal"].as_str().expect("a decimal text");
     decimal.parse().expect("a number of 128 bits")
 }
 
@@ -37,15 +37,15 @@ pub(crate) fn check(codec: &Codec, value: u128, text: &str) {
     assert!(pattern.is_match(text), "{text} does not match {pattern}");
 }
 
-/// Checks every chosen row of `valid` that has this spelling, both ways; how many those were.
-pub(crate) fn check_valid(codec: &Codec, file: &str, spelling: &str, chosen: impl Fn(&Value) -> bool) -> usize {
+/// Checks every chosen row of `valid` that has a text in this encoding, both ways; returns how many those were.
+pub(crate) fn check_valid(codec: &Codec, file: &str, encoding: &str, chosen: impl Fn(&Value) -> bool) -> usize {
     let rows = rows(file, "valid");
     let texts =
-        rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["encodings"][spelling].as_str()?)));
+        rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["encodings"][encoding].as_str()?)));
     texts.map(|(row, text)| check(codec, number(row), text)).count()
 }
 
-/// Checks the chosen rows of `invalid` about texts; how many those were.
+/// Checks the chosen rows of `invalid` about texts; returns how many those were.
 pub(crate) fn check_invalid(codec: &Codec, file: &str, chosen: impl Fn(&Value) -> bool) -> usize {
     let rows = rows(file, "invalid");
     let texts = rows.iter().filter(|row| chosen(row)).filter_map(|row| Some((row, row["input"].as_str()?)));

@@ -49,7 +49,7 @@ impl Rule {
     }
 }
 
-/// One kind of id: its layout, its spellings, and how it is minted.
+/// One kind of id: its layout, its encodings, and how it is minted.
 ///
 /// Made from a [`FormatDefinition`](super::FormatDefinition), and checked there: whatever holds a `Format` holds a sound one.
 /// Shape: at least one layout and one encoding; a sequenced format has a tick, one time and one sequence.
@@ -81,7 +81,7 @@ pub struct Format {
     pub variants: Vec<Variant>,
     /// Tells which layout an id has, if there are several.
     pub(in crate::id) code: Option<PlacedCode>,
-    /// Its spellings, the canonical one first.
+    /// Its encodings, the canonical one first.
     pub encodings: Vec<Encoding>,
     /// The least worker number that it mints with.
     pub first_worker: u32,
@@ -182,12 +182,12 @@ impl Format {
             .ok_or(Rejection::UnassignedQualifier)
     }
 
-    /// The spelling of that name.
+    /// The encoding of that name.
     pub fn encoding(&self, name: &str) -> Option<&Encoding> {
         self.encodings.iter().find(|encoding| encoding.name() == name)
     }
 
-    /// The canonical spelling.
+    /// The canonical encoding.
     pub fn canonical(&self) -> &Encoding {
         &self.encodings[0]
     }

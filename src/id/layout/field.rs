@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::rejection::Rejection;
+
 /// What a field is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -121,4 +123,40 @@ pub struct Field {
     pub scale: u128,
     /// The only value it has, for a constant.
     pub constant: Option<u128>,
+}
+
+impl Field {
+    /// Whether the field can have this value.
+    ///
+    /// # Errors
+    /// [`Rejection::Overflow`] for a time, [`Rejection::OutOfRange`] for another field.
+    pub(in crate::id) fn check(&self, value: u128) -> Result<(), Rejection> {
+        let fits = value <= self.max && self.constant.is_none_or(|constant| constant == value);
+        match (fits, self.kind) {
+            (true, _) => Ok(()),
+            (false, FieldKind::Time) => Err(Rejection::Overflow),
+            (false, _) => Err(Rejection::OutOfRange),
+        }
+    }
+
+    /// The value of this field in an id whose fields above are taken off; takes its share off, too.
+    #[inline]
+    pub(super) fn take_from(&self, rest: &mut u128) -> u128 {
+        let value;
+        // Nearly every stride is a power of two, and dividing 128 bits takes many times as long.
+        (value, *rest) = if let Some(shift) = self.shift {
+            (*rest >> shift, *rest & (self.stride - 1))
+        } else if let (Ok(short), Ok(stride)) = (u64::try_from(*rest), u64::try_from(self.stride)) {
+            (u128::from(short / stride), u128::from(short % stride))
+        } else {
+            (*rest / self.stride, *rest % self.stride)
+        };
+        value
+    }
+
+    /// What a value adds to the number that the fields of this name carry together.
+    #[inline]
+    pub(super) fn share(&self, value: u128) -> u128 {
+        if self.scale == 1 { value } else { value * self.scale }
+    }
 }

@@ -67,7 +67,7 @@ mod tests {
     use crate::id::preset;
 
     #[test]
-    fn the_example_of_every_built_in_format_reads_back_in_every_spelling() {
+    fn the_example_of_every_built_in_format_reads_back_in_every_encoding() {
         for built_in in PRESETS {
             let format = preset(built_in.name);
             let id = format.example();

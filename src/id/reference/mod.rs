@@ -1,14 +1,17 @@
-//! What documents say of a format: storage advice, odds, ranges, examples, drawings.
+//! What documents say of a format, derived from it: storage advice, odds, ranges, examples, drawings.
 
 mod collision_odds;
+mod database;
 mod example;
 mod layout_drawing;
 mod storage_advice;
-mod storage_sql;
+mod stored;
 mod time_range;
 
 pub use collision_odds::CollisionOdds;
+pub use database::Database;
 pub use example::EXAMPLE_TIME;
 pub use layout_drawing::LayoutDrawing;
-pub use storage_advice::{Database, StorageAdvice, Stored};
+pub use storage_advice::StorageAdvice;
+pub use stored::Stored;
 pub use time_range::{IdRange, RangeError};

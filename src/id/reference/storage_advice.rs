@@ -1,74 +1,10 @@
 //! How to keep ids of a format in a database: which column, what to bind, and how it sorts.
 
-use super::storage_sql::Sql;
+use super::database::Database;
+use super::stored::Stored;
 use crate::id::encoding::{Encoding, EncodingKind};
 use crate::id::format::{Format, Rule};
 use crate::id::layout::Field;
-
-/// The databases that there is advice for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Database {
-    /// PostgreSQL 12 or later.
-    PostgreSql,
-    /// MySQL 8 or later.
-    MySql,
-    /// MariaDB 10.11 or later.
-    MariaDb,
-    /// Microsoft SQL Server 2016 or later.
-    SqlServer,
-    /// SQLite 3.
-    Sqlite,
-}
-
-impl Database {
-    /// All of them.
-    pub const ALL: [Database; 5] =
-        [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
-
-    /// Its name in answers, for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Database::PostgreSql => "postgresql",
-            Database::MySql => "mysql",
-            Database::MariaDb => "mariadb",
-            Database::SqlServer => "sqlserver",
-            Database::Sqlite => "sqlite",
-        }
-    }
-}
-
-/// What of an id a column holds.
-#[derive(Debug, Clone, Copy)]
-pub enum Stored<'a> {
-    /// The number, in 64 bits with a sign.
-    Number,
-    /// A UUID in a type of its own, bound as this spelling.
-    Uuid(&'a Encoding),
-    /// The number in big-endian bytes, this many.
-    Bytes(usize),
-    /// This spelling as text.
-    Text(&'a Encoding),
-}
-
-impl Stored<'_> {
-    /// Its name in answers.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stored::Number => "number",
-            Stored::Uuid(_) => "uuid",
-            Stored::Bytes(_) => "bytes",
-            Stored::Text(_) => "text",
-        }
-    }
-
-    /// Whether the column sorts like the ids.
-    pub fn is_sorted(self) -> bool {
-        match self {
-            Stored::Number | Stored::Uuid(_) | Stored::Bytes(_) => true,
-            Stored::Text(encoding) => encoding.is_sortable(),
-        }
-    }
-}
 
 /// One way to keep the ids of a format in one database.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +18,7 @@ pub struct StorageAdvice<'a> {
 
 impl Format {
     /// How to keep ids of this format: for each database the most compact column that sorts like the ids, and the
-    /// readable one. Derived from the greatest value and the spellings.
+    /// readable one. Derived from the greatest value and the encodings.
     ///
     /// ```
     /// use idmint::id::{Database, FormatDefinition, PRESETS};
@@ -121,7 +57,7 @@ impl Format {
         }
     }
 
-    /// Whether the database has a type for UUIDs that sorts this spelling like the ids.
+    /// Whether the database has a type for UUIDs that sorts texts of this encoding like the ids.
     fn is_sorted_as_uuid(&self, encoding: &Encoding, database: Database) -> bool {
         let definition = encoding.definition();
         if definition.prefix.is_some() {
@@ -149,7 +85,7 @@ impl Format {
         Some((constant.constant? * constant.stride) >> LOWEST_BIT & GREATEST)
     }
 
-    /// The first spelling that sorts and has one length, the canonical one before others; else the canonical one.
+    /// The first encoding that sorts and has one length, the canonical one before others; else the canonical one.
     fn text_to_keep(&self) -> &Encoding {
         let keeps = |encoding: &&Encoding| encoding.is_sortable() && encoding.fixed_len().is_some();
         self.encodings.iter().find(keeps).unwrap_or_else(|| self.canonical())
@@ -159,12 +95,12 @@ impl Format {
 impl StorageAdvice<'_> {
     /// The type of the column.
     pub fn column(&self) -> String {
-        Sql::of(self.database).column(self.stored)
+        self.database.column(self.stored)
     }
 
     /// The id as it is written in SQL.
     pub fn literal(&self, id: u128) -> String {
-        Sql::of(self.database).literal(self.stored, id)
+        self.database.literal(self.stored, id)
     }
 
     /// A table of ids.
@@ -220,9 +156,9 @@ impl StorageAdvice<'_> {
 
     fn note_on_uuid(&self) -> Option<String> {
         let Stored::Bytes(_) = self.stored else { return None };
-        let spells_uuid =
+        let writes_uuid =
             |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Uuid | EncodingKind::Uuid8);
-        let name = self.format.encodings.iter().find(spells_uuid)?.name();
+        let name = self.format.encodings.iter().find(writes_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
                 "SQL Server: uniqueidentifier holds the spelling {name}, but sorts by its last group first, and a Guid in \

@@ -6,14 +6,14 @@ use super::answer_parts::AnswerParts;
 use super::json_text::JsonText;
 use super::match_reading::MatchReading;
 use super::written_ids::WrittenIds;
-use crate::id::{Decoded, DecoderAt, Pin};
+use crate::id::{DecodeFilter, Decoded, DecoderAt};
 
 /// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`.
 ///
 /// Borrows the names, and encodes the ids only when it is written: most of an answer is names and ids.
 ///
 /// ```
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
 /// use idmint::time::UnixNanos;
 /// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains};
 ///
@@ -23,7 +23,7 @@ use crate::id::{Decoded, DecoderAt, Pin};
 /// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 /// let mut json = Vec::new();
-/// DecodeAnswer::new("?", &decoder, Pin::default(), &parts).write_json(&mut json);
+/// DecodeAnswer::new("?", &decoder, DecodeFilter::default(), &parts).write_json(&mut json);
 /// let none = r#"{"id":"?","matches":[],"ambiguous":false,"rejected":[{"format":"payment","reason":"bad_alphabet"}],"did_you_mean":[]}"#;
 /// assert_eq!(String::from_utf8_lossy(&json), none);
 /// # Ok::<(), idmint::id::FormatError>(())
@@ -54,9 +54,14 @@ pub const DECODED_LEN_MAX: usize = 8 * 1024;
 
 impl<'a> DecodeAnswer<'a> {
     /// Decodes `id`. `known`: the parts for the formats of this decoder.
-    pub fn new(id: &'a str, decoder: &DecoderAt<'a>, pin: Pin<'_>, known: &'a AnswerParts) -> DecodeAnswer<'a> {
-        let decoded = decoder.decode(id, pin);
-        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, pin) } else { Vec::new() };
+    pub fn new(
+        id: &'a str,
+        decoder: &DecoderAt<'a>,
+        filter: DecodeFilter<'_>,
+        known: &'a AnswerParts,
+    ) -> DecodeAnswer<'a> {
+        let decoded = decoder.decode(id, filter);
+        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, filter) } else { Vec::new() };
         DecodeAnswer { id, decoded, did_you_mean, known }
     }
 

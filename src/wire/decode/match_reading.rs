@@ -62,12 +62,12 @@ impl<'a> MatchReading<'a> {
 
     /// Writes format and encoding, the first members of an object.
     pub(super) fn write_head(&self, json: &mut JsonText<'_>) {
-        json.raw(&self.format().heads[self.found.encoding_place()]);
+        json.raw(&self.format().heads[self.found.encoding_index()]);
     }
 
     /// Writes the array of the fields.
     pub(super) fn write_fields(&self, json: &mut JsonText<'_>) {
-        let parts = &self.format().layouts[self.found.variant_place()];
+        let parts = &self.format().layouts[self.found.variant_index()];
         for (FieldReading { value, label, .. }, FieldParts { before, after }) in self.fields().zip(parts) {
             json.raw(before).digits(value).raw(after).string_or_null(label).raw("}");
         }
@@ -78,7 +78,7 @@ impl<'a> MatchReading<'a> {
         let found = &self.found;
         json.raw("{");
         self.write_head(json);
-        let (number, canonical) = found.spellings().next().expect("a format has an encoding");
+        let (number, canonical) = found.encodings().next().expect("a format has an encoding");
         written_ids.write(number, canonical, found.id(), json.raw(r#","canonical":"#));
         json.raw(r#","value":""#).digits(found.id()).raw(r#"","time":"#).string_or_null(self.time().as_deref());
         json.raw(r#","time_unix_seconds":"#);
@@ -88,7 +88,7 @@ impl<'a> MatchReading<'a> {
         };
         self.write_fields(json.raw(r#","fields":"#));
         json.raw(r#","encodings":{"#);
-        for ((number, encoding), name) in found.spellings().zip(&self.format().names) {
+        for ((number, encoding), name) in found.encodings().zip(&self.format().names) {
             written_ids.write(number, encoding, found.id(), json.raw(name));
         }
         json.raw(r#"},"plausible":"#).bool(found.is_plausible());
@@ -96,7 +96,7 @@ impl<'a> MatchReading<'a> {
     }
 
     fn format(&self) -> &'a FormatParts {
-        &self.known.formats[self.found.format_place()]
+        &self.known.formats[self.found.format_index()]
     }
 }
 

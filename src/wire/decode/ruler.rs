@@ -11,7 +11,7 @@ use crate::id::{FieldKind, Width};
 /// Shape: lines that end in LF. Rows of digits have at most 100 columns; tables are as wide as what stands in them.
 ///
 /// ```
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, Pin};
+/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter};
 /// use idmint::time::UnixNanos;
 /// use idmint::wire::{AnswerParts, DecodeAnswer, KnownDomains, Style, ruler};
 ///
@@ -20,7 +20,7 @@ use crate::id::{FieldKind, Width};
 /// let decoder = Decoder::new(vec![format.into()]);
 /// let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, Pin::default(), &parts);
+/// let answer = DecodeAnswer::new("1I9ZC1002", &decoder, DecodeFilter::default(), &parts);
 /// let drawing = ruler(&answer, Style::Plain);
 /// assert!(drawing.contains("\n  1I9ZC1 0 02\n  └time┘ │ ├┘\n         │ └─ sequence\n         └─ worker\n"));
 /// # Ok::<(), idmint::id::FormatError>(())
@@ -174,7 +174,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::id::{Decoder, Format, FormatDefinition, Pin, preset};
+    use crate::id::{DecodeFilter, Decoder, Format, FormatDefinition, preset};
     use crate::time::UnixNanos;
     use crate::wire::decode::digit_rows::COLUMNS_MAX;
     use crate::wire::{AnswerParts, KnownDomains};
@@ -183,7 +183,7 @@ mod tests {
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let answer = DecodeAnswer::new(text, &decoder, Pin::default(), &parts);
+        let answer = DecodeAnswer::new(text, &decoder, DecodeFilter::default(), &parts);
         ruler(&answer, style)
     }
 

@@ -1,15 +1,37 @@
-//! The arithmetic of numbers as digits of a radix.
+//! Numbers to digits of a radix and back.
+//!
+//! Digits are written from the last one on, four in a step: one division splits them off, and each half is looked up as a
+//! pair of letters. Where the radix is a power of two, shifts take the place of the divisions.
+//!
+//! ```text
+//! 1573542478  ──÷ 10 000──►  157354 | 2478  ──÷ 100──►  24 | 78  ──►  pairs[24], pairs[78]  ──►  "2478"
+//!                            next step                                two letters each
+//! ```
 
-use super::block_copy::{Endings, write_row};
+use super::block_copy::{Endings, write_block};
+use super::division::{lowest_64_bits, split};
 use super::pairs::Pairs;
-use crate::id::encoding::alphabet::Letters;
-use crate::id::row::Row;
+use crate::id::encoding::letters::Letters;
+use crate::id::id_block::IdBlock;
 
-/// Says `$then` with `$write` as the quickest way to write digits: looked up once, however many values there are, and
-/// known to the compiler as a whole. A shift is quicker than a division, and one by a constant than any other.
-macro_rules! with_quickest {
+/// Runs `$then` with `$write` as the fastest way to write digits of this radix.
+///
+/// The usual radixes have an arm each, in which shifts and divisors are constants, so the compiler makes one loop of
+/// `$then` and `$write`; the radix is looked up once, however many numbers are written:
+///
+/// ```text
+/// with_fastest!(self, pairs, write => write_block(block, len, write, endings, seam, out))
+///
+/// match self.radix {
+///     16 => { let write = shifting::<4, 16>(pairs.two_of::<256>());     write_block(.., write, ..) }
+///     10 => { let write = self.dividing::<10>(pairs.two_of::<100>());   write_block(.., write, ..) }
+///     _  => { let write = self.dividing::<0>(pairs.two());              write_block(.., write, ..) }
+/// }
+/// shifting::<4, 16>: digits of 4 bits, 16 of them in 64 bits. dividing::<0>: by a radix that is no constant.
+/// ```
+macro_rules! with_fastest {
     ($self:ident, $pairs:ident, $write:ident => $then:expr) => {
-        with_quickest!(@ $self, $write => $then,
+        with_fastest!(@ $self, $write => $then,
             2 => shifting::<1, 64>($pairs.two_of::<4>()),
             4 => shifting::<2, 32>($pairs.two_of::<16>()),
             8 => shifting::<3, 20>($pairs.two_of::<64>()),
@@ -22,22 +44,23 @@ macro_rules! with_quickest {
             _ => $self.dividing::<0>($pairs.two())
         )
     };
-    (@ $self:ident, $write:ident => $then:expr, $($radix:pat => $quickest:expr),*) => {
+    (@ $self:ident, $write:ident => $then:expr, $($radix:pat => $fastest:expr),*) => {
         match $self.radix {
             $($radix => {
-                let $write = $quickest;
+                let $write = $fastest;
                 $then
             })*
         }
     };
 }
 
-/// A radix of 2 to 94 with what its texts need: how many digits, which digits, and back.
+/// A radix of 2 to 94, and tables for the lengths of its texts.
 #[derive(Debug, Clone)]
 pub(in crate::id::encoding) struct Radix {
     radix: u64,
-    /// The most digits whose numbers all fit in 64 bits, and how many such numbers there are.
+    /// The most digits whose numbers all fit in 64 bits: 19 for decimal.
     part_len: usize,
+    /// How many numbers of that many digits there are: 10^19 for decimal.
     part: u64,
     /// At `n`: the greatest number of `n` digits.
     greatest: Vec<u128>,
@@ -82,10 +105,10 @@ impl Radix {
     /// Writes the digits over all of `out`, with zeros in front.
     #[inline]
     pub(in crate::id::encoding) fn write(&self, value: u128, pairs: &Pairs, out: &mut [u8]) {
-        with_quickest!(self, pairs, write => write(value, out))
+        with_fastest!(self, pairs, write => write(value, out))
     }
 
-    /// The same in letters that are in another order for each number, so that no pairs of them are ready.
+    /// Writes the digits in letters that are in another order for each number, so that there is no table of pairs.
     #[inline]
     pub(in crate::id::encoding) fn write_shuffled(&self, value: u128, letters: &Letters, out: &mut [u8]) {
         let radix = self.radix;
@@ -93,24 +116,24 @@ impl Radix {
         self.dividing::<0>(two)(value, out);
     }
 
-    /// Writes the `len(value)` digits of each id and a seam after them, as [`write_row`] does.
+    /// Writes the digits of each id and a seam after them: see [`write_block`].
     #[inline]
-    pub(in crate::id::encoding) fn write_row<const SEAM: usize>(
+    pub(in crate::id::encoding) fn write_block<const SEAM: usize>(
         &self,
-        row: Row<'_>,
+        block: IdBlock<'_>,
         pairs: &Pairs,
         len: impl Fn(u128) -> usize,
         endings: Option<Endings<'_>>,
         seam: [u8; SEAM],
         out: &mut [u8],
     ) -> usize {
-        with_quickest!(self, pairs, write => write_row(row, len, write, endings, seam, out))
+        with_fastest!(self, pairs, write => write_block(block, len, write, endings, seam, out))
     }
 
-    /// The number these digits make, if it fits. Each is less than the radix.
+    /// The number of these digits, each less than the radix; `None` from 2^128 on.
     pub(in crate::id::encoding) fn number(&self, mut digits: impl ExactSizeIterator<Item = u8>) -> Option<u128> {
         let mut number = 0_u128;
-        // As many digits as 64 bits hold are put together before they are put to the others; none of these can overflow.
+        // As many digits as fit in 64 bits are put together first, which cannot overflow; then they join the others.
         while digits.len() > self.part_len {
             let low = self.part_of(digits.by_ref().take(self.part_len));
             number = number.checked_mul(self.part.into())?.checked_add(low.into())?;
@@ -127,12 +150,12 @@ impl Radix {
         digits.fold(0, |low: u64, digit| low.wrapping_mul(self.radix).wrapping_add(digit.into()))
     }
 
-    /// The number with one more digit at its end, if it still fits.
+    /// The number with one more digit at its end; `None` from 2^128 on.
     pub(in crate::id::encoding) fn push(&self, value: u128, digit: u8) -> Option<u128> {
         value.checked_mul(u128::from(self.radix))?.checked_add(u128::from(digit))
     }
 
-    /// Writes digits by divisions. `RADIX` is this radix if the compiler knows it, else zero.
+    /// A function that writes digits by divisions. `RADIX` is this radix, or zero where the compiler cannot know it.
     #[inline(always)]
     fn dividing<const RADIX: u64>(&self, two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
         move |value, out| match u64::try_from(value) {
@@ -141,7 +164,7 @@ impl Radix {
         }
     }
 
-    /// Apart, so that what is left is short enough to be inlined.
+    /// Numbers above 64 bits. Not inlined, so that the function for shorter ones is.
     #[inline(never)]
     fn write_long<const RADIX: u64>(&self, value: u128, two: impl Fn(u64) -> [u8; 2] + Copy, out: &mut [u8]) {
         let mut rest = value;
@@ -158,7 +181,7 @@ impl Radix {
     }
 }
 
-/// Four digits are split off at a time, and two looked up, each pair at once where it belongs.
+/// Writes digits by divisions, four in a step, as drawn at the top of this file.
 #[inline(always)]
 fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut [u8]) {
     let pairs = radix * radix;
@@ -177,21 +200,8 @@ fn write_divided(value: u64, radix: u64, two: impl Fn(u64) -> [u8; 2], out: &mut
     }
 }
 
-/// Quotient and remainder, without a division where the number is short enough, and without one of 128 bits if it can be.
-pub(in crate::id::encoding) fn split(value: u128, divisor: u64) -> (u128, u64) {
-    if let Ok(short) = u64::try_from(value) {
-        if short < divisor {
-            return (0, short);
-        }
-        return (u128::from(short / divisor), short % divisor);
-    }
-    // The remainder by a multiplication: it would cost a second division of 128 bits.
-    let quotient = value / u128::from(divisor);
-    (quotient, lowest_64_bits(value - quotient * u128::from(divisor)))
-}
-
-/// Writes digits of `BITS` bits each; `PART` of them, a multiple of four, fit in 64 bits, and within a part only short
-/// shifts are needed.
+/// A function that writes digits of `BITS` bits each. `PART` of them, a multiple of four, fit in 64 bits, so that most
+/// shifts are of 64 bits.
 #[inline(always)]
 fn shifting<const BITS: u32, const PART: usize>(two: impl Fn(u64) -> [u8; 2] + Copy) -> impl Fn(u128, &mut [u8]) {
     move |value, out| {
@@ -223,12 +233,7 @@ fn write_shifted<const BITS: u32>(value: u64, two: impl Fn(u64) -> [u8; 2], out:
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the higher bits are left for the next part")]
-fn lowest_64_bits(value: u128) -> u64 {
-    value as u64
-}
-
-/// An index into an alphabet's table; digits are below 128.
+/// An index into the letters of an alphabet, of which there are fewer than 128.
 fn lowest_7_bits(digit: u64) -> usize {
     (digit & 0x7f) as usize
 }
@@ -238,7 +243,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::id::encoding::alphabet::Alphabet;
+    use crate::id::encoding::letters::Alphabet;
 
     /// Letters that are not in their usual places, whatever the radix.
     fn printable(count: usize) -> Alphabet {

@@ -1,12 +1,14 @@
-//! Numbers as digits of a radix, and many of them in a row.
+//! Numbers as digits of one radix: one number, and a block of them.
 
 mod block_copy;
 mod digits;
+mod division;
 mod pairs;
 mod positional;
 
-pub(in crate::id::encoding) use block_copy::{BLOCK_MAX, Endings, write_row};
-pub(in crate::id::encoding) use digits::{Radix, split};
+pub(in crate::id::encoding) use block_copy::{CHUNK_MAX, Endings, write_block};
+pub(in crate::id::encoding) use digits::Radix;
+pub(in crate::id::encoding) use division::split;
 pub(in crate::id::encoding) use pairs::Pairs;
 pub(in crate::id::encoding) use positional::bytes_of;
-pub use positional::{Positional, Width};
+pub use positional::{Padding, Positional};

@@ -1,29 +1,29 @@
-//! The letters of an alphabet two at a time, which halves the steps that a text takes.
+//! A table of the letters of an alphabet two at a time, which halves the steps of writing a text.
 
-/// The spellings of all numbers of two digits, in their order.
+/// The texts of all numbers of two digits, in their order: `"00"`, `"01"`, … for decimal.
 #[derive(Debug, Clone)]
 pub(in crate::id::encoding) struct Pairs {
     letters: Box<[[u8; 2]]>,
 }
 
 impl Pairs {
-    /// Of 2 to 94 letters.
+    /// The pairs of an alphabet of 2 to 94 letters.
     pub(in crate::id::encoding) fn of_letters(letters: &[u8]) -> Self {
         Self { letters: letters.iter().flat_map(|upper| letters.iter().map(|lower| [*upper, *lower])).collect() }
     }
 
-    /// All of them.
+    /// All pairs.
     pub(in crate::id::encoding) fn letters(&self) -> &[[u8; 2]] {
         &self.letters
     }
 
-    /// The two letters of a number.
+    /// A function from a number to its two letters.
     #[inline(always)]
     pub(in crate::id::encoding) fn two(&self) -> impl Fn(u64) -> [u8; 2] + Copy {
         |number| self.letters[lowest_14_bits(number)]
     }
 
-    /// The same where the compiler knows how many there are, and so need not check that a number is one of them.
+    /// The same where the compiler knows that there are `COUNT` pairs, and so need not check that a number is below it.
     #[inline(always)]
     pub(in crate::id::encoding) fn two_of<const COUNT: usize>(&self) -> impl Fn(u64) -> [u8; 2] + Copy {
         let letters: &[[u8; 2]; COUNT] = (&*self.letters).try_into().expect("the square of the radix");

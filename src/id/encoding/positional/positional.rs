@@ -1,21 +1,21 @@
 //! A number as digits of one radix: decimal, hex, base32, base36, base62, base64 and their relatives.
 
-use super::block_copy::{Endings, write_row};
+use super::block_copy::{Endings, write_block};
 use super::digits::Radix;
 use super::pairs::Pairs;
-use crate::id::encoding::alphabet::Alphabet;
-use crate::id::encoding::{LetterSet, ParameterError, TEXT_LEN_MAX, pattern};
+use crate::id::encoding::letters::{Alphabet, LetterSet, escape, letter_class, repeat};
+use crate::id::encoding::parameter::{ParameterError, TEXT_LEN_MAX};
+use crate::id::id_block::IdBlock;
 use crate::id::rejection::Rejection;
-use crate::id::row::Row;
 
-/// How many digits a text has.
+/// How many zeros a text has in front of its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Width {
-    /// No leading zeros; zero is one digit.
-    Minimal,
-    /// No leading zeros; zero is the empty text.
+pub enum Padding {
+    /// None; zero is one digit.
+    None,
+    /// None; zero is the empty text.
     Stripped,
-    /// Always this many, with zeros in front.
+    /// As many as make a text of this many digits: at most [`TEXT_LEN_MAX`].
     Fixed(usize),
 }
 
@@ -25,7 +25,7 @@ pub enum Width {
 /// where the bytes are no whole number of digits.
 ///
 /// ```
-/// use idmint::id::encoding::{Positional, Width};
+/// use idmint::id::encoding::{Positional, Padding};
 ///
 /// let crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// let text_of = |codec: Positional, value| {
@@ -33,8 +33,8 @@ pub enum Width {
 ///     codec.write(value, &mut text);
 ///     String::from_utf8_lossy(&text).into_owned()
 /// };
-/// assert_eq!(text_of(Positional::new(crockford, Width::Minimal, u128::MAX)?, 32), "10");
-/// assert_eq!(text_of(Positional::new(crockford, Width::Fixed(26), u128::MAX)?, 32), "00000000000000000000000010");
+/// assert_eq!(text_of(Positional::new(crockford, Padding::None, u128::MAX)?, 32), "10");
+/// assert_eq!(text_of(Positional::new(crockford, Padding::Fixed(26), u128::MAX)?, 32), "00000000000000000000000010");
 /// assert_eq!(text_of(Positional::of_bytes(crockford, 8, u128::from(u64::MAX))?, 7), "000000000000E");
 /// # Ok::<(), idmint::id::encoding::ParameterError>(())
 /// ```
@@ -43,7 +43,7 @@ pub struct Positional {
     alphabet: Alphabet,
     pairs: Pairs,
     radix: Radix,
-    width: Width,
+    padding: Padding,
     /// Zero bits to the right of the number; less than a digit's.
     filler_bits: u32,
     /// The pairs that end in so many zero bits, where there are any.
@@ -55,21 +55,21 @@ impl Positional {
     /// A codec for numbers up to `max`, with these letters as digits.
     ///
     /// # Errors
-    /// [`ParameterError`] when a letter repeats or is not printable ASCII, or `max` has more digits than the width.
-    pub fn new(letters: &str, width: Width, max: u128) -> Result<Self, ParameterError> {
+    /// [`ParameterError`] when a letter repeats or is not printable ASCII, or `max` has more digits than a padded text.
+    pub fn new(letters: &str, padding: Padding, max: u128) -> Result<Self, ParameterError> {
         let alphabet = Alphabet::new(letters, 2)?;
         let radix = Radix::of_letters(alphabet.letters());
         let needed = radix.len(max);
-        let len_max = match width {
-            Width::Fixed(len) if !(needed..=TEXT_LEN_MAX).contains(&len) => {
+        let len_max = match padding {
+            Padding::Fixed(len) if !(needed..=TEXT_LEN_MAX).contains(&len) => {
                 return Err(ParameterError::new("length", len, format!("must be {needed} to {TEXT_LEN_MAX}")));
             }
-            Width::Fixed(len) => len,
-            Width::Stripped if max == 0 => 0,
-            Width::Minimal | Width::Stripped => needed,
+            Padding::Fixed(len) => len,
+            Padding::Stripped if max == 0 => 0,
+            Padding::None | Padding::Stripped => needed,
         };
         let pairs = Pairs::of_letters(alphabet.letters());
-        Ok(Self { alphabet, pairs, radix, width, filler_bits: 0, filled: None, len_max })
+        Ok(Self { alphabet, pairs, radix, padding, filler_bits: 0, filled: None, len_max })
     }
 
     /// A codec that always writes as many digits as `max` has.
@@ -77,8 +77,8 @@ impl Positional {
     /// # Errors
     /// [`ParameterError`] when a letter repeats or is not printable ASCII.
     pub fn padded(letters: &str, max: u128) -> Result<Self, ParameterError> {
-        let minimal = Self::new(letters, Width::Minimal, max)?;
-        Ok(Self { width: Width::Fixed(minimal.len_max), ..minimal })
+        let minimal = Self::new(letters, Padding::None, max)?;
+        Ok(Self { padding: Padding::Fixed(minimal.len_max), ..minimal })
     }
 
     /// A codec for numbers as this many big-endian bytes, their bits cut into digits from the left.
@@ -88,7 +88,7 @@ impl Positional {
     /// # Errors
     /// [`ParameterError`] for other letters, for more than 64 bytes, or when `max` needs more bytes.
     pub fn of_bytes(letters: &str, bytes: usize, max: u128) -> Result<Self, ParameterError> {
-        let minimal = Self::new(letters, Width::Minimal, max)?;
+        let minimal = Self::new(letters, Padding::None, max)?;
         let Some(digit_bits) = minimal.radix.bits() else {
             return Err(ParameterError::new("alphabet", format!("{letters:?}"), "must have a power of two of letters"));
         };
@@ -105,7 +105,7 @@ impl Positional {
         let filler_bits = digits * digit_bits - bits;
         let filled = minimal.pairs.letters().iter().step_by(1 << filler_bits).copied();
         let filled = (filler_bits > 0).then(|| filled.collect());
-        Ok(Self { width: Width::Fixed(len), filler_bits, filled, len_max: len, ..minimal })
+        Ok(Self { padding: Padding::Fixed(len), filler_bits, filled, len_max: len, ..minimal })
     }
 
     /// The same digits with every leading zero removed, so that zero is the empty text.
@@ -117,16 +117,16 @@ impl Positional {
         if padded.filler_bits != 0 {
             return Err(ParameterError::new("bytes", bytes, "must be a whole number of digits to be stripped"));
         }
-        Self::new(letters, Width::Stripped, max)
+        Self::new(letters, Padding::Stripped, max)
     }
 
     /// The length of the value's text; it never falls as the value grows.
     #[inline]
     pub fn len(&self, value: u128) -> usize {
-        match self.width {
-            Width::Fixed(len) => len,
-            Width::Stripped if value == 0 => 0,
-            Width::Minimal | Width::Stripped => self.radix.len(value),
+        match self.padding {
+            Padding::Fixed(len) => len,
+            Padding::Stripped if value == 0 => 0,
+            Padding::None | Padding::Stripped => self.radix.len(value),
         }
     }
 
@@ -148,61 +148,61 @@ impl Positional {
         }
     }
 
-    /// The last letters of its texts; `None` where texts are shorter.
+    /// The last two letters of its texts; `None` where texts are shorter.
     pub(in crate::id::encoding) fn endings(&self) -> Option<Endings<'_>> {
-        match self.width {
-            Width::Fixed(len) if len < Endings::LEN => None,
-            Width::Fixed(_) => Some(Endings::of_fixed(self.filled.as_deref().unwrap_or(self.pairs.letters()))),
-            Width::Minimal | Width::Stripped => Some(Endings::of_minimal(self.pairs.letters())),
+        match self.padding {
+            Padding::Fixed(len) if len < Endings::LEN => None,
+            Padding::Fixed(_) => Some(Endings::of_fixed(self.filled.as_deref().unwrap_or(self.pairs.letters()))),
+            Padding::None | Padding::Stripped => Some(Endings::of_minimal(self.pairs.letters())),
         }
     }
 
     /// Writes each id's text and a seam after it, and says how much of `out` that took.
     #[inline]
-    pub(in crate::id::encoding) fn write_row<const SEAM: usize>(
+    pub(in crate::id::encoding) fn write_block<const SEAM: usize>(
         &self,
-        row: Row<'_>,
+        block: IdBlock<'_>,
         seam: [u8; SEAM],
         out: &mut [u8],
     ) -> usize {
         let endings = self.endings();
-        match self.width {
+        match self.padding {
             _ if self.filler_bits != 0 => {
-                write_row(row, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
+                write_block(block, |v| self.len(v), |v, text| self.write(v, text), endings, seam, out)
             }
-            Width::Fixed(len) => self.radix.write_row(row, &self.pairs, |_| len, endings, seam, out),
-            Width::Minimal | Width::Stripped => {
-                self.radix.write_row(row, &self.pairs, |v| self.len(v), endings, seam, out)
+            Padding::Fixed(len) => self.radix.write_block(block, &self.pairs, |_| len, endings, seam, out),
+            Padding::None | Padding::Stripped => {
+                self.radix.write_block(block, &self.pairs, |v| self.len(v), endings, seam, out)
             }
         }
     }
 
-    /// The number a text spells, which may lie above the greatest value the codec was built for.
+    /// The number of a text, which may lie above the greatest value the codec was built for.
     ///
     /// # Errors
     /// In this order: [`Rejection::WrongLength`] (counting characters), [`Rejection::BadAlphabet`],
     /// [`Rejection::NonCanonical`] (letters of the other case, leading zeros, filler bits that are not zero),
     /// [`Rejection::OutOfRange`] above 128 bits.
     pub fn read(&self, text: &str) -> Result<u128, Rejection> {
-        let is_of_length = match self.width {
+        let is_of_length = match self.padding {
             // As many bytes are as many characters, or there is a letter that no alphabet has.
-            Width::Fixed(len) => {
+            Padding::Fixed(len) => {
                 text.len() == len && text.is_ascii() || text.len() > len && text.chars().count() == len
             }
-            Width::Minimal => !text.is_empty(),
-            Width::Stripped => true,
+            Padding::None => !text.is_empty(),
+            Padding::Stripped => true,
         };
         if !is_of_length {
             return Err(Rejection::WrongLength);
         }
-        self.alphabet.spells_in_its_case(text)?;
+        self.alphabet.check_letters_and_case(text)?;
         if self.has_spare_zero(text) {
             return Err(Rejection::NonCanonical);
         }
         if self.filler_bits == 0 {
             return self.number(text.as_bytes());
         }
-        let (last, front) = text.as_bytes().split_last().expect("a fixed width has a digit");
+        let (last, front) = text.as_bytes().split_last().expect("a padded text has a digit");
         let last_digit = self.number(std::slice::from_ref(last))?;
         if last_digit.trailing_zeros() < self.filler_bits {
             return Err(Rejection::NonCanonical);
@@ -224,7 +224,7 @@ impl Positional {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
 
-    /// Every letter that its texts can have.
+    /// The letters that its texts can have.
     pub(in crate::id::encoding) fn letters(&self) -> LetterSet {
         LetterSet::of(self.alphabet.letters())
     }
@@ -232,16 +232,16 @@ impl Positional {
     /// An anchored regular expression that accepts every text and refuses other lengths and letters.
     pub fn pattern(&self) -> String {
         let letters = self.alphabet.letters();
-        let any = pattern::class(letters);
-        if let Width::Fixed(len) = self.width {
+        let any = letter_class(letters);
+        if let Padding::Fixed(len) = self.padding {
             return format!("^{any}{{{len}}}$");
         }
-        let leading = pattern::class(&letters[1..]);
-        let (zero, more) = match self.width {
-            Width::Stripped => (String::new(), self.len_max.saturating_sub(1)),
-            _ => (format!("{}|", pattern::escaped(&char::from(letters[0]).to_string())), self.len_max - 1),
+        let leading = letter_class(&letters[1..]);
+        let (zero, more) = match self.padding {
+            Padding::Stripped => (String::new(), self.len_max.saturating_sub(1)),
+            _ => (format!("{}|", escape(&char::from(letters[0]).to_string())), self.len_max - 1),
         };
-        let number = format!("{leading}{any}{}", pattern::times(0, more));
+        let number = format!("{leading}{any}{}", repeat(0, more));
         if zero.is_empty() { format!("^(?:{number})?$") } else { format!("^(?:{zero}{number})$") }
     }
 
@@ -251,10 +251,10 @@ impl Positional {
     }
 
     fn has_spare_zero(&self, text: &str) -> bool {
-        let spared = match self.width {
-            Width::Fixed(_) => return false,
-            Width::Minimal => 1,
-            Width::Stripped => 0,
+        let spared = match self.padding {
+            Padding::Fixed(_) => return false,
+            Padding::None => 1,
+            Padding::Stripped => 0,
         };
         text.len() > spared && text.as_bytes().first() == self.alphabet.letters().first()
     }
@@ -291,23 +291,23 @@ mod tests {
     }
 
     fn codec(positional: Result<Positional, ParameterError>) -> Codec {
-        Codec::Positional(positional.expect("the width fits"))
+        Codec::Positional(positional.expect("the greatest number fits"))
     }
 
-    fn of_width(letters: &str, width: Width, bits: u32) -> Codec {
-        codec(Positional::new(letters, width, greatest_of(bits)))
+    fn of_padding(letters: &str, padding: Padding, bits: u32) -> Codec {
+        codec(Positional::new(letters, padding, greatest_of(bits)))
     }
 
-    /// The spellings of SIQ, and whether a rejection is for its layout to find.
+    /// The encodings of SIQ that are digits.
     fn siq() -> Vec<(&'static str, Codec)> {
         let max = greatest_of(112);
         vec![
-            ("decimal", of_width(DECIMAL, Width::Minimal, 112)),
-            ("hex", of_width(HEX, Width::Minimal, 112)),
-            ("hex_padded", of_width(HEX, Width::Fixed(28), 112)),
+            ("decimal", of_padding(DECIMAL, Padding::None, 112)),
+            ("hex", of_padding(HEX, Padding::None, 112)),
+            ("hex_padded", of_padding(HEX, Padding::Fixed(28), 112)),
             ("bytes16_hex", codec(Positional::of_bytes(HEX, 16, max))),
             ("base64", codec(Positional::of_bytes(BASE64_URL, 15, max))),
-            ("crockford", of_width(CROCKFORD, Width::Minimal, 112)),
+            ("crockford", of_padding(CROCKFORD, Padding::None, 112)),
             ("b32l", codec(Positional::of_bytes(BASE32, 15, max))),
         ]
     }
@@ -315,9 +315,9 @@ mod tests {
     fn snowflake() -> Vec<(&'static str, Codec)> {
         let max = greatest_of(64);
         vec![
-            ("decimal", of_width(DECIMAL, Width::Minimal, 64)),
-            ("hex", of_width(HEX, Width::Minimal, 64)),
-            ("hex_padded", of_width(HEX, Width::Fixed(16), 64)),
+            ("decimal", of_padding(DECIMAL, Padding::None, 64)),
+            ("hex", of_padding(HEX, Padding::None, 64)),
+            ("hex_padded", of_padding(HEX, Padding::Fixed(16), 64)),
             ("bytes8_hex", codec(Positional::of_bytes(HEX, 8, max))),
             ("base64", codec(Positional::of_bytes(BASE64_URL, 9, max))),
             ("b32l", codec(Positional::of_stripped_bytes(BASE32, 10, max))),
@@ -395,7 +395,7 @@ mod tests {
             let chosen = |row: &serde_json::Value| row["layout"] == layout;
             let hex = codec(Positional::padded(HEX, greatest_of(bits)));
             assert_eq!(vectors::check_valid(&hex, "conjunction", "hex_padded", chosen), count);
-            let decimal = of_width(DECIMAL, Width::Minimal, bits);
+            let decimal = of_padding(DECIMAL, Padding::None, bits);
             assert_eq!(vectors::check_valid(&decimal, "conjunction", "decimal", chosen), count);
             let decoded = |row: &serde_json::Value| row["operation"] == "decode" && chosen(row);
             assert_eq!(check_invalid(&decimal, "conjunction", greatest_of(bits), decoded), 5);
@@ -405,9 +405,9 @@ mod tests {
     #[test]
     fn published_texts_in_order_are_sortable() {
         for (file, name, codec) in [
-            ("siq", "hex_padded", of_width(HEX, Width::Fixed(28), 112)),
+            ("siq", "hex_padded", of_padding(HEX, Padding::Fixed(28), 112)),
             ("siq", "bytes16_hex", codec(Positional::of_bytes(HEX, 16, greatest_of(112)))),
-            ("snowflake", "hex_padded", of_width(HEX, Width::Fixed(16), 64)),
+            ("snowflake", "hex_padded", of_padding(HEX, Padding::Fixed(16), 64)),
             ("flax", "string", codec(Positional::padded(BASE64_LEX, greatest_of(96)))),
             ("payment", "string", codec(Positional::padded(BASE36, 36_u128.pow(9) - 1))),
         ] {
@@ -432,14 +432,14 @@ mod tests {
 
     #[test]
     fn a_ulid_above_128_bits_is_out_of_range() {
-        let ulid = of_width(CROCKFORD, Width::Fixed(26), 128);
+        let ulid = of_padding(CROCKFORD, Padding::Fixed(26), 128);
         vectors::check(&ulid, u128::MAX, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
         assert_eq!(ulid.read("80000000000000000000000000"), Err(Rejection::OutOfRange));
     }
 
     #[test]
-    fn a_width_that_holds_no_such_number_is_refused() {
-        assert!(Positional::new(HEX, Width::Fixed(15), greatest_of(64)).is_err());
+    fn a_padding_that_holds_no_such_number_is_refused() {
+        assert!(Positional::new(HEX, Padding::Fixed(15), greatest_of(64)).is_err());
         assert!(Positional::of_bytes(HEX, 7, greatest_of(64)).is_err());
         assert!(Positional::of_bytes(DECIMAL, 8, greatest_of(64)).is_err());
         assert!(Positional::of_bytes("01", 64, greatest_of(64)).is_err());
@@ -450,7 +450,7 @@ mod tests {
         #![proptest_config(vectors::same_cases_every_time())]
 
         #[test]
-        fn bytes_are_spelled_as_the_data_encoding_crate_does(value: u128, cut in 0_u32..128, more in 0_usize..4) {
+        fn bytes_are_written_as_the_data_encoding_crate_does(value: u128, cut in 0_u32..128, more in 0_usize..4) {
             let value = value >> cut;
             let bytes = bytes_of(value);
             let padded = [vec![0; more], value.to_be_bytes()[16 - bytes..].to_vec()].concat();

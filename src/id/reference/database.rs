@@ -1,21 +1,44 @@
-//! How each database writes the type of a column and the value in it.
+//! The databases that there is advice for, and how each writes the type of a column and a value in it.
 
-use super::storage_advice::{Database, Stored};
+use super::stored::Stored;
 use crate::id::encoding::Encoding;
 
-/// The SQL of one database.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::id) struct Sql(Database);
+/// The databases that there is advice for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Database {
+    /// PostgreSQL 12 or later.
+    PostgreSql,
+    /// MySQL 8 or later.
+    MySql,
+    /// MariaDB 10.11 or later.
+    MariaDb,
+    /// Microsoft SQL Server 2016 or later.
+    SqlServer,
+    /// SQLite 3.
+    Sqlite,
+}
 
-impl Sql {
-    /// That of this one.
-    pub(in crate::id) const fn of(database: Database) -> Sql {
-        Sql(database)
+impl Database {
+    /// All of them.
+    pub const ALL: [Database; 5] =
+        [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
+
+    /// Its name in answers, for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Database::PostgreSql => "postgresql",
+            Database::MySql => "mysql",
+            Database::MariaDb => "mariadb",
+            Database::SqlServer => "sqlserver",
+            Database::Sqlite => "sqlite",
+        }
     }
+}
 
+impl Database {
     /// The type of a column.
-    pub(in crate::id) fn column(self, stored: Stored<'_>) -> String {
-        match (self.0, stored) {
+    pub(super) fn column(self, stored: Stored<'_>) -> String {
+        match (self, stored) {
             (Database::Sqlite, Stored::Number) => "INTEGER".to_owned(),
             (_, Stored::Number) => "bigint".to_owned(),
             (_, Stored::Uuid(_)) => "uuid".to_owned(),
@@ -32,7 +55,7 @@ impl Sql {
             Some(len) => format!("char({len})"),
             None => format!("varchar({})", encoding.len_max()),
         };
-        match self.0 {
+        match self {
             Database::PostgreSql => format!(r#"{letters} COLLATE "C""#),
             Database::MySql | Database::MariaDb => format!("{letters} CHARACTER SET ascii COLLATE ascii_bin"),
             Database::SqlServer => format!("{letters} COLLATE Latin1_General_BIN2"),
@@ -40,14 +63,14 @@ impl Sql {
         }
     }
 
-    /// A value of such a column.
-    pub(in crate::id) fn literal(self, stored: Stored<'_>, id: u128) -> String {
+    /// A value of such a column, as SQL writes it.
+    pub(super) fn literal(self, stored: Stored<'_>, id: u128) -> String {
         match stored {
             Stored::Number => id.to_string(),
-            Stored::Uuid(encoding) | Stored::Text(encoding) => self.quoted(&encoding.to_text(id)),
+            Stored::Uuid(encoding) | Stored::Text(encoding) => self.quote(&encoding.to_text(id)),
             Stored::Bytes(bytes) => {
                 let digits = format!("{id:0width$x}", width = 2 * bytes);
-                match self.0 {
+                match self {
                     Database::PostgreSql => format!(r"'\x{digits}'"),
                     Database::MySql | Database::MariaDb | Database::SqlServer => format!("0x{digits}"),
                     Database::Sqlite => format!("X'{digits}'"),
@@ -56,9 +79,9 @@ impl Sql {
         }
     }
 
-    fn quoted(self, text: &str) -> String {
+    fn quote(self, text: &str) -> String {
         let text = text.replace('\'', "''");
-        match self.0 {
+        match self {
             // A backslash escapes here, unless the server is told otherwise.
             Database::MySql | Database::MariaDb => format!("'{}'", text.replace('\\', r"\\")),
             Database::PostgreSql | Database::SqlServer | Database::Sqlite => format!("'{text}'"),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A character class of these letters, runs written as ranges.
-pub(super) fn class(letters: &[u8]) -> String {
+pub(in crate::id::encoding) fn letter_class(letters: &[u8]) -> String {
     let mut sorted = letters.to_vec();
     sorted.sort_unstable();
     let mut class = String::from("[");
@@ -26,12 +26,12 @@ pub(super) fn class(letters: &[u8]) -> String {
 }
 
 /// How often something repeats: `{3}`, or `{0,3}`.
-pub(super) fn times(least: usize, most: usize) -> String {
+pub(in crate::id::encoding) fn repeat(least: usize, most: usize) -> String {
     if least == most { format!("{{{least}}}") } else { format!("{{{least},{most}}}") }
 }
 
 /// The letters in groups with hyphens between them.
-pub(super) fn grouped(class: &str, groups: &[usize]) -> String {
+pub(in crate::id::encoding) fn repeat_grouped(class: &str, groups: &[usize]) -> String {
     let mut pattern = String::new();
     for group in groups {
         if !pattern.is_empty() {
@@ -43,7 +43,7 @@ pub(super) fn grouped(class: &str, groups: &[usize]) -> String {
 }
 
 /// The text itself, with every character that means something to a regular expression escaped.
-pub(crate) fn escaped(text: &str) -> String {
+pub(in crate::id::encoding) fn escape(text: &str) -> String {
     let mut pattern = String::new();
     for letter in text.chars() {
         if r"\.+*?()|[]{}^$".contains(letter) {
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn runs_become_ranges_and_special_letters_are_escaped() {
-        assert_eq!(class(b"fedcba9876543210"), "[0-9a-f]");
-        assert_eq!(class(b"-_ab"), "[\\-_ab]");
-        assert_eq!(escaped("a.b_(c"), "a\\.b_\\(c");
+        assert_eq!(letter_class(b"fedcba9876543210"), "[0-9a-f]");
+        assert_eq!(letter_class(b"-_ab"), "[\\-_ab]");
+        assert_eq!(escape("a.b_(c"), "a\\.b_\\(c");
     }
 
     #[test]
@@ -78,9 +78,9 @@ mod tests {
         for letter in &all {
             let others: Vec<u8> = all.iter().copied().filter(|other| other != letter).collect();
             let text = char::from(*letter).to_string();
-            let one = regex_lite::Regex::new(&format!("^{}$", class(&[*letter]))).expect("valid");
-            let rest = regex_lite::Regex::new(&format!("^{}$", class(&others))).expect("valid");
-            let exact = regex_lite::Regex::new(&format!("^{}$", escaped(&text))).expect("valid");
+            let one = regex_lite::Regex::new(&format!("^{}$", letter_class(&[*letter]))).expect("valid");
+            let rest = regex_lite::Regex::new(&format!("^{}$", letter_class(&others))).expect("valid");
+            let exact = regex_lite::Regex::new(&format!("^{}$", escape(&text))).expect("valid");
             assert!(one.is_match(&text) && exact.is_match(&text) && !rest.is_match(&text), "{text}");
         }
     }

@@ -1,4 +1,4 @@
-//! Which letters a text has, and which a spelling can have.
+//! The letters that a text has, or that the texts of an encoding can have.
 
 /// A set of bytes, those above ASCII only as so many different ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_within_the_letters_of_a_spelling_or_it_is_not() {
+    fn a_text_is_within_the_letters_of_an_encoding_or_it_is_not() {
         let set = |text: &str| LetterSet::of(text.as_bytes());
         assert!(set("").is_within(set("")) && set("ba").is_within(set("abc")));
         assert!(set("b-a").is_within(set("ab").with(set("-"))));

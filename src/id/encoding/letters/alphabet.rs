@@ -1,16 +1,16 @@
-//! The letters a codec spells with, in the order of the digits they stand for.
+//! The letters of a codec, in the order of the digits they stand for.
 
-use super::parameter::ParameterError;
+use crate::id::encoding::parameter::ParameterError;
 use crate::id::rejection::Rejection;
 
 /// Room for any alphabet of printable ASCII, so that seven bits index it without a check.
-pub(super) type Letters = [u8; 128];
+pub(in crate::id::encoding) type Letters = [u8; 128];
 
 const NO_DIGIT: u8 = u8::MAX;
 
 /// 2 to 94 different printable ASCII letters.
 #[derive(Debug, Clone)]
-pub(super) struct Alphabet {
+pub(in crate::id::encoding) struct Alphabet {
     letters: Letters,
     len: usize,
     digits: [u8; 128],
@@ -18,7 +18,7 @@ pub(super) struct Alphabet {
 
 impl Alphabet {
     /// At least `least` letters, each once, no space and no control character.
-    pub(super) fn new(letters: &str, least: usize) -> Result<Self, ParameterError> {
+    pub(in crate::id::encoding) fn new(letters: &str, least: usize) -> Result<Self, ParameterError> {
         let refuse = |value: String, bound: &str| Err(ParameterError::new("alphabet", value, bound));
         let mut alphabet = Self { letters: [0; 128], len: 0, digits: [NO_DIGIT; 128] };
         for letter in letters.chars() {
@@ -38,43 +38,46 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::id::encoding) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn letters(&self) -> &[u8] {
+    pub(in crate::id::encoding) fn letters(&self) -> &[u8] {
         &self.letters[..self.len]
     }
 
-    pub(super) fn table(&self) -> &Letters {
+    pub(in crate::id::encoding) fn table(&self) -> &Letters {
         &self.letters
     }
 
     /// The digit a byte stands for.
-    pub(super) fn digit(&self, byte: u8) -> Option<u8> {
+    pub(in crate::id::encoding) fn digit(&self, byte: u8) -> Option<u8> {
         self.digits.get(usize::from(byte)).copied().filter(|digit| *digit != NO_DIGIT)
     }
 
     /// The digits of a text, all of whose letters are in the alphabet.
-    pub(super) fn digits_of<'a>(&'a self, text: &'a [u8]) -> impl ExactSizeIterator<Item = u8> + 'a {
+    pub(in crate::id::encoding) fn digits_of<'a>(&'a self, text: &'a [u8]) -> impl ExactSizeIterator<Item = u8> + 'a {
         text.iter().map(|byte| self.digits[usize::from(byte & 0x7f)])
     }
 
     /// Whether the letters ascend, so that texts of one length sort like their numbers.
-    pub(super) fn is_ascending(&self) -> bool {
+    pub(in crate::id::encoding) fn is_ascending(&self) -> bool {
         self.letters().is_sorted()
     }
 
-    /// Whether every character is one of the letters.
-    pub(super) fn spells(&self, text: &str) -> Result<(), Rejection> {
-        // Without a way out of the middle: nearly every text that comes so far is spelled.
+    /// Checks that every character is one of the letters.
+    ///
+    /// # Errors
+    /// [`Rejection::BadAlphabet`].
+    pub(in crate::id::encoding) fn check_letters(&self, text: &str) -> Result<(), Rejection> {
+        // Without a branch in the loop: nearly every text that comes so far has only these letters.
         let digits = text.bytes().fold(0, |digits, byte| digits | self.digits[usize::from(byte & 0x7f)] | byte & 0x80);
         if digits < 0x80 { Ok(()) } else { Err(Rejection::BadAlphabet) }
     }
 
-    /// The same, but a text that only confuses upper and lower case is named as another spelling of an id.
-    pub(super) fn spells_in_its_case(&self, text: &str) -> Result<(), Rejection> {
-        if self.spells(text).is_ok() {
+    /// The same, but a text that only has letters in the other case is [`Rejection::NonCanonical`].
+    pub(in crate::id::encoding) fn check_letters_and_case(&self, text: &str) -> Result<(), Rejection> {
+        if self.check_letters(text).is_ok() {
             return Ok(());
         }
         let mut in_other_case = false;
@@ -103,9 +106,9 @@ mod tests {
     #[test]
     fn the_other_case_is_told_from_a_foreign_letter() {
         let hex = Alphabet::new("0123456789abcdef", 2).expect("sixteen letters");
-        assert_eq!(hex.spells_in_its_case("0a"), Ok(()));
-        assert_eq!(hex.spells_in_its_case("0A"), Err(Rejection::NonCanonical));
-        assert_eq!(hex.spells_in_its_case("0Ax"), Err(Rejection::BadAlphabet));
-        assert_eq!(hex.spells("0A"), Err(Rejection::BadAlphabet));
+        assert_eq!(hex.check_letters_and_case("0a"), Ok(()));
+        assert_eq!(hex.check_letters_and_case("0A"), Err(Rejection::NonCanonical));
+        assert_eq!(hex.check_letters_and_case("0Ax"), Err(Rejection::BadAlphabet));
+        assert_eq!(hex.check_letters("0A"), Err(Rejection::BadAlphabet));
     }
 }

@@ -3,12 +3,12 @@
 use crate::id::rejection::Rejection;
 
 /// How many characters a grouped text has.
-pub(super) fn grouped_len(groups: &[usize]) -> usize {
+pub(in crate::id::encoding) fn grouped_len(groups: &[usize]) -> usize {
     groups.iter().sum::<usize>() + groups.len().saturating_sub(1)
 }
 
 /// Spreads the letters at the beginning of `out` over all of it, with a hyphen between groups.
-pub(super) fn spread(groups: &[usize], out: &mut [u8]) {
+pub(in crate::id::encoding) fn spread(groups: &[usize], out: &mut [u8]) {
     let mut letters_end: usize = groups.iter().sum();
     let mut group_end = out.len();
     // From the right: each group moves to where nothing unread stands any more.
@@ -23,29 +23,29 @@ pub(super) fn spread(groups: &[usize], out: &mut [u8]) {
     }
 }
 
-/// The letters of a grouped text, once `spells` has accepted them.
+/// The letters of a grouped text without the hyphens, if `check` accepts them.
 ///
 /// A wrong number of letters is reported before a foreign letter, that before a misplaced hyphen, and that before
-/// whatever else `spells` finds.
-pub(super) fn ungroup(
+/// whatever else `check` finds.
+pub(in crate::id::encoding) fn ungroup(
     groups: &[usize],
     text: &str,
-    spells: impl Fn(&str) -> Result<(), Rejection>,
+    check: impl Fn(&str) -> Result<(), Rejection>,
 ) -> Result<String, Rejection> {
     let letters = || text.chars().filter(|letter| *letter != '-');
     if letters().count() != groups.iter().sum::<usize>() {
         return Err(Rejection::WrongLength);
     }
     let letters: String = letters().collect();
-    let spelling = spells(&letters);
-    if spelling == Err(Rejection::BadAlphabet) {
+    let checked = check(&letters);
+    if checked == Err(Rejection::BadAlphabet) {
         return Err(Rejection::BadAlphabet);
     }
     let found = text.split('-').map(|group| group.chars().count());
     if !found.eq(groups.iter().copied()) {
         return Err(Rejection::BadGrouping);
     }
-    spelling.map(|()| letters)
+    checked.map(|()| letters)
 }
 
 #[cfg(test)]

@@ -4,20 +4,20 @@ use super::format::{Format, Rule};
 use crate::id::layout::FieldKind;
 
 impl Format {
-    /// One sentence on the order of its ids as numbers, and so of the spellings that sort.
+    /// One sentence on the order of its ids as numbers, and so of its texts in encodings that sort.
     ///
     /// ```
     /// use idmint::id::{FormatDefinition, PRESETS};
     ///
     /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
     /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
-    /// assert_eq!(format.order(), "By time, in ticks of 1ms; in no order within one tick.");
+    /// assert_eq!(format.sort_order(), "By time, in ticks of 1ms; in no order within one tick.");
     /// # Ok::<(), idmint::id::FormatError>(())
     /// ```
-    pub fn order(&self) -> String {
+    pub fn sort_order(&self) -> String {
         let tick = self.tick.filter(|_| self.leads_with_time());
         match (self.rule, tick) {
-            (Rule::Sequenced, tick) => self.order_of_sequences(tick.is_some()),
+            (Rule::Sequenced, tick) => self.sequenced_order(tick.is_some()),
             (Rule::Random | Rule::DecodeOnly, Some(tick)) => {
                 format!("By time, in ticks of {tick}; in no order within one tick.")
             }
@@ -36,7 +36,7 @@ impl Format {
         self.variants[0].layout.time_leads()
     }
 
-    fn order_of_sequences(&self, by_time: bool) -> String {
+    fn sequenced_order(&self, by_time: bool) -> String {
         let layout = &self.variants[0].layout;
         let has = |kind| layout.field_of(kind);
         let mut apart = vec!["worker number"];
@@ -65,7 +65,7 @@ mod tests {
         let text = format!(
             "summary = ''\nrule = '{rule}'\ntick = '1s'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = ['hex']"
         );
-        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound").order()
+        FormatDefinition::from_toml("custom", &text).expect("TOML").compile("custom").expect("sound").sort_order()
     }
 
     const TIME: &str = "{ name = 'time', kind = 'time', bits = 8 }";
@@ -99,11 +99,11 @@ mod tests {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
         }
         assert_eq!(
-            preset("evently").order(),
+            preset("evently").sort_order(),
             "By time, in ticks of 1us; each id of a ledger is greater than the one before it."
         );
         assert_eq!(
-            preset("siq").order(),
+            preset("siq").sort_order(),
             "Strictly increasing for each worker number, domain and type, and by time between them."
         );
     }

@@ -1,0 +1,27 @@
+//! Which formats and encodings a text is tried as.
+
+use crate::id::encoding::Encoding;
+use crate::id::format::Format;
+
+/// Which formats and encodings to try: all, those of one format, those of one name, or one encoding of one format.
+///
+/// ```
+/// use idmint::id::DecodeFilter;
+///
+/// let only_decimal = DecodeFilter { encoding: Some("decimal"), ..DecodeFilter::default() };
+/// assert_ne!(only_decimal, DecodeFilter::default());
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DecodeFilter<'a> {
+    /// Only the format of this name.
+    pub format: Option<&'a str>,
+    /// Only encodings of this name.
+    pub encoding: Option<&'a str>,
+}
+
+impl DecodeFilter<'_> {
+    /// Whether this encoding of this format is to be tried.
+    pub(super) fn accepts(&self, format: &Format, encoding: &Encoding) -> bool {
+        self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
+    }
+}

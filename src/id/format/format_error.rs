@@ -1,0 +1,44 @@
+//! Why a definition makes no format.
+
+use crate::id::encoding::EncodingError;
+use crate::id::layout::{LayoutError, SuffixCodeError};
+use crate::time::{TickError, UnixTimeError};
+
+/// Why a definition makes no format. The message names the format, the key, the value and the bound.
+#[derive(Debug, thiserror::Error)]
+#[error("format `{format}`: {cause}")]
+pub struct FormatError {
+    format: String,
+    // Boxed: a Result carries it, and the good case should not pay for its size.
+    cause: Box<Cause>,
+}
+
+impl FormatError {
+    pub(super) fn new(format: &str, cause: Cause) -> FormatError {
+        FormatError { format: format.to_owned(), cause: Box::new(cause) }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Cause {
+    #[error("{0}")]
+    Toml(String),
+    #[error("{0}")]
+    Tick(#[from] TickError),
+    #[error("epoch: {0}")]
+    Epoch(#[from] UnixTimeError),
+    #[error("{0}")]
+    Layout(#[from] LayoutError),
+    #[error("field `{field}`: {cause}")]
+    Code { field: String, cause: SuffixCodeError },
+    #[error("{0}")]
+    Encoding(#[from] EncodingError),
+    #[error("{key} = `{value}` is not a whole number from 0 to 2^128 - 1")]
+    Number { key: String, value: String },
+    #[error("field `{field}`: give either `bits`, or `digits` and `radix`, or `cardinality`")]
+    Width { field: String },
+    #[error("plausible_ahead = `{0}` is not a duration such as 24h")]
+    Duration(String),
+    #[error("{0}")]
+    Rule(String),
+}

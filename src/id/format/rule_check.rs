@@ -1,0 +1,116 @@
+//! What each rule demands of the fields of a format.
+
+use std::time::Duration;
+
+use super::definition::FormatDefinition;
+use super::format::{Rule, Variant};
+use super::format_error::Cause;
+use crate::id::layout::{Field, FieldKind, Layout};
+use crate::time::{Tick, UnixTime};
+
+impl FormatDefinition {
+    pub(super) fn check_rule(&self, variants: &[Variant]) -> Result<(), Cause> {
+        let layout = &variants[0].layout;
+        let count = |kind| layout.fields().iter().filter(|field| field.kind == kind).count();
+        let refuse = |text: &str| Err(Cause::Rule(format!("rule `{}`: {text}", self.rule.name())));
+        for kind in [FieldKind::Time, FieldKind::Worker, FieldKind::Shard, FieldKind::Sequence, FieldKind::Object] {
+            if count(kind) > 1 && self.rule.is_counted() {
+                return refuse(&format!("at most one field can be of kind {kind}"));
+            }
+        }
+        if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
+            return refuse("a time field needs `tick` and `epoch`");
+        }
+        match self.rule {
+            Rule::Sequenced => {
+                if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {
+                    return refuse("one field of kind time and one of kind sequence are needed");
+                }
+                if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger) > 0 {
+                    return refuse("random, checksum and ledger fields belong to other rules");
+                }
+                self.check_sizes(variants)
+            }
+            Rule::Random if count(FieldKind::Random) == 0 => refuse("a field of kind random is needed"),
+            Rule::Random => {
+                let known = [FieldKind::Time, FieldKind::Random, FieldKind::Constant];
+                match layout.fields().iter().find(|field| !known.contains(&field.kind)) {
+                    Some(field) => {
+                        refuse(&format!("field `{}` of kind {} belongs to another rule", field.name, field.kind))
+                    }
+                    None => Ok(()),
+                }
+            }
+            Rule::Grouped => {
+                if count(FieldKind::Time) != 1 || count(FieldKind::Object) != 2 {
+                    return refuse("one field of kind time and two of kind object are needed");
+                }
+                let known = [FieldKind::Time, FieldKind::Object, FieldKind::Constant];
+                match layout.fields().iter().find(|field| !known.contains(&field.kind) || field.scale != 1) {
+                    Some(field) => refuse(&format!(
+                        "field `{}` of kind {}, scale {}: only time, objects and constants of scale 1 belong to it",
+                        field.name, field.kind, field.scale
+                    )),
+                    None => Ok(()),
+                }
+            }
+            Rule::Chained | Rule::DecodeOnly => Ok(()),
+        }
+    }
+
+    /// What the stamps of a sequenced format rely on: see `minting::stamps`.
+    fn check_sizes(&self, variants: &[Variant]) -> Result<(), Cause> {
+        for variant in variants {
+            let layout = &variant.layout;
+            let sequence = layout.field_of(FieldKind::Sequence).expect("checked above");
+            if sequence.max >= 1 << 32 {
+                return Err(Cause::Rule(format!("field `{}`: a sequence has at most 2^32 values", sequence.name)));
+            }
+            if layout.field_of(FieldKind::Time).expect("checked above").max >= 1 << 64 {
+                return Err(Cause::Rule("a time field has at most 64 bits".to_owned()));
+            }
+            for kind in [FieldKind::Worker, FieldKind::Shard] {
+                if let Some(field) = layout.field_of(kind).filter(|field| field.max > u128::from(u32::MAX)) {
+                    return Err(Cause::Rule(format!("field `{}`: at most 32 bits of kind {kind}", field.name)));
+                }
+            }
+            if let Some(object) = layout.field_of(FieldKind::Object).filter(|object| object.max != u128::from(u32::MAX))
+            {
+                return Err(Cause::Rule(format!(
+                    "field `{}`: an object of a sequenced format holds the hash of a domain, 32 bits",
+                    object.name
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A chain is checked by whoever has its events, so nothing of its ids can be had otherwise.
+pub(super) fn check_chained(layout: &Layout, tick: Option<Tick>, epoch: UnixTime) -> Result<(), Cause> {
+    let fields = layout.fields().iter().map(|field| (field.kind, field.max, field.stride));
+    let is_evently = fields.eq([
+        (FieldKind::Time, (1 << 63) - 1, 1 << 64),
+        (FieldKind::Checksum, (1 << 32) - 1, 1 << 32),
+        (FieldKind::Ledger, (1 << 30) - 1, 1 << 2),
+        (FieldKind::Constant, (1 << 2) - 1, 1),
+    ]);
+    if is_evently && tick.map(Tick::duration) == Some(Duration::from_micros(1)) && epoch == UnixTime::EPOCH {
+        return Ok(());
+    }
+    Err(Cause::Rule("rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them".to_owned()))
+}
+
+/// The word of a suffix code is looked for in the bits of the id, so what stands above it must leave those bits alone.
+pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
+    let word = layout.field_of(FieldKind::Qualifier).expect("a layout of a suffix code has its word");
+    let place = word.stride * (word.max + 1);
+    let reaches_in = |field: &&Field| field.stride > word.stride && !field.stride.is_multiple_of(place);
+    match layout.fields().iter().find(reaches_in) {
+        None => Ok(()),
+        Some(field) => Err(Cause::Rule(format!(
+            "field `{}`: stride {} must be a multiple of {place}, or ids of two types could be the same number",
+            field.name, field.stride
+        ))),
+    }
+}
