@@ -1,4 +1,19 @@
-//! What an id is: its fields, its spellings, and how it is read back. Pure values, no clock and no I/O.
+//! What an id is: its fields, its encodings, and how it is read back. Pure values, no clock and no I/O.
+//!
+//! `layout/` packs fields into one number, `encoding/` writes that number as text, `format/` puts both together with a tick
+//! and a rule, `decoding/` reads texts whose format is not known, `reference/` derives what documents say of a format. A
+//! folder uses only those before it.
+//!
+//! ```
+//! use idmint::id::Format;
+//!
+//! let format = Format::built_in("snowflake").expect("a built-in format");
+//! let id = format.canonical().read("175928847299117063")?;
+//! let parts = format.split(id)?;
+//! assert_eq!(parts.time.and_then(|time| time.to_text(3)).as_deref(), Some("2016-04-30T11:18:25.796Z"));
+//! assert_eq!(format.canonical().to_text(id), "175928847299117063");
+//! # Ok::<(), idmint::id::Rejection>(())
+//! ```
 
 mod decoding;
 mod domain;
@@ -12,6 +27,8 @@ mod rejection;
 pub use decoding::{DecodeFilter, Decoded, Decoder, DecoderAt, Match, OwnNumbers};
 pub use domain::DomainHash;
 pub use encoding::{Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase};
+#[cfg(test)]
+pub(crate) use format::preset;
 pub use format::{Format, FormatDefinition, FormatError, PRESETS, Parts, Preset, Rule, Variant};
 pub use id_block::{IdBlock, Progression};
 pub use layout::{
@@ -19,11 +36,3 @@ pub use layout::{
 };
 pub use reference::{CollisionOdds, Database, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, StorageAdvice, Stored};
 pub use rejection::Rejection;
-
-/// A built-in format, compiled.
-#[cfg(test)]
-pub(crate) fn preset(name: &str) -> Format {
-    let preset = PRESETS.iter().find(|preset| preset.name == name).expect("a built-in format");
-    let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("built-in formats parse");
-    definition.compile(name).expect("built-in formats are sound")
-}

@@ -22,11 +22,10 @@ const AMBIGUOUS_BITS: f64 = 4.0;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use idmint::id::{Decoder, FormatDefinition, PRESETS, DecodeFilter, Rejection};
+/// use idmint::id::{DecodeFilter, Decoder, Format, Rejection};
 /// use idmint::time::UnixNanos;
 ///
-/// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
-/// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+/// let format = Format::built_in("payment").expect("a built-in format");
 /// let decoder = Decoder::new(vec![Arc::new(format)]);
 /// let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
 ///
@@ -37,7 +36,6 @@ const AMBIGUOUS_BITS: f64 = 4.0;
 /// let decoded = decoder.decode("1I9ZC1002", DecodeFilter { encoding: Some("decimal"), ..DecodeFilter::default() });
 /// assert_eq!(decoded.rejected[0].1, Rejection::BadAlphabet);
 /// assert_eq!(decoder.did_you_mean(" 1i9zc1002", DecodeFilter::default()), ["1I9ZC1002"]);
-/// # Ok::<(), idmint::id::FormatError>(())
 /// ```
 #[derive(Debug)]
 pub struct Decoder {

@@ -1,4 +1,7 @@
 //! Reading an id whose format is not known.
+//!
+//! A [`Decoder`] reads a text once for each group of encodings that read alike, weighs each reading by its evidence, and
+//! where there is none looks for near texts that somebody may have meant.
 
 mod decode_filter;
 mod decoder;

@@ -14,7 +14,7 @@ use crate::id::{IdBlock, Rejection};
 /// Texts are ASCII. Reading is strict: a text is accepted only if writing its value gives the same text.
 ///
 /// ```
-/// use idmint::id::encoding::{Codec, Positional, Padding};
+/// use idmint::id::encoding::{Codec, Padding, Positional};
 ///
 /// let codec = Codec::Positional(Positional::new("0123456789", Padding::None, u128::from(u64::MAX))?);
 /// let mut text = vec![0; codec.len(4711)];

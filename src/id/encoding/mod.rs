@@ -1,4 +1,7 @@
-//! How a number becomes a text and back: encodings, one file for each codec.
+//! How a number becomes a text and back.
+//!
+//! An [`Encoding`] is what a format offers: a name, a prefix and a [`Codec`], as an [`EncodingDefinition`] in TOML says it.
+//! Each codec has a file of its own; those that write digits of one radix share `positional/`, and all share `letters/`.
 
 mod codec;
 mod definition;

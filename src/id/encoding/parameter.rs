@@ -8,7 +8,7 @@ pub const TEXT_LEN_MAX: usize = 255;
 /// Shape: the key as written in the configuration, the value found there (or derived from the layout), and the bound.
 ///
 /// ```
-/// use idmint::id::encoding::{Positional, Padding};
+/// use idmint::id::encoding::{Padding, Positional};
 ///
 /// let error = Positional::new("01", Padding::Fixed(3), 255).expect_err("255 has eight binary digits");
 /// assert_eq!(error.to_string(), "length = 3, must be 8 to 255");

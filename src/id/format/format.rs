@@ -55,10 +55,9 @@ impl Rule {
 /// Shape: at least one layout and one encoding; a sequenced format has a tick, one time and one sequence.
 ///
 /// ```
-/// use idmint::id::{FormatDefinition, PRESETS};
+/// use idmint::id::Format;
 ///
-/// let snowflake = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
-/// let format = FormatDefinition::from_toml(snowflake.name, snowflake.toml)?.compile(snowflake.name)?;
+/// let format = Format::built_in("snowflake").expect("a built-in format");
 /// let parts = format.split(175_928_847_299_117_063)?;
 /// assert_eq!(parts.values, [41_944_705_796, 1, 0, 7]);
 /// assert_eq!(parts.time.and_then(|time| time.to_text(3)).as_deref(), Some("2016-04-30T11:18:25.796Z"));

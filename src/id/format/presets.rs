@@ -1,12 +1,40 @@
 //! The built-in formats: TOML tables compiled in, written as a user would write them.
 
-/// A built-in format.
+use super::definition::FormatDefinition;
+use super::format::Format;
+
+/// A built-in format: its name, and its definition as a TOML table.
+///
+/// [`Format::built_in`] is the format itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
-    /// Its name.
+    /// The name, such as `snowflake`.
     pub name: &'static str,
-    /// Its definition, a TOML table.
+    /// The definition, as [`FormatDefinition::from_toml`] reads it.
     pub toml: &'static str,
+}
+
+impl Format {
+    /// The built-in format of that name, or `None` if there is none: see [`PRESETS`].
+    ///
+    /// ```
+    /// use idmint::id::Format;
+    ///
+    /// let ulid = Format::built_in("ulid").expect("a built-in format");
+    /// assert_eq!(ulid.canonical().len_max(), 26);
+    /// assert!(Format::built_in("octal").is_none());
+    /// ```
+    pub fn built_in(name: &str) -> Option<Format> {
+        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+        let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("built-in formats are TOML");
+        Some(definition.compile(preset.name).expect("built-in formats are sound"))
+    }
+}
+
+/// A built-in format, for tests.
+#[cfg(test)]
+pub(crate) fn preset(name: &str) -> Format {
+    Format::built_in(name).expect("a built-in format")
 }
 
 macro_rules! presets {

@@ -7,12 +7,10 @@ impl Format {
     /// One sentence on the order of its ids as numbers, and so of its texts in encodings that sort.
     ///
     /// ```
-    /// use idmint::id::{FormatDefinition, PRESETS};
+    /// use idmint::id::Format;
     ///
-    /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
-    /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+    /// let format = Format::built_in("flax").expect("a built-in format");
     /// assert_eq!(format.sort_order(), "By time, in ticks of 1ms; in no order within one tick.");
-    /// # Ok::<(), idmint::id::FormatError>(())
     /// ```
     pub fn sort_order(&self) -> String {
         let tick = self.tick.filter(|_| self.leads_with_time());

@@ -10,13 +10,11 @@ use crate::id::layout::FieldKind;
 /// Source: the birthday problem, n ids of N equally likely ones: p = 1 - exp(-n (n - 1) / 2N). Rounded to three digits.
 ///
 /// ```
-/// use idmint::id::{FormatDefinition, PRESETS};
+/// use idmint::id::Format;
 ///
-/// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
-/// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+/// let format = Format::built_in("flax").expect("a built-in format");
 /// let odds = format.collision_odds().expect("a random format");
 /// assert_eq!((odds.one_in_a_million.as_str(), odds.even.as_str()), ("380000", "316000000"));
-/// # Ok::<(), idmint::id::FormatError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollisionOdds {

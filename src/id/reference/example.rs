@@ -17,12 +17,10 @@ impl Format {
     /// bits tell one. A format that has not begun then, or has ended, shows its first or its last tick.
     ///
     /// ```
-    /// use idmint::id::{FormatDefinition, PRESETS};
+    /// use idmint::id::Format;
     ///
-    /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
-    /// let format = FormatDefinition::from_toml(payment.name, payment.toml)?.compile(payment.name)?;
+    /// let format = Format::built_in("payment").expect("a built-in format");
     /// assert_eq!(format.canonical().to_text(format.example()), "11LPC0007");
-    /// # Ok::<(), idmint::id::FormatError>(())
     /// ```
     pub fn example(&self) -> u128 {
         let variant = self.variants.iter().find(|variant| variant.assigned).unwrap_or(&self.variants[0]);

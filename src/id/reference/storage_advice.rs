@@ -21,14 +21,12 @@ impl Format {
     /// readable one. Derived from the greatest value and the encodings.
     ///
     /// ```
-    /// use idmint::id::{Database, FormatDefinition, PRESETS};
+    /// use idmint::id::{Database, Format};
     ///
-    /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
-    /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+    /// let format = Format::built_in("flax").expect("a built-in format");
     /// let advice = format.storage_advice();
     /// let columns = advice.iter().filter(|advice| advice.database == Database::PostgreSql).map(|advice| advice.column());
     /// assert_eq!(columns.collect::<Vec<_>>(), ["bytea", r#"char(16) COLLATE "C""#]);
-    /// # Ok::<(), idmint::id::FormatError>(())
     /// ```
     pub fn storage_advice(&self) -> Vec<StorageAdvice<'_>> {
         let advise = |database| {

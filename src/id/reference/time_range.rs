@@ -63,10 +63,9 @@ impl Format {
     /// their values. Bounds: instants that RFC 3339 can write.
     ///
     /// ```
-    /// use idmint::id::{FormatDefinition, PRESETS};
+    /// use idmint::id::Format;
     ///
-    /// let flax = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
-    /// let format = FormatDefinition::from_toml(flax.name, flax.toml)?.compile(flax.name)?;
+    /// let format = Format::built_in("flax").expect("a built-in format");
     /// let range = format.range("2015-10-15T00:00:00Z".parse()?, "2015-10-16T00:00:00Z".parse()?)?;
     /// let [least, greatest] = [range.least, range.greatest].map(|id| format.canonical().to_text(id));
     /// assert_eq!([least.as_str(), greatest.as_str()], ["0RN08-----------", "0RgbUzzzzzzzzzzz"]);

@@ -25,7 +25,7 @@ pub enum Padding {
 /// where the bytes are no whole number of digits.
 ///
 /// ```
-/// use idmint::id::encoding::{Positional, Padding};
+/// use idmint::id::encoding::{Padding, Positional};
 ///
 /// let crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// let text_of = |codec: Positional, value| {
