@@ -41,8 +41,8 @@
 mod append;
 mod canonical;
 mod chain;
-mod event;
 mod event_error;
+mod events;
 mod hex;
 
 pub use append::{
@@ -50,5 +50,5 @@ pub use append::{
 };
 pub use canonical::canonical_json;
 pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};
-pub use event::{Event, EventId, EventTime, LedgerId};
 pub use event_error::EventError;
+pub use events::{Event, EventId, EventTime, LedgerId};

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::append_refusal::{AHEAD_MAX, AppendRefusal, PlaceError};
 use super::head::{Head, Link};
 use super::ledger_request::{LedgerRequest, RequestMark};
-use crate::ledger::event::{Event, EventId, EventTime, LedgerId};
+use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
 /// An append as it will be stored. Valid as long as the head of the ledger is `before`.
 #[derive(Debug, Clone, PartialEq, Eq)]

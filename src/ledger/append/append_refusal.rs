@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::head::Head;
 use crate::id::Rejection;
-use crate::ledger::event::{EventId, EventTime, LedgerId};
+use crate::ledger::events::{EventId, EventTime, LedgerId};
 
 /// How far ahead of the clock the timestamp of an event may be.
 pub const AHEAD_MAX: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! The head of a ledger, and the events that link to it.
 
-use crate::ledger::event::{EventId, EventTime};
+use crate::ledger::events::{EventId, EventTime};
 
 /// The last event of a ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::ledger::event::{Event, EventId, EventTime, LedgerId};
+use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
 /// Identifies a request, so that it takes effect once however often it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use crate::id::Rejection;
-use crate::ledger::event::{EventId, EventParts, LedgerId, Message, bad_id, missing_member};
 use crate::ledger::event_error::EventError;
+use crate::ledger::events::{EventId, EventParts, LedgerId, Message, bad_id, missing_member};
 
 /// Checks the events of one ledger, each of which carries its `eventId`, in their order.
 ///

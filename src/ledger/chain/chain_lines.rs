@@ -2,7 +2,7 @@
 
 use super::chain_checker::{ChainChecker, ChainError};
 use crate::ledger::canonical::line_len;
-use crate::ledger::event::EventId;
+use crate::ledger::events::EventId;
 
 /// The longest line, in bytes without its end.
 const LINE_LEN_MAX: usize = 1024 * 1024;

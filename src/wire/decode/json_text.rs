@@ -1,4 +1,20 @@
 //! Writes JSON piece by piece, for answers that consist mostly of pieces prepared beforehand.
+//!
+//! By hand and not by serde_json, which makes the same bytes of `Serialize` derived for the answers, with the widths of the
+//! fields prepared as `RawValue` and each id encoded once. Instructions for decoding a text and writing its answer, each
+//! the average of 1000 ids, counted by callgrind on x86-64 with AVX2; and what serde_json would add to `GET /decode/{id}`
+//! as the router answers it, without the network:
+//!
+//! ```text
+//!            in full, by hand   by serde_json   in brief, by hand   by serde_json   GET, by hand   serde_json adds
+//! payment              36 854          66 870              12 503          17 182         43 919              68 %
+//! siq                  39 305          67 128               6 562          13 775         51 713              54 %
+//! snowflake            78 969         195 204              10 357          15 396         94 248             123 %
+//! ulid                 48 488          67 855               4 176           8 063         50 030              39 %
+//! uuid7                34 817          65 689               8 607          15 977         51 647              60 %
+//! ```
+//!
+//! `tests/properties/answers.rs` holds the bytes to those of serde_json.
 
 /// Appends pieces of JSON to a buffer. The caller sees to it that they make a whole.
 #[derive(Debug)]
