@@ -16,7 +16,7 @@ use crate::http::request::{
 use crate::id::{Rejection, Rule};
 use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, LedgerOrder, RequestMark, digest_of};
 use crate::service::Service;
-use crate::storage::{Appended, DatabaseError, LedgerSummary, Records, unreadable};
+use crate::storage::{Appended, LedgerSummary, RecordStore, StoreError, log_unreadable};
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
 /// How many ledgers or events one answer lists.
@@ -149,7 +149,7 @@ impl Service {
         }
     }
 
-    fn records(&self) -> Result<&Records, Problem> {
+    fn records(&self) -> Result<&dyn RecordStore, Problem> {
         self.records.get().map(|keeper| keeper.records()).ok_or_else(|| self.not_begun())
     }
 }
@@ -167,12 +167,12 @@ fn ledger_of(uri: &Uri) -> Result<LedgerId, Problem> {
     ledger_in(uri).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
 }
 
-fn one_of(records: &Records, ledger: LedgerId) -> Result<LedgerSummary, Problem> {
+fn one_of(records: &dyn RecordStore, ledger: LedgerId) -> Result<LedgerSummary, Problem> {
     records.ledger(ledger).map_err(unavailable)?.ok_or_else(|| unknown_ledger(ledger))
 }
 
 /// An event that the ledger has.
-fn known_event(records: &Records, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
+fn known_event(records: &dyn RecordStore, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
     let id = event_before(text, ledger)?;
     let link = records.link(id).map_err(unavailable)?;
     let unknown =
@@ -192,6 +192,6 @@ fn info(ledger: &LedgerSummary) -> LedgerInfo {
     }
 }
 
-fn unavailable(error: DatabaseError) -> Problem {
-    Problem::from(unreadable(&error))
+fn unavailable(error: StoreError) -> Problem {
+    Problem::from(log_unreadable(&error))
 }
