@@ -9,7 +9,7 @@ use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
 use idmint::service::Service;
-use idmint::storage::{FoundHorizon, MemoryStore, Store};
+use idmint::storage::EngineChoice;
 use idmint::time::{Clock, ManualClock, UnixNanos};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
@@ -65,8 +65,8 @@ fn config(lead: Duration) -> Config {
 
 fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
     let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
-    let store = Store::Memory(MemoryStore::open().expect("a store in memory"));
-    let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    let store = EngineChoice::Memory.open(0, None).expect("a store in memory");
+    let rule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
     runtime.block_on(begin(&service, store, rule)).expect("an empty store");
     service
 }

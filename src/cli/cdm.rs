@@ -8,13 +8,13 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::replace_file::replace_file;
 use super::running_service::ask_once;
 use super::settings::Settings;
 use crate::client::CdmBody;
 use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, GroupedMinter, Message};
 use crate::id::{Format, Rule};
 use crate::server::Catalog;
+use crate::storage::replace_file;
 
 /// What standard input is called.
 const STDIN: &str = "-";

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::client::ClientError;
 use crate::server::config::ConfigError;
 use crate::server::{AssemblyError, CatalogError, RunError};
-use crate::storage::{Trouble, WithCauses};
+use crate::storage::{FailureKind, WithCauses};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,11 +113,11 @@ impl From<ClientError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
-        let exit = match error.trouble() {
-            Trouble::Locked => Exit::Busy,
-            Trouble::NotUsable => Exit::Io,
-            Trouble::Damaged => Exit::Damaged,
-            Trouble::Disagrees => Exit::Config,
+        let exit = match error.failure_kind() {
+            FailureKind::Locked => Exit::Busy,
+            FailureKind::NotUsable | FailureKind::Full => Exit::Io,
+            FailureKind::Damaged => Exit::Damaged,
+            FailureKind::Disagrees => Exit::Config,
         };
         Failure::of(exit, &error)
     }

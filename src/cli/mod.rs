@@ -13,7 +13,6 @@ mod serve;
 
 mod exit;
 mod print;
-mod replace_file;
 mod running_service;
 mod settings;
 

@@ -18,6 +18,12 @@ impl HorizonPlan {
     pub fn horizon(&self) -> UnixNanos {
         self.horizon
     }
+
+    /// A plan that no session made, for tests of what makes plans durable.
+    #[cfg(test)]
+    pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
+        HorizonPlan { horizon }
+    }
 }
 
 /// How much is reserved at a time: little after a start, more with every extension.

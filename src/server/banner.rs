@@ -13,7 +13,7 @@ use crate::service::{Conjunctions, IdSource, ServedFormat, Service};
 pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String {
     let state = match config.storage.engine {
         Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
-        Engine::Embedded | Engine::Etcd => config.storage.data_dir.display().to_string(),
+        Engine::Embedded => config.storage.data_dir.display().to_string(),
     };
     let assignment = config.worker.assignment();
     let mut text = format!(

@@ -19,9 +19,9 @@ use crate::http;
 use crate::http::HttpMetrics;
 use crate::minting::Randomness;
 use crate::net::{Limits, OpenConnections, serve};
-use crate::server::config::{Config, Engine};
+use crate::server::config::Config;
 use crate::service::{Keepers, Service};
-use crate::storage::{DatabaseError, EmbeddedStore, FoundHorizon, MemoryStore, OpenError, Store, Trouble};
+use crate::storage::{FailureKind, Opened, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -53,12 +53,9 @@ pub enum RunError {
         /// The address.
         listen: SocketAddr,
     },
-    /// The data directory cannot be used.
+    /// The store cannot be used.
     #[error(transparent)]
-    Open(#[from] OpenError),
-    /// The engine in memory cannot be made.
-    #[error(transparent)]
-    Memory(#[from] DatabaseError),
+    Open(#[from] StoreError),
     /// The address cannot be listened on.
     #[error("cannot listen on {listen}; another process may have it, or it is not an address of this machine")]
     Bind {
@@ -79,21 +76,18 @@ pub enum RunError {
     StorageFailed,
     /// The records of ids with memory could not be read or written any more.
     #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
-    RecordsFailed(Trouble),
+    RecordsFailed(FailureKind),
 }
 
 impl RunError {
-    /// What kind of trouble this is.
-    pub fn trouble(&self) -> Trouble {
+    /// What kind of failure this is.
+    pub fn failure_kind(&self) -> FailureKind {
         match self {
-            RunError::Assembly(_) | RunError::Public { .. } => Trouble::Disagrees,
-            RunError::Open(error) => error.trouble(),
-            RunError::Memory(error) => error.trouble(),
-            RunError::Start(StartError::Formats(error)) => error.trouble(),
-            RunError::Start(StartError::Horizon(error)) => error.trouble(),
-            RunError::Start(StartError::Records(error)) => error.trouble(),
-            RunError::RecordsFailed(trouble) => *trouble,
-            RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => Trouble::NotUsable,
+            RunError::Assembly(_) | RunError::Public { .. } => FailureKind::Disagrees,
+            RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
+            RunError::Start(StartError::Formats(error)) => error.failure_kind(),
+            RunError::RecordsFailed(kind) => *kind,
+            RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => FailureKind::NotUsable,
         }
     }
 }
@@ -103,7 +97,7 @@ pub struct Running {
     /// The service behind the routes.
     pub service: Arc<Service>,
     listener: TcpListener,
-    store: Store,
+    store: Opened,
     rule: StartRule,
     registry: Registry,
 }
@@ -111,7 +105,7 @@ pub struct Running {
 /// Runs the service until it is told to end.
 ///
 /// # Errors
-/// [`RunError`]; [`RunError::trouble`] says whose it is.
+/// [`RunError`]; [`RunError::failure_kind`] says whose it is.
 pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
     // Before anything is said: whoever reads the address may at once tell the process to end.
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
@@ -140,17 +134,9 @@ pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Re
     let registry = Registry::new();
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let assignment = config.worker.assignment();
-    let (store, found) = match config.storage.engine {
-        Engine::Memory => (Store::Memory(MemoryStore::open()?), FoundHorizon::None),
-        Engine::Embedded | Engine::Etcd => {
-            let floor = options.floor.map(UnixNanos::get);
-            let (store, found) = EmbeddedStore::open(&config.storage.data_dir, assignment.slot, floor)?;
-            (Store::Embedded(store), found)
-        }
-    };
+    let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
     let listener = TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?;
-    let rule =
-        StartRule { found, slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
+    let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
     Ok(Running { service, listener, store, rule, registry })
 }
 
@@ -194,13 +180,13 @@ impl Running {
 }
 
 /// Begins to mint, and mints until that fails.
-async fn mint_until_failure(service: &Arc<Service>, store: Store, rule: StartRule) -> RunError {
+async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRule) -> RunError {
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
     let Keepers { records, horizon } = service.keepers().expect("there are keepers once minting has begun");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,
-        trouble = records.failed() => RunError::RecordsFailed(trouble),
+        kind = records.failed() => RunError::RecordsFailed(kind),
     }
 }

@@ -6,11 +6,9 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
-use crate::minting::Refusal;
+use crate::minting::{Durable, HorizonPlan, Refusal, Session};
 use crate::service::{Conjunctions, Keepers, Service};
-use crate::storage::{
-    DatabaseError, FormatsError, FoundHorizon, HorizonError, HorizonKeeper, RecordKeeper, Store, make_durable,
-};
+use crate::storage::{FormatsError, HorizonKeeper, Opened, RecordKeeper, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
@@ -19,8 +17,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What a start needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct StartRule {
-    /// What the store holds of this slot.
-    pub found: FoundHorizon,
     /// How many slots there can be.
     pub slots: u32,
     /// How far the horizon may be ahead of the clock.
@@ -35,12 +31,9 @@ pub enum StartError {
     /// A format, or the number of slots, differs from what was minted before.
     #[error(transparent)]
     Formats(#[from] FormatsError),
-    /// The first horizon could not be made durable.
+    /// The first horizon could not be made durable, or the records cannot be used.
     #[error(transparent)]
-    Horizon(#[from] HorizonError),
-    /// The database cannot be used.
-    #[error(transparent)]
-    Records(#[from] DatabaseError),
+    Store(#[from] StoreError),
 }
 
 /// Begins to mint: waits until the clock can be right, makes the first horizon durable, and opens the mint.
@@ -49,42 +42,60 @@ pub enum StartError {
 ///
 /// # Errors
 /// [`StartError`]: the process should end.
-pub async fn begin(service: &Arc<Service>, mut store: Store, rule: StartRule) -> Result<(), StartError> {
+pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> Result<(), StartError> {
     let formats = kept_formats(service);
-    if let FoundHorizon::At(_) = rule.found {
-        store.agree_on_formats(rule.slots, &formats)?;
-    }
-    let start = wait_for_start(service, rule).await;
-    let clock = service.clock();
-    let session = service.prepare(start);
-    let plan = session.plan_extension(clock.now(), start);
-    let durable = make_durable(&mut store, plan)?;
-    session.raise(&durable, clock.now());
-    if rule.found == FoundHorizon::None {
-        // Only now: a database without a horizon beside it means that the horizon was lost.
-        store.agree_on_formats(rule.slots, &formats)?;
-    }
+    let (store, session, start) = match opened {
+        Opened::First(first) => {
+            wait_for_clock(service, rule, None).await;
+            let start = cold_start(service, &rule).await;
+            let (session, plan) = prepare(service, start);
+            let (reserved, durable) = first.reserve(plan)?;
+            raise(service, &session, &durable);
+            (reserved.agree_on_formats(rule.slots, &formats)?, session, start)
+        }
+        Opened::Again(restart) => {
+            let horizon = restart.horizon();
+            let agreed = restart.agree_on_formats(rule.slots, &formats)?;
+            wait_for_clock(service, rule, Some(horizon)).await;
+            let start = service.clock().now().max(horizon);
+            let (session, plan) = prepare(service, start);
+            let (store, durable) = agreed.reserve(plan)?;
+            raise(service, &session, &durable);
+            (store, session, start)
+        }
+    };
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    let records = RecordKeeper::start(store.records()?, Arc::clone(clock), retention);
-    let horizon = HorizonKeeper::start(Arc::clone(&session), Arc::clone(clock), store);
+    let records = RecordKeeper::start(store.records()?, Arc::clone(service.clock()), retention);
+    let horizon = HorizonKeeper::start(Arc::clone(&session), Arc::clone(service.clock()), store);
     service.begin(session, Keepers { records, horizon });
     info!(start = %start, "minting begins at {start}");
     Ok(())
 }
 
-/// The first instant that may be used.
-async fn wait_for_start(service: &Service, rule: StartRule) -> UnixNanos {
+/// The sequences from `start` on, and the first horizon above them.
+fn prepare(service: &Service, start: UnixNanos) -> (Arc<Session>, HorizonPlan) {
+    let session = service.prepare(start);
+    let plan = session.plan_extension(service.clock().now(), start);
+    (session, plan)
+}
+
+fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
+    session.raise(durable, service.clock().now());
+}
+
+/// Waits until the clock can be right, and is not too far behind the horizon that was found.
+async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
     loop {
         // Nothing was minted yet, so the estimate may follow the wall clock wherever it is set.
         clock.anchor_to_wall();
-        let refusal = match obstacle(clock, &rule) {
+        let refusal = match obstacle(clock, &rule, found) {
             Some(refusal) => refusal,
-            None => break,
+            None => return,
         };
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal)) {
             warn!("not minting yet: {refusal}");
@@ -92,25 +103,17 @@ async fn wait_for_start(service: &Service, rule: StartRule) -> UnixNanos {
         service.wait_for(refusal);
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    match rule.found {
-        FoundHorizon::At(horizon) => clock.now().max(UnixNanos::new(horizon)),
-        FoundHorizon::None => cold_start(service, &rule).await,
-    }
 }
 
 /// Why the clock cannot be right.
-fn obstacle(clock: &Clock, rule: &StartRule) -> Option<Refusal> {
+fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option<Refusal> {
     let now = clock.now();
     if clock.is_before_build() {
         return Some(Refusal::ClockJumped { shown: now.into() });
     }
-    match rule.found {
-        FoundHorizon::At(horizon) if !rule.run_ahead => {
-            let behind = UnixNanos::new(horizon).since(now.after(rule.max_ahead));
-            (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
-        }
-        FoundHorizon::At(_) | FoundHorizon::None => None,
-    }
+    let horizon = found.filter(|_| !rule.run_ahead)?;
+    let behind = horizon.since(now.after(rule.max_ahead));
+    (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
 }
 
 /// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock.
@@ -141,12 +144,11 @@ mod tests {
     use crate::minting::{Denied, Minter, Randomness};
     use crate::server::assembly::assemble;
     use crate::server::config::Config;
-    use crate::storage::EmbeddedStore;
+    use crate::storage::EngineChoice;
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-    const RULE: StartRule =
-        StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    const RULE: StartRule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
 
     /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
@@ -157,12 +159,12 @@ mod tests {
 
     /// A service that is beginning to mint on `dir`, and may have to wait.
     fn beginning(dir: &Path, hand: &ManualClock) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
-        let (store, found) = EmbeddedStore::open(dir, 0, None).expect("the folder is usable");
+        let engine = EngineChoice::Embedded { data_dir: dir.to_owned() };
+        let opened = engine.open(0, None).expect("the folder is usable");
         let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("the defaults are sound");
         let begins = Arc::clone(&service);
-        let rule = StartRule { found, ..RULE };
-        (service, tokio::spawn(async move { begin(&begins, Store::Embedded(store), rule).await }))
+        (service, tokio::spawn(async move { begin(&begins, opened, RULE).await }))
     }
 
     fn minter<'a>(service: &'a Service, name: &str) -> &'a Arc<Minter> {

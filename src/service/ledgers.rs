@@ -4,7 +4,7 @@ use super::error::ServiceError;
 use super::served_format::{IdSource, ServedFormat};
 use super::service::Service;
 use crate::ledger::{Event, EventId, LedgerId, LedgerRequest, Link, RequestMark};
-use crate::storage::{Appended, DatabaseError, LedgerSummary, RecordError, Records, unreadable};
+use crate::storage::{Appended, LedgerSummary, RecordError, RecordStore, StoreError, log_unreadable};
 
 /// Some of a list, from some place on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Service {
         link.ok_or(ServiceError::UnknownEvent { ledger, event })
     }
 
-    fn records(&self) -> Result<&Records, ServiceError> {
+    fn records(&self) -> Result<&dyn RecordStore, ServiceError> {
         self.keepers().map(|keepers| keepers.records.records()).ok_or_else(|| self.not_begun())
     }
 
@@ -120,6 +120,6 @@ fn page<T>(mut items: Vec<T>) -> Page<T> {
     Page { items, has_more }
 }
 
-fn unavailable(error: DatabaseError) -> ServiceError {
-    ServiceError::Records(unreadable(&error))
+fn unavailable(error: StoreError) -> ServiceError {
+    ServiceError::Records(log_unreadable(&error))
 }

@@ -7,10 +7,15 @@ use std::fmt;
 /// and do not print it.
 ///
 /// ```
-/// use idmint::storage::{HorizonError, WithCauses};
+/// use idmint::storage::{FailureKind, StoreError, WithCauses};
 ///
-/// let error = HorizonError::NotOpened { path: "/data/horizon".into(), cause: std::io::Error::other("no such device") };
-/// assert_eq!(WithCauses(&error).to_string(), format!("{error}: no such device"));
+/// #[derive(Debug, thiserror::Error)]
+/// #[error("cannot open /data/horizon")]
+/// struct NotOpened(#[source] std::io::Error);
+///
+/// let cause = std::io::Error::other("no such device");
+/// let error = StoreError::new(FailureKind::NotUsable, NotOpened(cause));
+/// assert_eq!(WithCauses(&error).to_string(), "cannot open /data/horizon: no such device");
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct WithCauses<'a>(pub &'a dyn Error);

@@ -1,27 +1,48 @@
-//! Where state lasts: the horizon, the folder it lies in, and the agreed formats.
+//! Where state lasts: the horizon, the formats that were minted, and the records of ids with memory.
+//!
+//! From top to bottom; a file uses what stands above it:
+//!
+//! ```text
+//! failure_kind, store_error, causes, file_replacement     errors of every engine, and how files are replaced
+//! kept_formats, records/                                  what is stored
+//! start                                                   what may be done first, kept by types
+//! memory/  embedded/                                      the engines: one folder each, and none knows another
+//! engine                                                  the door: opens the engine of the configuration
+//! keepers/                                                the threads that make plans durable
+//! conformance/                                            what every engine has to do, as tests; samples has their data
+//! ```
+//!
+//! Nothing outside `embedded/` names its database. Another engine is one more folder, one variant of
+//! [`EngineChoice`], and one line of the conformance tests.
 
 mod causes;
+mod failure_kind;
+mod file_replacement;
+mod store_error;
+
+mod kept_formats;
+mod records;
+#[cfg(test)]
+mod samples;
+mod start;
+
+mod embedded;
+mod memory;
+
+mod engine;
+
+mod keepers;
+
 #[cfg(test)]
 mod conformance;
-pub mod embedded;
-mod keepers;
-mod memory;
-mod record_plan;
-#[cfg(test)]
-mod sample_orders;
-mod store;
-mod trouble;
 
 pub use causes::WithCauses;
-pub use embedded::{
-    AnchorPlace, AppendRow, Damage, DataDir, DataDirError, Database, DatabaseError, Difference, DoneRequest,
-    EmbeddedStore, FormatsError, FormatsTable, FoundFiles, HorizonError, HorizonFile, KeptFormat, LedgerSummary,
-    OpenError, Records, WriteError,
-};
-pub use keepers::{
-    Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, make_durable, unreadable,
-};
-pub use memory::MemoryStore;
-pub use record_plan::RecordPlan;
-pub use store::{FoundHorizon, Store};
-pub use trouble::Trouble;
+pub use engine::EngineChoice;
+pub use failure_kind::FailureKind;
+pub use file_replacement::replace_file;
+pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
+pub use kept_formats::{Difference, FormatsError, KeptFormat};
+pub use memory::MemoryRecords;
+pub use records::{AnchorKey, DoneRequest, LedgerSummary, RecordPlan, RecordStore, Records, StoredAppend, WriteError};
+pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};
+pub use store_error::StoreError;

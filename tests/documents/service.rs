@@ -9,7 +9,7 @@ use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
 use idmint::service::Service;
-use idmint::storage::{FoundHorizon, MemoryStore, Store};
+use idmint::storage::EngineChoice;
 use idmint::time::Clock;
 use prometheus::Registry;
 
@@ -25,7 +25,7 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
 /// The same, minting, with nothing on disk.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
-    let rule = StartRule { found: FoundHorizon::None, slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
-    begin(&service, Store::Memory(MemoryStore::open().unwrap()), rule).await.unwrap();
+    let rule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    begin(&service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
     router
 }

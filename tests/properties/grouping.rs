@@ -12,7 +12,7 @@ use idmint::conjunction::{
     Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, Report, Sighting, Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::storage::{Database, RecordKeeper, RecordPlan, Records};
+use idmint::storage::{MemoryRecords, RecordKeeper, RecordPlan, Records};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use proptest::prelude::*;
 
@@ -127,7 +127,7 @@ fn group_by_decision(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grou
 }
 
 fn records() -> Records {
-    Records::open(Arc::new(Database::in_memory().unwrap())).unwrap()
+    Arc::new(MemoryRecords::default())
 }
 
 /// The records, written after every arrival.
@@ -138,7 +138,7 @@ fn group_by_records(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Group
         let (mut new, mut plans) = (NewAnchors::default(), Vec::new());
         for reports in at_once {
             let order = order(&minter, reports);
-            let stored = records.neighbours(order.format(), order.keys()).unwrap();
+            let stored = records.neighbours(order.format(), &mut order.keys()).unwrap();
             let (grouped, planned) = order.decide(&stored, &mut new).unwrap();
             all.push(grouped);
             plans.extend(planned.into_iter().map(RecordPlan::Anchor));

@@ -40,9 +40,6 @@ impl Config {
 
     /// Refuses settings that are each fine alone and do not go together.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
-        self.storage.check().map_err(|problem| layers.refusal("storage.engine", problem.into()))?;
-        self.worker
-            .assign(self.storage.engine, surroundings)
-            .map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
+        self.worker.assign(surroundings).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
     }
 }

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::duration::between;
 use super::value;
+use crate::storage::EngineChoice;
 
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
     /// Which store keeps the state. Default: embedded.
+    #[serde(deserialize_with = "engine")]
     pub engine: Engine,
     /// The directory of the embedded store, relative to the working directory. Default `./idmint-data`.
     #[serde(deserialize_with = "directory")]
@@ -29,24 +32,35 @@ impl Default for StorageConfig {
 }
 
 impl StorageConfig {
-    pub(super) fn check(&self) -> Result<(), &'static str> {
+    /// The engine, as the store opens it.
+    #[must_use]
+    pub fn engine_choice(&self) -> EngineChoice {
         match self.engine {
-            Engine::Memory | Engine::Embedded => Ok(()),
-            Engine::Etcd => Err("\"etcd\" is not built in: this build has no etcd; use \"embedded\" or \"memory\""),
+            Engine::Memory => EngineChoice::Memory,
+            Engine::Embedded => EngineChoice::Embedded { data_dir: self.data_dir.clone() },
         }
     }
 }
 
 /// Which store keeps the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
     /// Nothing lasts: for trying things out. A restart knows of no id minted before.
     Memory,
     /// Files in `data_dir`, one process at a time.
     Embedded,
-    /// A coordinator shared by a fleet.
-    Etcd,
+}
+
+fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Engine, D::Error> {
+    // "etcd" is known by name, for an answer that says more than that it is wrong.
+    let engine = value::read_text(deserializer, "\"memory\" or \"embedded\"", |text| match text {
+        "memory" => Some(Some(Engine::Memory)),
+        "embedded" => Some(Some(Engine::Embedded)),
+        "etcd" => Some(None),
+        _ => None,
+    })?;
+    let not_built_in = "\"etcd\" is not built in: this build has no etcd; use \"embedded\" or \"memory\"";
+    engine.ok_or_else(|| D::Error::custom(not_built_in))
 }
 
 fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {

@@ -9,7 +9,6 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Deserializer};
 
-use super::storage::Engine;
 use super::value::{read_number_or_text, whole};
 
 /// The section `worker`.
@@ -47,12 +46,11 @@ impl WorkerConfig {
         self.assignment
     }
 
-    pub(super) fn assign(&mut self, engine: Engine, here: &Surroundings) -> Result<(), SlotRefusal> {
-        let is_vouched_for = engine == Engine::Etcd || self.exclusive;
-        if here.kubernetes && !is_vouched_for {
+    pub(super) fn assign(&mut self, here: &Surroundings) -> Result<(), SlotRefusal> {
+        if here.kubernetes && !self.exclusive {
             return Err(SlotRefusal::SharedUnderKubernetes);
         }
-        if self.slot.is_some() && !is_vouched_for {
+        if self.slot.is_some() && !self.exclusive {
             return Err(SlotRefusal::NotExclusive);
         }
         let (slot, kind) = match self.slot {
@@ -207,8 +205,8 @@ mod tests {
         Surroundings { host: Some(name.to_owned()), kubernetes: false }
     }
 
-    fn assign(mut worker: WorkerConfig, engine: Engine, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
-        worker.assign(engine, here).map(|()| worker.assignment())
+    fn assign(mut worker: WorkerConfig, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
+        worker.assign(here).map(|()| worker.assignment())
     }
 
     #[test]
@@ -225,7 +223,7 @@ mod tests {
 
     #[test]
     fn without_a_slot_the_process_is_alone_and_has_the_first() {
-        let alone = assign(WorkerConfig { slots: 8, ..WorkerConfig::default() }, Engine::Embedded, &host("x"));
+        let alone = assign(WorkerConfig { slots: 8, ..WorkerConfig::default() }, &host("x"));
         assert_eq!(alone, Ok(Assignment { slot: 0, slots: 8, kind: AssignmentKind::Alone }));
     }
 
@@ -235,42 +233,30 @@ mod tests {
         let configured = WorkerConfig { slot: Some(Slot::Number(2)), ..worker.clone() };
         let ordinal = WorkerConfig { slot: Some(Slot::Ordinal), ..worker };
         assert_eq!(
-            assign(configured, Engine::Embedded, &host("idmint-3")),
+            assign(configured, &host("idmint-3")),
             Ok(Assignment { slot: 2, slots: 4, kind: AssignmentKind::Configured })
         );
         assert_eq!(
-            assign(ordinal.clone(), Engine::Embedded, &host("idmint-3")),
+            assign(ordinal.clone(), &host("idmint-3")),
             Ok(Assignment { slot: 3, slots: 4, kind: AssignmentKind::Ordinal })
         );
-        assert_eq!(
-            assign(ordinal.clone(), Engine::Embedded, &host("idmint-4")),
-            Err(SlotRefusal::BeyondSlots { slot: 4, slots: 4 })
-        );
-        assert_eq!(
-            assign(ordinal.clone(), Engine::Embedded, &host("idmint")),
-            Err(SlotRefusal::NoOrdinal { host: "idmint".into() })
-        );
-        assert_eq!(
-            assign(ordinal, Engine::Embedded, &Surroundings::default()),
-            Err(SlotRefusal::NoOrdinal { host: String::new() })
-        );
+        assert_eq!(assign(ordinal.clone(), &host("idmint-4")), Err(SlotRefusal::BeyondSlots { slot: 4, slots: 4 }));
+        assert_eq!(assign(ordinal.clone(), &host("idmint")), Err(SlotRefusal::NoOrdinal { host: "idmint".into() }));
+        assert_eq!(assign(ordinal, &Surroundings::default()), Err(SlotRefusal::NoOrdinal { host: String::new() }));
     }
 
     #[test]
-    fn etcd_or_the_operator_s_word_is_needed_for_a_slot_and_under_kubernetes() {
+    fn the_operator_s_word_is_needed_for_a_slot_and_under_kubernetes() {
         let plain = WorkerConfig::default();
         let slot = WorkerConfig { slot: Some(Slot::Number(0)), ..plain.clone() };
         let vouched = WorkerConfig { exclusive: true, ..slot.clone() };
         let kubernetes = Surroundings { host: None, kubernetes: true };
         let here = Surroundings::default();
 
-        assert_eq!(assign(slot.clone(), Engine::Embedded, &here), Err(SlotRefusal::NotExclusive));
-        assert_eq!(assign(slot.clone(), Engine::Memory, &here), Err(SlotRefusal::NotExclusive));
-        assert!(assign(slot, Engine::Etcd, &here).is_ok());
-        assert!(assign(vouched.clone(), Engine::Embedded, &here).is_ok());
+        assert_eq!(assign(slot, &here), Err(SlotRefusal::NotExclusive));
+        assert!(assign(vouched.clone(), &here).is_ok());
 
-        assert_eq!(assign(plain.clone(), Engine::Embedded, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
-        assert!(assign(plain, Engine::Etcd, &kubernetes).is_ok());
-        assert!(assign(vouched, Engine::Embedded, &kubernetes).is_ok());
+        assert_eq!(assign(plain, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
+        assert!(assign(vouched, &kubernetes).is_ok());
     }
 }

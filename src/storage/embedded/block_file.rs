@@ -15,7 +15,7 @@ pub(crate) type Block = [u8; BLOCK_LEN];
 /// What a write leaves behind is certain only after [`sync`](Self::sync) has returned `Ok`. After a failed write or
 /// sync nothing about the written blocks is certain, and a later successful sync does not change that: the kernel
 /// may have dropped the data and forgotten the error.
-pub trait BlockFile {
+pub(crate) trait BlockFile {
     /// Reads block `index`, counted from 0.
     ///
     /// # Errors

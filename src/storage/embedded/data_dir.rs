@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
-use crate::storage::trouble::Trouble;
+use crate::storage::failure_kind::FailureKind;
 
 /// Which of the two state files are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FoundFiles {
+pub(crate) enum FoundFiles {
     /// Neither: a first start.
     Nothing,
     /// The horizon alone: a first start that ended before the database was created.
@@ -23,7 +23,7 @@ pub enum FoundFiles {
 
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum DataDirError {
+pub(crate) enum DataDirError {
     /// Another process works in the folder. Nothing was touched.
     #[error(
         "{} is in use by {}; stop it, or give this one another storage.data_dir",
@@ -49,18 +49,18 @@ pub enum DataDirError {
 }
 
 impl DataDirError {
-    /// What kind of trouble this is.
-    pub fn trouble(&self) -> Trouble {
+    /// What kind of failure this is.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Locked { .. } => Trouble::Locked,
-            Self::NotUsable { .. } => Trouble::NotUsable,
+            Self::Locked { .. } => FailureKind::Locked,
+            Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
         }
     }
 }
 
 /// A folder that this process alone works in, for as long as the value lives.
 #[derive(Debug)]
-pub struct DataDir {
+pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, never read again: closing it gives the folder free.
     _lock: File,
@@ -73,7 +73,7 @@ impl DataDir {
     ///
     /// # Errors
     /// [`DataDirError::Locked`] and [`DataDirError::NotUsable`].
-    pub fn open(path: &Path) -> Result<DataDir, DataDirError> {
+    pub(crate) fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
         create_folder(path).map_err(refused("create the folder"))?;
         let lock = lock_folder(path)?;
@@ -81,7 +81,7 @@ impl DataDir {
         let has_horizon = data_dir.find()?.has_horizon();
         match probe(path) {
             Ok(()) => Ok(data_dir),
-            Err(cause) if is_full(&cause) && has_horizon => {
+            Err(cause) if FailureKind::of_io(&cause) == FailureKind::Full && has_horizon => {
                 warn!(path = %path.display(), "the disk under {} is full: {cause}", path.display());
                 Ok(data_dir)
             }
@@ -94,7 +94,7 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::NotUsable`] when that cannot be told. It is never guessed: taking a folder for a new one
     /// could mint ids a second time.
-    pub fn find(&self) -> Result<FoundFiles, DataDirError> {
+    pub(crate) fn find(&self) -> Result<FoundFiles, DataDirError> {
         let there = |path: PathBuf| match fs::symlink_metadata(&path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -109,24 +109,24 @@ impl DataDir {
     }
 
     /// Where the horizon lies.
-    pub fn horizon_path(&self) -> PathBuf {
+    pub(crate) fn horizon_path(&self) -> PathBuf {
         self.path.join("horizon")
     }
 
     /// Where the database lies.
-    pub fn database_path(&self) -> PathBuf {
+    pub(crate) fn database_path(&self) -> PathBuf {
         self.path.join("idmint.redb")
     }
 }
 
 impl FoundFiles {
     /// Whether the horizon is there.
-    pub fn has_horizon(self) -> bool {
+    pub(crate) fn has_horizon(self) -> bool {
         matches!(self, Self::HorizonOnly | Self::Both)
     }
 
     /// Whether the database is there.
-    pub fn has_database(self) -> bool {
+    pub(crate) fn has_database(self) -> bool {
         matches!(self, Self::DatabaseOnly | Self::Both)
     }
 }
@@ -198,10 +198,6 @@ fn probe(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +222,7 @@ mod tests {
         let root = folder();
         let first = DataDir::open(root.path()).expect("the folder is free");
         let error = DataDir::open(root.path()).expect_err("the folder is taken");
-        assert_eq!(error.trouble(), Trouble::Locked);
+        assert_eq!(error.failure_kind(), FailureKind::Locked);
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
 
         drop(first);
@@ -240,7 +236,7 @@ mod tests {
         fs::write(&file, "").expect("the file is written");
         for path in [file.clone(), file.join("below")] {
             let error = DataDir::open(&path).expect_err("a file is no folder");
-            assert_eq!(error.trouble(), Trouble::NotUsable);
+            assert_eq!(error.failure_kind(), FailureKind::NotUsable);
             assert!(error.to_string().contains(&path.display().to_string()), "{error}");
         }
         assert_eq!(fs::read(&file).expect("the file is still there"), b"");
@@ -252,7 +248,7 @@ mod tests {
         // A folder in the way of the probe stands for any reason; permissions would not stop a test run as root.
         fs::create_dir(root.path().join("probe")).expect("the obstacle is made");
         let error = DataDir::open(root.path()).expect_err("the probe cannot be written");
-        assert_eq!(error.trouble(), Trouble::NotUsable);
+        assert_eq!(error.failure_kind(), FailureKind::NotUsable);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::conjunction::Tca;
-use crate::storage::embedded::{AnchorPlace, DatabaseError, Records};
+use crate::storage::records::{AnchorKey, RecordStore};
+use crate::storage::store_error::StoreError;
 use crate::time::{UnixNanos, UnixTime};
 
 /// How long one sweep rests before the next.
@@ -14,32 +15,32 @@ const STEP_LEN: usize = 10_000;
 
 /// Goes through all anchors, and forgets those whose time is past by more than the retention.
 #[derive(Debug)]
-pub(in crate::storage) struct Sweep {
+pub(super) struct Sweep {
     retention: Duration,
     /// Where the next step begins; `None` at the beginning.
-    place: Option<AnchorPlace>,
+    next: Option<AnchorKey>,
     /// When the next step may be done.
     due: UnixNanos,
 }
 
 impl Sweep {
     /// A sweep that is due at once.
-    pub(in crate::storage) fn new(retention: Duration) -> Sweep {
-        Sweep { retention, place: None, due: UnixNanos::default() }
+    pub(super) fn new(retention: Duration) -> Sweep {
+        Sweep { retention, next: None, due: UnixNanos::default() }
     }
 
     /// Looks at the next few anchors, if it is time.
     ///
     /// # Errors
-    /// [`DatabaseError`]; the step is then done again.
-    pub(in crate::storage) fn step(&mut self, records: &Records, now: UnixNanos) -> Result<(), DatabaseError> {
+    /// [`StoreError`]; the step is then done again.
+    pub(super) fn step(&mut self, records: &dyn RecordStore, now: UnixNanos) -> Result<(), StoreError> {
         if now < self.due {
             return Ok(());
         }
         let retention = i128::try_from(self.retention.as_nanos()).expect("a configured duration is short");
         let before = Tca::at(UnixTime::from_nanos(UnixTime::from(now).nanos() - retention));
-        self.place = records.forget_anchors(self.place.as_ref(), before, STEP_LEN)?;
-        if self.place.is_none() {
+        self.next = records.forget_anchors(self.next.as_ref(), before, STEP_LEN)?;
+        if self.next.is_none() {
             self.due = now.after(PAUSE);
         }
         Ok(())
@@ -50,15 +51,14 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::conjunction::{Anchor, AnchorPlan, Pair};
-    use crate::storage::memory::MemoryStore;
-    use crate::storage::record_plan::RecordPlan;
-    use crate::storage::store::Store;
+    use crate::storage::memory::MemoryRecords;
+    use crate::storage::records::RecordPlan;
 
     const DAY: Duration = Duration::from_hours(24);
 
     #[test]
     fn anchors_are_forgotten_when_their_time_is_past_by_more_than_the_retention() {
-        let records = Store::Memory(MemoryStore::open().expect("memory suffices")).records().expect("an empty store");
+        let records = MemoryRecords::default();
         let pair = |primary| Pair { primary, secondary: 9 };
         let times: Vec<(Pair, Tca)> =
             (1..=40_u32).map(|day| (pair(u64::from(day % 7 + 1)), Tca(i64::from(day) * 86_400_000_000))).collect();
@@ -71,7 +71,7 @@ mod tests {
         };
         records.write(&times.iter().map(plan).collect::<Vec<_>>()).expect("they are days apart");
         let left = || {
-            let found = records.neighbours("conjunction", times.iter().copied()).expect("readable");
+            let found = records.neighbours("conjunction", &mut times.iter().copied()).expect("readable");
             found
                 .iter()
                 .zip(&times)
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_sweep_goes_on_where_it_was() {
-        let records = Store::Memory(MemoryStore::open().expect("memory suffices")).records().expect("an empty store");
+        let records = MemoryRecords::default();
         let plan = |primary| {
             let pair = Pair { primary, secondary: 9 };
             RecordPlan::Anchor(AnchorPlan {
@@ -102,14 +102,14 @@ mod tests {
             })
         };
         records.write(&(1..=25).map(plan).collect::<Vec<_>>()).expect("they are of different pairs");
-        let mut place = None;
+        let mut next = None;
         for left in [15, 5] {
-            place = records.forget_anchors(place.as_ref(), Tca(1), 10).expect("writable");
-            assert!(place.is_some());
-            let kept =
-                records.neighbours("conjunction", (1..=25).map(|primary| (Pair { primary, secondary: 9 }, Tca(0))));
+            next = records.forget_anchors(next.as_ref(), Tca(1), 10).expect("writable");
+            assert!(next.is_some());
+            let kept = records
+                .neighbours("conjunction", &mut (1..=25).map(|primary| (Pair { primary, secondary: 9 }, Tca(0))));
             assert_eq!(kept.expect("readable").iter().filter(|anchors| !anchors.is_empty()).count(), left);
         }
-        assert_eq!(records.forget_anchors(place.as_ref(), Tca(1), 10).expect("writable"), None);
+        assert_eq!(records.forget_anchors(next.as_ref(), Tca(1), 10).expect("writable"), None);
     }
 }

@@ -7,10 +7,9 @@ use std::thread::{self, JoinHandle};
 use tokio::sync::watch;
 use tracing::error;
 
-use crate::minting::{Durable, HorizonPlan, Session};
+use crate::minting::Session;
 use crate::storage::causes::WithCauses;
-use crate::storage::embedded::HorizonError;
-use crate::storage::store::Store;
+use crate::storage::start::Store;
 use crate::time::{Clock, UnixNanos};
 
 /// Extends the horizon of one session when asked, on a thread of its own.
@@ -158,7 +157,7 @@ impl Worker {
                 continue;
             }
             let plan = self.session.plan_extension(self.clock.now(), needed);
-            match make_durable(&mut self.store, plan) {
+            match self.store.raise_horizon(plan) {
                 Ok(durable) => {
                     self.session.raise(&durable, self.clock.now());
                     self.counts.extended.fetch_add(1, Ordering::Relaxed);
@@ -175,14 +174,6 @@ impl Worker {
     }
 }
 
-/// Makes a horizon durable in the store.
-///
-/// # Errors
-/// As [`Store::raise_horizon`].
-pub fn make_durable(store: &mut Store, plan: HorizonPlan) -> Result<Durable<HorizonPlan>, HorizonError> {
-    Durable::write(plan, |plan| store.raise_horizon(plan.horizon().get()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -190,10 +181,15 @@ mod tests {
     use super::*;
     use crate::id::preset;
     use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings};
-    use crate::storage::memory::MemoryStore;
+    use crate::storage::engine::EngineChoice;
+    use crate::storage::samples::ready;
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
+    fn store() -> Store {
+        ready(EngineChoice::Memory.open(0, None).expect("memory suffices"), NOON, &[])
+    }
 
     fn session(clock: &Arc<Clock>) -> Arc<Session> {
         let format = Arc::new(preset("snowflake"));
@@ -210,7 +206,7 @@ mod tests {
     async fn what_is_asked_for_is_durable_when_the_wait_ends() {
         let clock = Arc::new(ManualClock::at(NOON).clock());
         let session = session(&clock);
-        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let store = store();
         let keeper = HorizonKeeper::start(Arc::clone(&session), clock, store);
         let needed = NOON.after(Duration::from_secs(60));
         assert!(keeper.raise_to(needed).await);
@@ -223,7 +219,7 @@ mod tests {
         let hand = ManualClock::at(NOON);
         let clock = Arc::new(hand.clock());
         let session = session(&clock);
-        let store = Store::Memory(MemoryStore::open().expect("memory suffices"));
+        let store = store();
         let keeper = HorizonKeeper::start(Arc::clone(&session), clock, store);
         hand.advance(Duration::from_secs(3600));
         keeper.refill();

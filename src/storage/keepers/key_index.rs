@@ -1,18 +1,18 @@
 //! The requests of the last day by their keys, so that a retry is known without searching the ledgers.
 //!
-//! Kept in memory only: what it says stands in the rows of the appends, from which a start builds it again.
+//! Kept in memory only: it is built again at every start, from the appends, in which the keys are stored.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::ledger::{EventId, EventTime, KeyHash};
-use crate::storage::embedded::DoneRequest;
+use crate::storage::records::DoneRequest;
 
 /// How long a key is remembered, in microseconds: 24 hours.
 const REMEMBERED_MICROS: u64 = 24 * 3600 * 1_000_000;
 
 /// Requests that were done within the last day.
 #[derive(Debug, Default)]
-pub(in crate::storage) struct KeyIndex {
+pub(super) struct KeyIndex {
     by_key: HashMap<KeyHash, EventId>,
     /// Oldest first.
     in_order: VecDeque<(EventTime, KeyHash)>,
@@ -20,7 +20,7 @@ pub(in crate::storage) struct KeyIndex {
 
 impl KeyIndex {
     /// The earliest time of a request that is still remembered.
-    pub(in crate::storage) fn since(now: EventTime) -> EventTime {
+    pub(super) fn since(now: EventTime) -> EventTime {
         EventTime::from_micros(now.micros().saturating_sub(REMEMBERED_MICROS)).expect("earlier than a time there is")
     }
 
@@ -28,9 +28,7 @@ impl KeyIndex {
     ///
     /// # Errors
     /// What `show_all` returns.
-    pub(in crate::storage) fn build<E>(
-        show_all: impl FnOnce(&mut dyn FnMut(DoneRequest)) -> Result<(), E>,
-    ) -> Result<KeyIndex, E> {
+    pub(super) fn build<E>(show_all: impl FnOnce(&mut dyn FnMut(DoneRequest)) -> Result<(), E>) -> Result<KeyIndex, E> {
         let mut index = KeyIndex::default();
         show_all(&mut |done| index.add(done))?;
         index.in_order.make_contiguous().sort_unstable();
@@ -38,19 +36,19 @@ impl KeyIndex {
     }
 
     /// Remembers a request that was done after all others.
-    pub(in crate::storage) fn add(&mut self, done: DoneRequest) {
+    pub(super) fn add(&mut self, done: DoneRequest) {
         if self.by_key.insert(done.key, done.last).is_none() {
             self.in_order.push_back((done.recorded, done.key));
         }
     }
 
     /// The last event that the request of this key appended.
-    pub(in crate::storage) fn get(&self, key: KeyHash) -> Option<EventId> {
+    pub(super) fn get(&self, key: KeyHash) -> Option<EventId> {
         self.by_key.get(&key).copied()
     }
 
     /// Forgets what is older than a day.
-    pub(in crate::storage) fn forget_old(&mut self, now: EventTime) {
+    pub(super) fn forget_old(&mut self, now: EventTime) {
         let since = KeyIndex::since(now);
         while let Some((_, key)) = self.in_order.pop_front_if(|(recorded, _)| *recorded < since) {
             self.by_key.remove(&key);

@@ -1,10 +1,16 @@
 //! The threads that make plans durable, so that no caller waits for the disk longer than it must.
 
-mod anchor_sweep;
 mod horizon_keeper;
+
+mod anchor_sweep;
+mod job;
 mod key_index;
+mod record_error;
 mod record_keeper;
+mod record_writer;
 mod round;
 
-pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState, make_durable};
-pub use record_keeper::{Appended, RecordError, RecordKeeper, unreadable};
+pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState};
+pub use job::Appended;
+pub use record_error::{RecordError, log_unreadable};
+pub use record_keeper::RecordKeeper;

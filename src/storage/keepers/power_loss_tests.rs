@@ -5,16 +5,19 @@
 //! `POWER_LOSS_SEED=7 cargo test --lib power_loss`; `POWER_LOSS_SEEDS=10000` runs that many.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::sync::oneshot::Receiver as Answer;
+use tokio::sync::oneshot::{self, Receiver as Answer};
 
 use super::*;
-use crate::ledger::{EventId, KeyHash, LedgerId};
-use crate::storage::embedded::{Database, Fault, SimulatedBackend};
-use crate::storage::sample_orders::{NOW, append, at, create, reports};
+use crate::conjunction::Grouped;
+use crate::ledger::{EventId, KeyHash, LedgerId, LedgerRequest, Link};
+use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
+use crate::storage::keepers::job::Appended;
+use crate::storage::records::RecordStore;
+use crate::storage::samples::{NOW, append, at, create, reports};
 use crate::time::ManualClock;
 
 const SEEDS: u64 = 300;
@@ -83,35 +86,22 @@ enum Waiting {
 struct Ended;
 
 struct Life {
-    worker: Worker,
+    writer: RecordWriter,
     jobs: Sender<Job>,
 }
 
-fn open(backend: &SimulatedBackend) -> Result<Records, DatabaseError> {
-    let backend = backend.clone();
-    Records::open(Arc::new(Database::over(move || backend.clone())?))
-}
-
 impl Life {
-    fn begin(backend: &SimulatedBackend, hand: &ManualClock) -> Result<Life, DatabaseError> {
+    fn begin(backend: &SimulatedBackend, hand: &ManualClock) -> Result<Life, StoreError> {
         let (jobs, waiting) = mpsc::channel();
-        let mut worker = Worker {
-            records: open(backend)?,
-            clock: Arc::new(hand.clock()),
-            waiting,
-            keys: KeyIndex::default(),
-            knows_keys: false,
-            reopen_at: UnixNanos::default(),
-            sweep: None,
-        };
-        worker.open()?;
-        Ok(Life { worker, jobs })
+        let mut writer = RecordWriter::new(backend.open_records()?, Arc::new(hand.clock()), waiting, None);
+        writer.read_keys()?;
+        Ok(Life { writer, jobs })
     }
 
     /// Does what was sent in one transaction.
-    fn serve(&mut self) -> Result<(), DatabaseError> {
-        let first = self.worker.waiting.recv().expect("something was sent");
-        self.worker.serve(first)
+    fn serve(&mut self) -> Result<(), StoreError> {
+        let first = self.writer.waiting.recv().expect("something was sent");
+        self.writer.serve(first)
     }
 }
 
@@ -128,17 +118,17 @@ impl Told {
             let time = |_| random.random_range(0..5_i64) * 1_000_000 + random.random_range(-1..=1);
             let times: Vec<i64> = (0..count).map(time).collect();
             let (answer, answered) = oneshot::channel();
-            jobs.send(Job::Group(reports(&times, 1, secondary), answer)).expect("the worker lives");
+            jobs.send(Job::Group(reports(&times, 1, secondary), answer)).expect("the writer lives");
             return Waiting::Group(secondary, times, answered);
         }
-        let key = self.choose(random);
+        let key = self.next_key(random);
         let (answer, answered) = oneshot::channel();
-        jobs.send(Job::Ledger(self.asked[&key].order(key), answer)).expect("the worker lives");
+        jobs.send(Job::Ledger(self.asked[&key].order(key), answer)).expect("the writer lives");
         Waiting::Append(key, answered)
     }
 
     /// The key of something new, or of something that was asked before.
-    fn choose(&mut self, random: &mut StdRng) -> u128 {
+    fn next_key(&mut self, random: &mut StdRng) -> u128 {
         let retried: Vec<u128> = match random.random_range(0..4) {
             0 => self.acknowledged.keys().copied().collect(),
             1 => self.unknown.iter().copied().collect(),
@@ -212,13 +202,13 @@ impl Told {
     }
 
     /// Holds what is stored against what was told.
-    fn check(&mut self, records: &Records) {
+    fn check(&mut self, records: &dyn RecordStore) {
         let mut done = Vec::new();
-        records.requests_since(at(0), |request| done.push(request)).expect("reads");
+        records.requests_since(at(0), &mut |request| done.push(request)).expect("reads");
         let mut stored = BTreeMap::new();
         for request in &done {
-            let (row, links) = records.append(request.last).expect("reads").expect("its row is there");
-            assert_eq!(row.mark.map(|mark| mark.key), Some(request.key));
+            let (append, links) = records.append(request.last).expect("reads").expect("its append is there");
+            assert_eq!(append.mark.map(|mark| mark.key), Some(request.key));
             let KeyHash(key) = request.key;
             assert_eq!(links.len(), self.asked[&key].len(), "{key} is there whole");
             assert!(stored.insert(key, links).is_none(), "{key} is there twice");
@@ -235,10 +225,10 @@ impl Told {
         self.check_anchors(records);
     }
 
-    fn check_anchors(&self, records: &Records) {
+    fn check_anchors(&self, records: &dyn RecordStore) {
         for ((secondary, time), anchor) in &self.grouped {
             let order = reports(&[*time], 1, *secondary);
-            let stored = records.neighbours(order.format(), order.keys()).expect("reads");
+            let stored = records.neighbours(order.format(), &mut order.keys()).expect("reads");
             let known = order.join_stored(&stored).expect("no id is expected").expect("it was acknowledged");
             assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
         }
@@ -246,7 +236,7 @@ impl Told {
 }
 
 /// Every ledger is one chain without a gap, and has the events of the requests and no others.
-fn check_chains(records: &Records, of_requests: Vec<Link>) {
+fn check_chains(records: &dyn RecordStore, of_requests: Vec<Link>) {
     let mut of_requests: Vec<Link> = of_requests;
     let mut chained = Vec::new();
     for ledger in records.ledgers(None, usize::MAX).expect("reads") {
@@ -274,8 +264,9 @@ fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, tol
     if random.random_bool(0.9) {
         disk.fail_after(random.random_range(0..OPERATIONS_MAX), fault);
     }
-    let ended = |error: &DatabaseError| {
-        assert_eq!(error.trouble(), crate::storage::Trouble::NotUsable, "{}", WithCauses(error));
+    let ended = |error: &StoreError| {
+        let kind = error.failure_kind();
+        assert!(matches!(kind, FailureKind::NotUsable | FailureKind::Full), "{}", WithCauses(error));
         Ended
     };
     let mut life = Life::begin(backend, hand).map_err(|error| ended(&error))?;
@@ -293,7 +284,7 @@ fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, tol
             return Err(ended(&error));
         }
         told.hear(waiting);
-        if !life.worker.is_open() {
+        if !life.writer.is_open() {
             told.counts.full += 1;
             if random.random() {
                 disk.make_room();
@@ -307,7 +298,7 @@ fn run(seed: u64) -> Counts {
     let random = &mut StdRng::seed_from_u64(seed);
     let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
     let backend = SimulatedBackend::new(seed);
-    drop(open(&backend).expect("nothing fails yet"));
+    drop(backend.open_records().expect("nothing fails yet"));
     let mut told = Told::default();
     for _ in 0..LIVES {
         let _ = live(&backend, &hand, random, &mut told);
@@ -316,10 +307,10 @@ fn run(seed: u64) -> Counts {
             false => backend.disk().restart_process(),
         }
         backend.disk().make_room();
-        told.check(&open(&backend).expect("the database opens after any end of the process"));
+        told.check(&*backend.open_records().expect("the database opens after any end of the process"));
     }
     backend.disk().power_on();
-    told.check(&open(&backend).expect("the database opens after a loss of power"));
+    told.check(&*backend.open_records().expect("the database opens after a loss of power"));
     told.counts
 }
 

@@ -2,107 +2,38 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::{Condvar, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::ledger::LedgerId;
-use crate::storage::embedded::{Database, Fault, SimulatedBackend};
-use crate::storage::sample_orders::{NOW, append, create, reports};
-use crate::time::ManualClock;
+use crate::ledger::{AppendRefusal, LedgerId};
+use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
+use crate::storage::keepers::record_writer::REOPEN_EVERY;
+use crate::storage::samples::{NOW, append, create, reports};
+use crate::time::{ManualClock, UnixNanos};
 
 const EIO: i32 = 5;
-
-/// A disk whose syncs can be held.
-#[derive(Debug, Clone)]
-struct Held {
-    backend: SimulatedBackend,
-    gate: Arc<(Mutex<Gate>, Condvar)>,
-}
-
-#[derive(Debug, Default)]
-struct Gate {
-    is_closed: bool,
-    is_anyone_there: bool,
-}
-
-impl Held {
-    fn gate(&self) -> MutexGuard<'_, Gate> {
-        self.gate.0.lock().expect("nobody panics with it")
-    }
-
-    /// No sync returns until what this returns is dropped.
-    fn hold(&self) -> Hold<'_> {
-        *self.gate() = Gate { is_closed: true, is_anyone_there: false };
-        Hold(self)
-    }
-}
-
-struct Hold<'a>(&'a Held);
-
-impl Hold<'_> {
-    /// Returns once a sync waits.
-    fn wait(&self) {
-        drop(self.0.gate.1.wait_while(self.0.gate(), |gate| !gate.is_anyone_there).expect("nobody panics with it"));
-    }
-}
-
-impl Drop for Hold<'_> {
-    fn drop(&mut self) {
-        self.0.gate().is_closed = false;
-        self.0.gate.1.notify_all();
-    }
-}
-
-impl redb::StorageBackend for Held {
-    fn len(&self) -> io::Result<u64> {
-        self.backend.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.backend.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.backend.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut gate = self.gate();
-        gate.is_anyone_there = true;
-        self.gate.1.notify_all();
-        drop(self.gate.1.wait_while(gate, |gate| gate.is_closed).expect("nobody panics with it"));
-        self.backend.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.backend.write(offset, data)
-    }
-}
 
 /// A keeper on a simulated disk, and what moves them.
 struct Bench {
     runtime: Runtime,
     hand: ManualClock,
-    held: Held,
+    backend: SimulatedBackend,
     records: Records,
     keeper: RecordKeeper,
 }
 
-type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, RecordError>> + 'a>>;
+type Replying<'a, T> = Pin<Box<dyn Future<Output = Result<T, RecordError>> + 'a>>;
 
 impl Bench {
     fn new() -> Bench {
-        let held = Held { backend: SimulatedBackend::new(1), gate: Arc::default() };
-        let backend = held.clone();
-        let database = Database::over(move || backend.clone()).expect("the disk works");
-        let records = Records::open(Arc::new(database)).expect("the disk works");
+        let backend = SimulatedBackend::new(1);
+        let records = backend.open_records().expect("the disk works");
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let keeper = RecordKeeper::start(records.clone(), Arc::new(hand.clock()), None);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Bench { runtime, hand, held, records, keeper }
+        Bench { runtime, hand, backend, records, keeper }
     }
 
     fn append(&self, order: LedgerRequest) -> Result<Appended, RecordError> {
@@ -113,11 +44,11 @@ impl Bench {
         self.runtime.block_on(self.keeper.group(order))
     }
 
-    /// Asks, and does not wait for the answer.
-    fn ask(&self, order: LedgerRequest) -> Answering<'_, Appended> {
-        let mut answering: Answering<'_, Appended> = Box::pin(self.keeper.append(order));
-        assert!(self.poll(answering.as_mut()).is_pending(), "answered before anything was synced");
-        answering
+    /// Asks, and does not wait for the reply.
+    fn begin(&self, order: LedgerRequest) -> Replying<'_, Appended> {
+        let mut replying: Replying<'_, Appended> = Box::pin(self.keeper.append(order));
+        assert!(self.poll(replying.as_mut()).is_pending(), "answered before anything was synced");
+        replying
     }
 
     fn poll<F: Future + ?Sized>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
@@ -130,7 +61,7 @@ fn ledger_of(appended: &Result<Appended, RecordError>) -> LedgerId {
     appended.as_ref().expect("was appended").links[0].id.ledger()
 }
 
-/// An answer that says that the same was done before.
+/// A reply that the same was done before.
 fn replayed(appended: &Result<Appended, RecordError>) -> Result<Appended, RecordError> {
     appended.clone().map(|appended| Appended { is_replayed: true, ..appended })
 }
@@ -138,9 +69,9 @@ fn replayed(appended: &Result<Appended, RecordError>) -> Result<Appended, Record
 #[test]
 fn nothing_is_answered_before_it_is_durable() {
     let bench = Bench::new();
-    let hold = bench.held.hold();
-    let mut first = bench.ask(create("genesis", 1));
-    hold.wait();
+    let hold = bench.backend.disk().hold_syncs();
+    let mut first = bench.begin(create("genesis", 1));
+    hold.wait_for_one();
     assert!(bench.poll(first.as_mut()).is_pending());
     let mut group = pin!(bench.keeper.group(reports(&[0], 1, 2)));
     assert!(bench.poll(group.as_mut()).is_pending());
@@ -153,9 +84,9 @@ fn nothing_is_answered_before_it_is_durable() {
 fn a_known_conjunction_is_answered_while_nothing_can_be_written() {
     let bench = Bench::new();
     let first = bench.group(reports(&[0], 1, 2)).expect("was grouped");
-    let hold = bench.held.hold();
-    let waiting = bench.ask(create("genesis", 1));
-    hold.wait();
+    let hold = bench.backend.disk().hold_syncs();
+    let waiting = bench.begin(create("genesis", 1));
+    hold.wait_for_one();
     let known = bench.group(reports(&[1_000_000, 0], 1, 2)).expect("is known");
     assert!(known.iter().all(|known| (known.id, known.created) == (first[0].id, Some(false))));
     drop(hold);
@@ -165,12 +96,12 @@ fn a_known_conjunction_is_answered_while_nothing_can_be_written() {
 #[test]
 fn more_than_can_wait_are_refused_and_the_others_are_done() {
     let bench = Bench::new();
-    let hold = bench.held.hold();
-    let first = bench.ask(create("first", 0));
-    hold.wait();
+    let hold = bench.backend.disk().hold_syncs();
+    let first = bench.begin(create("first", 0));
+    hold.wait_for_one();
     let key = |at: usize| u128::try_from(at).expect("fits");
     let names = (1..=WAITING_MAX).map(|at| create(&format!("ledger {at}"), key(at)));
-    let waiting: Vec<_> = names.map(|order| bench.ask(order)).collect();
+    let waiting: Vec<_> = names.map(|order| bench.begin(order)).collect();
     assert_eq!(bench.append(create("too many", 5_000)), Err(RecordError::Busy));
     assert_eq!(bench.group(reports(&[0], 1, 2)), Err(RecordError::Busy));
     drop(hold);
@@ -183,10 +114,10 @@ fn more_than_can_wait_are_refused_and_the_others_are_done() {
 #[test]
 fn what_waits_is_done_before_the_keeper_is_gone_though_nobody_listens() {
     let bench = Bench::new();
-    let hold = bench.held.hold();
-    let first = bench.ask(create("first", 0));
-    hold.wait();
-    let waiting = (1..4).map(|key| bench.ask(create(&format!("ledger {key}"), key)));
+    let hold = bench.backend.disk().hold_syncs();
+    let first = bench.begin(create("first", 0));
+    hold.wait_for_one();
+    let waiting = (1..4).map(|key| bench.begin(create(&format!("ledger {key}"), key)));
     waiting.for_each(drop);
     drop((first, hold));
     drop(bench.keeper);
@@ -197,11 +128,11 @@ fn what_waits_is_done_before_the_keeper_is_gone_though_nobody_listens() {
 fn the_same_request_is_done_once_within_a_round_after_it_and_after_a_restart() {
     let bench = Bench::new();
     let ledger = ledger_of(&bench.append(create("genesis", 1)));
-    let hold = bench.held.hold();
-    let other = bench.ask(append(ledger, &["other"], 2));
-    hold.wait();
-    let asked = [&["a", "b"], &["a", "b"], &["a", "c"]].map(|names| bench.ask(append(ledger, names, 3)));
-    let behind = bench.ask(append(ledger, &["d"], 4));
+    let hold = bench.backend.disk().hold_syncs();
+    let other = bench.begin(append(ledger, &["other"], 2));
+    hold.wait_for_one();
+    let asked = [&["a", "b"], &["a", "b"], &["a", "c"]].map(|names| bench.begin(append(ledger, names, 3)));
+    let behind = bench.begin(append(ledger, &["d"], 4));
     drop(hold);
     bench.runtime.block_on(other).expect("was appended");
     let [first, again, conflicting] = asked.map(|asked| bench.runtime.block_on(asked));
@@ -246,9 +177,9 @@ fn a_refusal_names_its_reason_and_the_thread_goes_on() {
 #[test]
 fn a_ledger_whose_id_is_taken_begins_a_microsecond_later() {
     let bench = Bench::new();
-    let hold = bench.held.hold();
-    let asked = [1, 2, 3].map(|key| bench.ask(create("genesis", key)));
-    hold.wait();
+    let hold = bench.backend.disk().hold_syncs();
+    let asked = [1, 2, 3].map(|key| bench.begin(create("genesis", key)));
+    hold.wait_for_one();
     drop(hold);
     let times = asked.map(|asked| bench.runtime.block_on(asked).expect("was created").links[0].id.timestamp().micros());
     assert_eq!(times, [NOW, NOW + 1, NOW + 2]);
@@ -259,7 +190,7 @@ fn after_an_error_of_the_disk_nothing_is_known_and_nothing_more_is_written() {
     for operation in 0..8 {
         let bench = Bench::new();
         let ledger = ledger_of(&bench.append(create("genesis", 1)));
-        let disk = bench.held.backend.disk();
+        let disk = bench.backend.disk();
         disk.fail_after(operation, Fault::Error(EIO));
         let answer = bench.append(append(ledger, &["a"], 2));
         if answer.is_ok() {
@@ -273,9 +204,9 @@ fn after_an_error_of_the_disk_nothing_is_known_and_nothing_more_is_written() {
             Err(RecordError::Unavailable | RecordError::Unknown)
         ));
         assert!(bench.group(reports(&[0], 1, 2)).is_err());
-        let held = bench.held.clone();
+        let backend = bench.backend.clone();
         drop(bench);
-        assert_eq!(held.backend.disk().operations(), before, "operation {operation}");
+        assert_eq!(backend.disk().operations(), before, "operation {operation}");
     }
 }
 
@@ -283,7 +214,7 @@ fn after_an_error_of_the_disk_nothing_is_known_and_nothing_more_is_written() {
 fn a_full_disk_is_waited_for() {
     let bench = Bench::new();
     let ledger = ledger_of(&bench.append(create("genesis", 1)));
-    let disk = bench.held.backend.disk();
+    let disk = bench.backend.disk();
     disk.fail_after(0, Fault::Full);
     let mut keys = 2..;
     let mut appended = Vec::new();

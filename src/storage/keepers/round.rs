@@ -1,74 +1,22 @@
-//! What one transaction decides: orders in the order of their arrival, each on top of those before it.
+//! What one transaction decides: jobs in the order of their arrival, each on top of those before it.
 
 use std::collections::HashMap;
 
-use tokio::sync::oneshot;
-
+use super::job::{Appended, Job, Outcome, Reply};
 use super::key_index::KeyIndex;
-use super::record_keeper::{Appended, Job, RecordError, unreadable};
+use super::record_error::{RecordError, log_unreadable};
 use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
 use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
-use crate::minting::Durable;
-use crate::storage::embedded::Records;
-use crate::storage::record_plan::RecordPlan;
+use crate::storage::records::{RecordPlan, RecordStore};
 
-/// The plans of a round, and what is said to each caller once they are durable.
-pub(in crate::storage) struct Decided {
-    pub(in crate::storage) plans: Vec<RecordPlan>,
-    pub(in crate::storage) answers: Vec<Answer>,
-}
-
-/// What is said to one caller.
-pub(in crate::storage) struct Answer {
-    say: Say,
-    /// Whether it may rest on a plan, and so must not be said before that is durable.
-    rests_on_plans: bool,
-}
-
-enum Say {
-    Ledger(Result<Appended, RecordError>, oneshot::Sender<Result<Appended, RecordError>>),
-    Group(Result<Vec<Grouped>, RecordError>, oneshot::Sender<Result<Vec<Grouped>, RecordError>>),
-}
-
-impl Answer {
-    /// Says it. A caller that has gone hears nothing, which changes nothing.
-    pub(in crate::storage) fn say(self, _: &Durable<Vec<RecordPlan>>) {
-        self.say.say();
-    }
-
-    /// The plans may be durable or not: says so to everyone whose answer rests on them.
-    pub(in crate::storage) fn say_unknown(self) {
-        if !self.rests_on_plans {
-            return self.say.say();
-        }
-        match self.say {
-            Say::Ledger(_, caller) => Say::Ledger(Err(RecordError::Unknown), caller).say(),
-            Say::Group(_, caller) => Say::Group(Err(RecordError::Unknown), caller).say(),
-        }
-    }
-}
-
-impl Say {
-    fn say(self) {
-        match self {
-            Say::Ledger(outcome, caller) => drop(caller.send(outcome)),
-            Say::Group(outcome, caller) => drop(caller.send(outcome)),
-        }
-    }
-}
-
-impl Job {
-    /// Nothing is done.
-    pub(in crate::storage) fn refuse(self, error: RecordError) {
-        match self {
-            Job::Ledger(_, caller) => Say::Ledger(Err(error), caller).say(),
-            Job::Group(_, caller) => Say::Group(Err(error), caller).say(),
-        }
-    }
+/// The plans of a round, and the replies to be sent once they are durable.
+pub(super) struct Decided {
+    pub(super) plans: Vec<RecordPlan>,
+    pub(super) replies: Vec<Reply>,
 }
 
 /// Decides on jobs, on top of what is stored.
-pub(in crate::storage) fn decide(records: &Records, keys: &KeyIndex, now: EventTime, jobs: Vec<Job>) -> Decided {
+pub(super) fn decide(records: &dyn RecordStore, keys: &KeyIndex, now: EventTime, jobs: Vec<Job>) -> Decided {
     let mut round = Round {
         records,
         keys,
@@ -78,12 +26,12 @@ pub(in crate::storage) fn decide(records: &Records, keys: &KeyIndex, now: EventT
         done: HashMap::new(),
         anchors: NewAnchors::default(),
     };
-    let answers = jobs.into_iter().map(|job| round.take(job)).collect();
-    Decided { plans: round.plans, answers }
+    let replies = jobs.into_iter().map(|job| round.decide(job)).collect();
+    Decided { plans: round.plans, replies }
 }
 
 struct Round<'a> {
-    records: &'a Records,
+    records: &'a dyn RecordStore,
     keys: &'a KeyIndex,
     now: EventTime,
     plans: Vec<RecordPlan>,
@@ -96,21 +44,27 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn take(&mut self, job: Job) -> Answer {
-        let say = match job {
-            Job::Ledger(order, caller) => Say::Ledger(self.append(&order), caller),
-            Job::Group(order, caller) => Say::Group(self.group(&order), caller),
+    fn decide(&mut self, job: Job) -> Reply {
+        let outcome = match job {
+            Job::Ledger(request, caller) => {
+                let outcome = self.append(&request);
+                Outcome::Ledger(request, caller, outcome)
+            }
+            Job::Group(request, caller) => {
+                let outcome = self.group(&request);
+                Outcome::Group(request, caller, outcome)
+            }
         };
-        Answer { say, rests_on_plans: !self.plans.is_empty() }
+        Reply::new(outcome, !self.plans.is_empty())
     }
 
-    fn append(&mut self, order: &LedgerRequest) -> Result<Appended, RecordError> {
-        if let Some(replayed) = order.mark().map(|mark| self.replay(mark)).transpose()?.flatten() {
+    fn append(&mut self, request: &LedgerRequest) -> Result<Appended, RecordError> {
+        if let Some(replayed) = request.mark().map(|mark| self.replay(mark)).transpose()?.flatten() {
             return Ok(replayed);
         }
-        let (now, ledger) = self.time_and_ledger(order)?;
+        let (now, ledger) = self.time_and_ledger(request)?;
         let head = self.head(ledger)?;
-        let plan = AppendPlan::make(order, head, now).map_err(RecordError::Append)?;
+        let plan = AppendPlan::make(request, head, now).map_err(RecordError::Append)?;
         let links = plan.links().collect();
         self.heads.insert(ledger, Some(plan.head()));
         if let Some(mark) = plan.mark {
@@ -130,19 +84,19 @@ impl Round<'_> {
             return replayed(plan.mark, plan.links().collect());
         }
         let Some(last) = self.keys.get(mark.key) else { return Ok(None) };
-        match self.records.append(last).map_err(|error| unreadable(&error))? {
-            Some((row, links)) => replayed(row.mark, links),
+        match self.records.append(last).map_err(|error| log_unreadable(&error))? {
+            Some((append, links)) => replayed(append.mark, links),
             None => Ok(None),
         }
     }
 
-    /// When the order is done, and so which ledger it is about. A ledger that may begin at any time begins at one whose
+    /// When the request is done, and so which ledger it is about. A ledger that may begin at any time begins at one whose
     /// id is free.
-    fn time_and_ledger(&mut self, order: &LedgerRequest) -> Result<(EventTime, LedgerId), RecordError> {
+    fn time_and_ledger(&mut self, request: &LedgerRequest) -> Result<(EventTime, LedgerId), RecordError> {
         let mut now = self.now;
         loop {
-            let ledger = order.ledger_at(now);
-            if !order.ledger_depends_on_time() || self.head(ledger)?.is_none() {
+            let ledger = request.ledger_at(now);
+            if !request.ledger_depends_on_time() || self.head(ledger)?.is_none() {
                 return Ok((now, ledger));
             }
             now = now.next().expect("the clock is not at the end of time");
@@ -153,14 +107,15 @@ impl Round<'_> {
         if let Some(head) = self.heads.get(&ledger) {
             return Ok(*head);
         }
-        let head = self.records.head(ledger).map_err(|error| unreadable(&error))?;
+        let head = self.records.head(ledger).map_err(|error| log_unreadable(&error))?;
         self.heads.insert(ledger, head);
         Ok(head)
     }
 
-    fn group(&mut self, order: &GroupRequest) -> Result<Vec<Grouped>, RecordError> {
-        let stored = self.records.neighbours(order.format(), order.keys()).map_err(|error| unreadable(&error))?;
-        let (grouped, plans) = order.decide(&stored, &mut self.anchors).map_err(RecordError::Group)?;
+    fn group(&mut self, request: &GroupRequest) -> Result<Vec<Grouped>, RecordError> {
+        let stored =
+            self.records.neighbours(request.format(), &mut request.keys()).map_err(|error| log_unreadable(&error))?;
+        let (grouped, plans) = request.decide(&stored, &mut self.anchors).map_err(RecordError::Group)?;
         self.plans.extend(plans.into_iter().map(RecordPlan::Anchor));
         Ok(grouped)
     }

@@ -8,17 +8,20 @@
 //! pen is never the only one the disk really has.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::block_file::BlockFile;
 use super::horizon_block::{CopyFault, HorizonRecord};
-use crate::storage::trouble::Trouble;
+use crate::storage::embedded::block_file::BlockFile;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::file_replacement::rename_durably;
+use crate::storage::store_error::StoreError;
+use crate::time::UnixNanos;
 
 /// One of the two copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhichCopy {
+pub(crate) enum WhichCopy {
     /// Block 0.
     A,
     /// Block 1.
@@ -47,11 +50,11 @@ impl fmt::Display for WhichCopy {
 
 /// A copy that was found bad, served from the other one and repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
+pub(crate) struct Damage {
     /// The copy that was bad.
-    pub copy: WhichCopy,
+    pub(crate) copy: WhichCopy,
     /// What was wrong with it.
-    pub fault: CopyFault,
+    pub(crate) fault: CopyFault,
 }
 
 impl fmt::Display for Damage {
@@ -62,7 +65,7 @@ impl fmt::Display for Damage {
 
 /// Why the horizon cannot be read or raised.
 #[derive(Debug, thiserror::Error)]
-pub enum HorizonError {
+pub(crate) enum HorizonError {
     /// No copy can be trusted. Nothing was written; a floor is needed.
     ///
     /// No message of this file advises to restore a backup: that would be an older horizon, and look good.
@@ -141,28 +144,33 @@ pub enum HorizonError {
 }
 
 impl HorizonError {
-    /// What kind of trouble this is.
-    pub fn trouble(&self) -> Trouble {
+    /// What kind of failure this is.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
             Self::BothCopiesDamaged { .. }
             | Self::CopiesDisagree { .. }
             | Self::OtherSlot { .. }
-            | Self::UnknownVersion { .. } => Trouble::Damaged,
-            Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => Trouble::NotUsable,
+            | Self::UnknownVersion { .. } => FailureKind::Damaged,
+            Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => FailureKind::NotUsable,
         }
+    }
+}
+
+impl From<HorizonError> for StoreError {
+    fn from(error: HorizonError) -> StoreError {
+        StoreError::new(error.failure_kind(), error)
     }
 }
 
 /// The horizon of one slot, durable in two copies.
 ///
-/// Shape: a file of 8 KiB, see [`horizon_block`](crate::storage::horizon_block). Unit: nanoseconds since
-/// 1970-01-01T00:00:00Z, which last until the year 2554.
+/// Shape: a file of 8 KiB, see [`horizon_block`](super::horizon_block).
 ///
 /// # Errors
 /// After any error of [`raise`](Self::raise) the file is poisoned: a second sync may report success for data that
 /// the first one lost, so every later raise is refused with [`HorizonError::Poisoned`].
 #[derive(Debug)]
-pub struct HorizonFile<F = File> {
+pub(crate) struct HorizonFile<F = File> {
     path: PathBuf,
     file: F,
     /// What both copies hold, unless the file is poisoned.
@@ -171,15 +179,15 @@ pub struct HorizonFile<F = File> {
 }
 
 impl HorizonFile {
-    /// Creates the file with both copies at `horizon_unix_ns`, durable when it returns.
+    /// Creates the file with both copies at `horizon`, durable when it returns.
     ///
     /// It is written whole under another name and renamed, so neither a crash nor a full disk leaves half a file;
     /// a file already there is replaced in one step.
     ///
     /// # Errors
     /// [`HorizonError::NotWritten`]. A file may then be there or not.
-    pub fn create(path: &Path, slot: u32, horizon_unix_ns: u64) -> Result<HorizonFile, HorizonError> {
-        let newest = HorizonRecord { slot, sequence: 0, horizon_unix_ns };
+    pub(crate) fn create(path: &Path, slot: u32, horizon: UnixNanos) -> Result<HorizonFile, HorizonError> {
+        let newest = HorizonRecord { slot, sequence: 0, horizon };
         match create_whole(path, &newest) {
             Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
             Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
@@ -190,7 +198,7 @@ impl HorizonFile {
     ///
     /// # Errors
     /// As [`read_from`](HorizonFile::read_from), and [`HorizonError::NotOpened`].
-    pub fn open(path: &Path, slot: u32) -> Result<(HorizonFile, Option<Damage>), HorizonError> {
+    pub(crate) fn open(path: &Path, slot: u32) -> Result<(HorizonFile, Option<Damage>), HorizonError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -211,10 +219,10 @@ impl<F: BlockFile> HorizonFile<F> {
     /// [`HorizonError::BothCopiesDamaged`], [`CopiesDisagree`](HorizonError::CopiesDisagree),
     /// [`OtherSlot`](HorizonError::OtherSlot) and [`UnknownVersion`](HorizonError::UnknownVersion) with nothing
     /// written; [`NotWritten`](HorizonError::NotWritten) when they cannot be written anew.
-    pub fn read_from(file: F, path: &Path, slot: u32) -> Result<(Self, Option<Damage>), HorizonError> {
+    pub(crate) fn read_from(file: F, path: &Path, slot: u32) -> Result<(Self, Option<Damage>), HorizonError> {
         let copies = [A, B].map(|copy| read_copy(&file, copy));
         refuse_what_is_not_ours(&copies, path, slot)?;
-        let Judged { newest, write_first, damage } = judge(copies, path)?;
+        let Choice { newest, write_first, damage } = choose_copy(copies, path)?;
         let mut horizon = HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false };
         // Even when both copies look good: what a read shows may not be on the disk.
         let sequence = next_pass_beginning_with(write_first, newest.sequence);
@@ -222,26 +230,26 @@ impl<F: BlockFile> HorizonFile<F> {
         Ok((horizon, damage))
     }
 
-    /// The instant that has not been reserved.
-    pub fn horizon_unix_ns(&self) -> u64 {
-        self.newest.horizon_unix_ns
+    /// The first instant that has not been reserved.
+    pub(crate) fn horizon(&self) -> UnixNanos {
+        self.newest.horizon
     }
 
-    /// Makes `horizon_unix_ns` durable in both copies. The same value again is written again.
+    /// Makes `horizon` durable in both copies. The same value again is written again.
     ///
     /// # Errors
     /// [`HorizonError::NotWritten`] when the disk refuses: the new value may be there or not, the old one or the new
     /// one will be read. [`HorizonError::Poisoned`] ever after.
     ///
     /// # Panics
-    /// When `horizon_unix_ns` is below the present horizon. Whoever asks that is about to mint ids a second time.
-    pub fn raise(&mut self, horizon_unix_ns: u64) -> Result<(), HorizonError> {
+    /// When `horizon` is below the present one. Whoever asks that is about to mint ids a second time.
+    pub(crate) fn raise(&mut self, horizon: UnixNanos) -> Result<(), HorizonError> {
         assert!(
-            horizon_unix_ns >= self.newest.horizon_unix_ns,
-            "a horizon is never lowered: it is {}, {horizon_unix_ns} was asked for",
-            self.newest.horizon_unix_ns
+            horizon >= self.newest.horizon,
+            "a horizon is never lowered: it is {}, {horizon} was asked for",
+            self.newest.horizon
         );
-        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, horizon_unix_ns, ..self.newest })
+        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, horizon, ..self.newest })
     }
 
     fn write_pass(&mut self, record: HorizonRecord) -> Result<(), HorizonError> {
@@ -264,46 +272,46 @@ impl<F: BlockFile> HorizonFile<F> {
 /// The highest horizon that any good copy in the file holds, of whichever slot; for starting above a stated floor.
 ///
 /// `None` when nothing in it can be read.
-pub(crate) fn highest_readable_unix_ns(path: &Path) -> Option<u64> {
+pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
     let file = File::open(path).ok()?;
-    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).map(|record| record.horizon_unix_ns).max()
+    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).map(|record| record.horizon).max()
 }
 
-/// What the two copies say together.
-struct Judged {
+/// What the two copies say together: the horizon, and the copy to repair if one is bad.
+struct Choice {
     newest: HorizonRecord,
     /// The copy to write first, because the disk is sure to hold the other one.
     write_first: WhichCopy,
     damage: Option<Damage>,
 }
 
-fn judge(copies: [Result<HorizonRecord, CopyFault>; 2], path: &Path) -> Result<Judged, HorizonError> {
+fn choose_copy(copies: [Result<HorizonRecord, CopyFault>; 2], path: &Path) -> Result<Choice, HorizonError> {
     let (a, b) = match copies {
         [Ok(a), Ok(b)] => (a, b),
-        [Ok(a), Err(fault)] => return Ok(served_from(a, B, fault)),
-        [Err(fault), Ok(b)] => return Ok(served_from(b, A, fault)),
+        [Ok(a), Err(fault)] => return Ok(serve_from(a, B, fault)),
+        [Err(fault), Ok(b)] => return Ok(serve_from(b, A, fault)),
         [Err(a), Err(b)] => return Err(HorizonError::BothCopiesDamaged { path: path.to_owned(), a, b }),
     };
     if a == b {
         let [_, written_last] = writing_order(a.sequence);
-        return Ok(Judged { newest: a, write_first: written_last, damage: None });
+        return Ok(Choice { newest: a, write_first: written_last, damage: None });
     }
     let (newer, newer_copy, older, older_copy) = if a.sequence > b.sequence { (a, A, b, B) } else { (b, B, a, A) };
-    if newer.sequence == older.sequence || newer.horizon_unix_ns < older.horizon_unix_ns {
+    if newer.sequence == older.sequence || newer.horizon < older.horizon {
         return Err(HorizonError::CopiesDisagree { path: path.to_owned() });
     }
     let [begun_with, _] = writing_order(newer.sequence);
     if newer_copy == begun_with {
         // The pass ended between its two copies, as a crash does at any time.
-        return Ok(Judged { newest: newer, write_first: newer_copy, damage: None });
+        return Ok(Choice { newest: newer, write_first: newer_copy, damage: None });
     }
     // The pass wrote the older copy first and was told that it is on the disk. It is not.
     let fault = CopyFault::WriteLost { expected: newer.sequence, found: older.sequence };
-    Ok(served_from(newer, older_copy, fault))
+    Ok(serve_from(newer, older_copy, fault))
 }
 
-fn served_from(newest: HorizonRecord, bad: WhichCopy, fault: CopyFault) -> Judged {
-    Judged { newest, write_first: bad, damage: Some(Damage { copy: bad, fault }) }
+fn serve_from(newest: HorizonRecord, bad: WhichCopy, fault: CopyFault) -> Choice {
+    Choice { newest, write_first: bad, damage: Some(Damage { copy: bad, fault }) }
 }
 
 fn refuse_what_is_not_ours(
@@ -346,14 +354,13 @@ fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
 
 fn create_whole(path: &Path, record: &HorizonRecord) -> io::Result<File> {
     let unfinished = path.with_extension("new");
+    // What an earlier start left unfinished is overwritten: the folder is this process's own.
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
     let block = record.to_block();
     file.write_all(&block)?;
     file.write_all(&block)?;
     file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    File::open(folder)?.sync_all()?;
+    rename_durably(&unfinished, path)?;
     Ok(file)
 }
 

@@ -1,4 +1,4 @@
-//! What lasts of ids with memory.
+//! A record that is decided on and not stored yet.
 
 use crate::conjunction::AnchorPlan;
 use crate::ledger::AppendPlan;

@@ -12,7 +12,8 @@
 //! | 32..4092 | zero |
 //! | 4092..4096 | CRC-32C of everything before |
 
-use super::block_file::{BLOCK_LEN, Block};
+use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
+use crate::time::UnixNanos;
 
 const MAGIC: [u8; 8] = *b"idmint-h";
 const VERSION: u32 = 1;
@@ -20,18 +21,18 @@ const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 
 /// What one good copy says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HorizonRecord {
+pub(super) struct HorizonRecord {
     /// The slot whose ids the horizon bounds.
-    pub slot: u32,
-    /// Which writing pass this copy is from; both copies carry the same number once the pass is complete.
-    pub sequence: u64,
-    /// The instant that has not been reserved, in nanoseconds since 1970-01-01T00:00:00Z.
-    pub horizon_unix_ns: u64,
+    pub(super) slot: u32,
+    /// The number of the writing pass of this copy; both copies carry the same number once the pass is complete.
+    pub(super) sequence: u64,
+    /// The first instant that has not been reserved.
+    pub(super) horizon: UnixNanos,
 }
 
 /// Why a copy cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CopyFault {
+pub(crate) enum CopyFault {
     /// The file ends before the copy does.
     #[error("cut off")]
     CutOff,
@@ -59,13 +60,13 @@ pub enum CopyFault {
 
 impl HorizonRecord {
     /// The bytes of one copy.
-    pub(crate) fn to_block(&self) -> Block {
+    pub(super) fn to_block(self) -> Block {
         let mut block = [0; BLOCK_LEN];
         block[0..8].copy_from_slice(&MAGIC);
         block[8..12].copy_from_slice(&VERSION.to_be_bytes());
         block[12..16].copy_from_slice(&self.slot.to_be_bytes());
         block[16..24].copy_from_slice(&self.sequence.to_be_bytes());
-        block[24..32].copy_from_slice(&self.horizon_unix_ns.to_be_bytes());
+        block[24..32].copy_from_slice(&self.horizon.get().to_be_bytes());
         let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
         block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
         block
@@ -75,7 +76,7 @@ impl HorizonRecord {
     ///
     /// # Errors
     /// [`CopyFault::WrongChecksum`], [`CopyFault::NotAHorizon`] or [`CopyFault::UnknownVersion`], in this order.
-    pub(crate) fn from_block(block: &Block) -> Result<HorizonRecord, CopyFault> {
+    pub(super) fn from_block(block: &Block) -> Result<HorizonRecord, CopyFault> {
         if crc32c::crc32c(&block[..CHECKSUM_AT]) != u32::from_be_bytes(bytes_at(block, CHECKSUM_AT)) {
             return Err(CopyFault::WrongChecksum);
         }
@@ -89,7 +90,7 @@ impl HorizonRecord {
         Ok(HorizonRecord {
             slot: u32::from_be_bytes(bytes_at(block, 12)),
             sequence: u64::from_be_bytes(bytes_at(block, 16)),
-            horizon_unix_ns: u64::from_be_bytes(bytes_at(block, 24)),
+            horizon: UnixNanos::new(u64::from_be_bytes(bytes_at(block, 24))),
         })
     }
 }
@@ -102,7 +103,8 @@ fn bytes_at<const N: usize>(block: &Block, start: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    const RECORD: HorizonRecord = HorizonRecord { slot: 7, sequence: 300, horizon_unix_ns: 1_700_000_000_123_456_789 };
+    const RECORD: HorizonRecord =
+        HorizonRecord { slot: 7, sequence: 300, horizon: UnixNanos::new(1_700_000_000_123_456_789) };
 
     fn with_version(version: u32) -> Block {
         let mut block = RECORD.to_block();

@@ -1,20 +1,22 @@
 //! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
 
-use std::fs::{self, File};
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::{fmt, io};
 
-use crate::storage::trouble::Trouble;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::file_replacement::rename_durably;
+use crate::storage::store_error::StoreError;
 
 /// How much of the database is kept in memory.
 const CACHE_BYTES: usize = 32 << 20;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum DatabaseError {
+pub(crate) enum DatabaseError {
     /// The file is not what was written. It was not repaired; a good copy is needed. The horizon is no part of it.
     #[error(
         "the database {} is damaged ({what}); put a good copy in its place, and leave the horizon beside it \
@@ -44,18 +46,24 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
-    /// What kind of trouble this is.
-    pub fn trouble(&self) -> Trouble {
+    /// What kind of failure this is.
+    pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Damaged { .. } => Trouble::Damaged,
-            Self::InUse { .. } => Trouble::Locked,
-            Self::NotUsable { .. } => Trouble::NotUsable,
+            Self::Damaged { .. } => FailureKind::Damaged,
+            Self::InUse { .. } => FailureKind::Locked,
+            Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
         }
     }
 }
 
+impl From<DatabaseError> for StoreError {
+    fn from(error: DatabaseError) -> StoreError {
+        StoreError::new(error.failure_kind(), error)
+    }
+}
+
 /// An open database, in a file or in memory.
-pub struct Database {
+pub(crate) struct Database {
     /// Empty only while it is being dropped, and after it could not be opened again.
     engine: RwLock<Option<redb::Database>>,
     /// Opens the engine again.
@@ -72,10 +80,10 @@ impl Database {
     ///
     /// # Errors
     /// Every variant of [`DatabaseError`].
-    pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+    pub(crate) fn open(path: &Path) -> Result<Database, DatabaseError> {
         let open = opener_of(path);
-        let engine = guarded(path, &open)?;
-        Ok(Database::holding(engine, Box::new(open), path))
+        let engine = catch_panic(path, &open)?;
+        Ok(Database::with_engine(engine, Box::new(open), path))
     }
 
     /// Creates a database file, durable when it returns.
@@ -84,45 +92,45 @@ impl Database {
     ///
     /// # Errors
     /// [`DatabaseError::NotUsable`].
-    pub fn create(path: &Path) -> Result<Database, DatabaseError> {
+    pub(crate) fn create(path: &Path) -> Result<Database, DatabaseError> {
         let unfinished = path.with_extension("new");
-        let engine = guarded(path, || {
+        let engine = catch_panic(path, || {
             match fs::remove_file(&unfinished) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
             let engine = builder().create(&unfinished)?;
-            fs::rename(&unfinished, path)?;
-            File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()?;
+            rename_durably(&unfinished, path)?;
             Ok(engine)
         })?;
-        Ok(Database::holding(engine, Box::new(opener_of(path)), path))
+        Ok(Database::with_engine(engine, Box::new(opener_of(path)), path))
     }
 
     /// A database that is gone with the process. Errors call it `memory`.
     ///
     /// # Errors
     /// [`DatabaseError::NotUsable`].
-    pub fn in_memory() -> Result<Database, DatabaseError> {
+    #[cfg(test)]
+    pub(crate) fn in_memory() -> Result<Database, DatabaseError> {
         let path = PathBuf::from("memory");
-        let engine = guarded(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
+        let engine = catch_panic(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
         // What is in memory is gone once it is closed.
         let open = || Err(redb::Error::DatabaseClosed);
-        Ok(Database::holding(engine, Box::new(open), &path))
+        Ok(Database::with_engine(engine, Box::new(open), &path))
     }
 
     /// A database in what `backend` gives, now and each time it is opened again; made new if that is empty.
     #[cfg(test)]
-    pub(in crate::storage) fn over<B: redb::StorageBackend>(
+    pub(crate) fn over<B: redb::StorageBackend>(
         backend: impl Fn() -> B + Send + Sync + 'static,
     ) -> Result<Database, DatabaseError> {
         let path = PathBuf::from("simulated");
         let open = move || Ok(builder().create_with_backend(backend())?);
-        let engine = guarded(&path, &open)?;
-        Ok(Database::holding(engine, Box::new(open), &path))
+        let engine = catch_panic(&path, &open)?;
+        Ok(Database::with_engine(engine, Box::new(open), &path))
     }
 
-    fn holding(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
+    fn with_engine(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
         Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned(), has_failed: AtomicBool::new(false) }
     }
 
@@ -130,24 +138,24 @@ impl Database {
     ///
     /// # Errors
     /// Every variant of [`DatabaseError`]; the database then stays closed until this succeeds.
-    pub fn reopen(&self) -> Result<(), DatabaseError> {
+    pub(crate) fn reopen(&self) -> Result<(), DatabaseError> {
         let mut engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
-        let _ = guarded(&self.path, || {
+        let _ = catch_panic(&self.path, || {
             drop(engine.take());
             Ok(())
         });
-        *engine = Some(guarded(&self.path, &self.open)?);
+        *engine = Some(catch_panic(&self.path, &self.open)?);
         self.has_failed.store(false, Ordering::Relaxed);
         Ok(())
     }
 
     /// Whether the disk has refused nothing since the database was opened; if it has, only opening it again helps.
-    pub fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         !self.has_failed.load(Ordering::Relaxed)
     }
 
     /// The file, for messages.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -156,9 +164,12 @@ impl Database {
     /// # Errors
     /// What `work` returns, told apart; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
     /// what it reads back and stops when the pages make no sense.
-    pub fn attempt<T>(&self, work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+    pub(crate) fn attempt<T>(
+        &self,
+        work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>,
+    ) -> Result<T, DatabaseError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
-        let done = guarded(&self.path, || match &*engine {
+        let done = catch_panic(&self.path, || match &*engine {
             Some(engine) => work(engine),
             None => Err(redb::Error::DatabaseClosed),
         });
@@ -178,11 +189,19 @@ impl fmt::Debug for Database {
 impl Drop for Database {
     fn drop(&mut self) {
         // Closing writes, which on a damaged file may panic; there is nobody left to tell.
-        let _ = guarded(&self.path, || {
+        let _ = catch_panic(&self.path, || {
             drop(self.engine.write().unwrap_or_else(PoisonError::into_inner).take());
             Ok(())
         });
     }
+}
+
+/// Begins to write; whatever is written will survive a crash once it is committed.
+pub(super) fn begin_write(engine: &redb::Database) -> Result<redb::WriteTransaction, redb::Error> {
+    let mut transaction = engine.begin_write()?;
+    // A start after a crash must not read the whole database.
+    transaction.set_quick_repair(true);
+    Ok(transaction)
 }
 
 fn opener_of(path: &Path) -> impl Fn() -> Result<redb::Database, redb::Error> + Send + Sync + 'static {
@@ -196,7 +215,7 @@ fn builder() -> redb::Builder {
     builder
 }
 
-fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
+fn catch_panic<T>(path: &Path, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
     // Unwind safety: nothing of ours is changed by `work`, and the engine marks itself unusable when it unwinds.
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(|error| explain(path, error)),
@@ -251,7 +270,7 @@ mod tests {
 
         for content in [&b""[..], b"SQLite format 3\0 and so on", &whole[..whole.len() / 2], &whole[..100]] {
             let error = reason(content);
-            assert_eq!(error.trouble(), Trouble::Damaged, "{} bytes: {error}", content.len());
+            assert_eq!(error.failure_kind(), FailureKind::Damaged, "{} bytes: {error}", content.len());
             assert!(error.to_string().contains("idmint.redb"), "{error}");
         }
     }
@@ -260,7 +279,7 @@ mod tests {
     fn a_panic_of_the_engine_is_an_error() {
         let database = Database::in_memory().expect("memory suffices");
         let error = database.attempt::<()>(|_| panic!("page 7 is out of range")).expect_err("the work panicked");
-        assert_eq!(error.trouble(), Trouble::Damaged);
+        assert_eq!(error.failure_kind(), FailureKind::Damaged);
         assert!(error.to_string().contains("page 7 is out of range"), "{error}");
     }
 

@@ -6,23 +6,33 @@
 use std::io;
 use std::sync::Arc;
 
-use super::block_file::{BLOCK_LEN, BlockFile};
-use super::simulated::SimulatedDisk;
+use super::simulated_disk::SimulatedDisk;
+use crate::storage::embedded::block_file::{BLOCK_LEN, BlockFile};
+use crate::storage::embedded::tables::{Database, RecordTables};
+use crate::storage::records::Records;
+use crate::storage::store_error::StoreError;
 
 /// One database on a disk. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(in crate::storage) struct SimulatedBackend {
+pub(crate) struct SimulatedBackend {
     disk: Arc<SimulatedDisk>,
 }
 
 impl SimulatedBackend {
     /// An empty disk, whose misfortunes follow from `seed`.
-    pub(in crate::storage) fn new(seed: u64) -> SimulatedBackend {
+    pub(crate) fn new(seed: u64) -> SimulatedBackend {
         SimulatedBackend { disk: Arc::new(SimulatedDisk::holding(&[], seed).without_garbage()) }
     }
 
-    /// What holds it.
-    pub(in crate::storage) fn disk(&self) -> &SimulatedDisk {
+    /// The records in it, which are made new if it is empty.
+    pub(crate) fn open_records(&self) -> Result<Records, StoreError> {
+        let backend = self.clone();
+        let database = Database::over(move || backend.clone())?;
+        Ok(Arc::new(RecordTables::open(Arc::new(database))?))
+    }
+
+    /// The disk that it is on.
+    pub(crate) fn disk(&self) -> &SimulatedDisk {
         &self.disk
     }
 }

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::block_file::{BLOCK_LEN, Block, BlockFile};
+use crate::storage::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
 
 /// How many bytes the simulated disk is most likely to write at once.
 const SECTOR_LEN: usize = 512;
@@ -38,7 +38,19 @@ pub(crate) enum Fault {
 #[derive(Debug)]
 pub(crate) struct SimulatedDisk {
     state: Mutex<State>,
+    gate: Mutex<Gate>,
+    gate_moved: Condvar,
 }
+
+/// What a sync passes before it begins.
+#[derive(Debug, Default)]
+struct Gate {
+    is_closed: bool,
+    is_anyone_there: bool,
+}
+
+/// While it lives, no sync begins.
+pub(crate) struct HeldSyncs<'a>(&'a SimulatedDisk);
 
 #[derive(Debug)]
 struct State {
@@ -112,7 +124,7 @@ impl SimulatedDisk {
             is_full: false,
             is_halted: false,
         };
-        SimulatedDisk { state: Mutex::new(state) }
+        SimulatedDisk { state: Mutex::new(state), gate: Mutex::default(), gate_moved: Condvar::new() }
     }
 
     /// The same disk, on which each byte of a write that was cut off is the old one or the new one.
@@ -199,8 +211,41 @@ impl SimulatedDisk {
         state.cache.set_len(index);
     }
 
+    /// Holds every sync until what this returns is dropped.
+    pub(crate) fn hold_syncs(&self) -> HeldSyncs<'_> {
+        *self.gate() = Gate { is_closed: true, is_anyone_there: false };
+        HeldSyncs(self)
+    }
+
+    /// Waits while syncs are held.
+    fn pass_gate(&self) {
+        let mut gate = self.gate();
+        gate.is_anyone_there = true;
+        self.gate_moved.notify_all();
+        drop(self.gate_moved.wait_while(gate, |gate| gate.is_closed).expect("nobody panics with it"));
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().expect("nobody panics with it")
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldSyncs<'_> {
+    /// Returns once a sync is held.
+    pub(crate) fn wait_for_one(&self) {
+        let moved = &self.0.gate_moved;
+        drop(moved.wait_while(self.0.gate(), |gate| !gate.is_anyone_there).expect("nobody panics with it"));
+    }
+}
+
+impl Drop for HeldSyncs<'_> {
+    fn drop(&mut self) {
+        self.0.gate().is_closed = false;
+        self.0.gate_moved.notify_all();
     }
 }
 
@@ -280,6 +325,7 @@ impl BlockFile for SimulatedDisk {
     }
 
     fn sync(&self) -> io::Result<()> {
+        self.pass_gate();
         let mut state = self.state();
         state.refuse_when_halted()?;
         let fault = state.next_fault();

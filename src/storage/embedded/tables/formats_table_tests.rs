@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::storage::failure_kind::FailureKind;
 
 fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
     let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
@@ -40,7 +41,7 @@ fn a_changed_format_is_refused_with_every_difference_and_the_way_out() {
     let changed = format("snowflake", &[("epoch", "2016-01-01T00:00:00Z"), ("rule", "sequenced"), ("tick", "1ms")]);
     let error = table.agree(4, &[payment(), changed]).expect_err("snowflake is not what it was");
 
-    assert_eq!(error.trouble(), Trouble::Disagrees);
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
     assert_eq!(
         error.to_string(),
         "format \"snowflake\" is not what it was when it minted its first ids:\n  \
@@ -104,7 +105,7 @@ fn what_is_kept_outlasts_the_process() {
 
 /// Opens the file at `path` as a start would, and compares.
 fn start(path: &Path, formats: &[KeptFormat]) -> Result<(), FormatsError> {
-    let database = Database::open(path)?;
+    let database = Database::open(path).map_err(StoreError::from)?;
     FormatsTable::new(&database).agree(4, formats)
 }
 
@@ -133,7 +134,7 @@ fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_p
         fs::write(&path, &spoiled).expect("the file is written");
         match start(&path, std::slice::from_ref(&changed)) {
             Err(FormatsError::Changed { .. }) => {}
-            Err(FormatsError::Database(DatabaseError::Damaged { .. })) => refused += 1,
+            Err(error) if error.failure_kind() == FailureKind::Damaged => refused += 1,
             Ok(()) => panic!("byte {at}: the changed format passed"),
             Err(error) => panic!("byte {at}: {error}"),
         }

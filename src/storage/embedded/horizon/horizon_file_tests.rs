@@ -1,5 +1,6 @@
 //! What the horizon file withstands: flipped bytes, lost and torn writes, failing syncs.
 
+use std::fs;
 use std::os::unix::fs::FileExt;
 
 use rand::rngs::StdRng;
@@ -7,14 +8,18 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
-use crate::storage::embedded::simulated::{Fault, SimulatedDisk};
+use crate::storage::embedded::simulation::{Fault, SimulatedDisk};
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 const SLOT: u32 = 3;
 
-fn record(sequence: u64, horizon_unix_ns: u64) -> HorizonRecord {
-    HorizonRecord { slot: SLOT, sequence, horizon_unix_ns }
+fn instant(nanos: u64) -> UnixNanos {
+    UnixNanos::new(nanos)
+}
+
+fn record(sequence: u64, horizon: u64) -> HorizonRecord {
+    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon) }
 }
 
 fn disk_with(a: HorizonRecord, b: HorizonRecord) -> SimulatedDisk {
@@ -38,12 +43,12 @@ fn every_flipped_byte_of_either_copy_is_served_from_the_other_reported_and_repai
 
         let (horizon, damage) = open(&disk).expect("the other copy serves");
 
-        assert_eq!(horizon.horizon_unix_ns(), 500, "byte {at}");
+        assert_eq!(horizon.horizon(), instant(500), "byte {at}");
         assert_eq!(damage, Some(Damage { copy, fault: CopyFault::WrongChecksum }), "byte {at}");
         disk.power_on();
         let [a, b] = copies_on(&disk);
         assert_eq!(a, b, "byte {at}");
-        assert_eq!(a.expect("copy A is repaired").horizon_unix_ns, 500, "byte {at}");
+        assert_eq!(a.expect("copy A is repaired").horizon, instant(500), "byte {at}");
     }
 }
 
@@ -58,7 +63,7 @@ fn the_same_flip_in_both_copies_is_refused_and_nothing_is_written() {
         let error = open(&disk).expect_err("no copy is good");
 
         assert!(matches!(error, HorizonError::BothCopiesDamaged { .. }), "byte {at}: {error}");
-        assert_eq!(error.trouble(), Trouble::Damaged);
+        assert_eq!(error.failure_kind(), FailureKind::Damaged);
         assert_eq!([0, 1].map(|index| disk.read_block(index).expect("the block is there")), before);
     }
 }
@@ -68,7 +73,7 @@ fn a_file_cut_to_one_copy_serves_and_an_empty_one_is_refused() {
     let disk = disk_with(record(8, 500), record(8, 500));
     disk.truncate(1);
     let (horizon, damage) = open(&disk).expect("copy A serves");
-    assert_eq!(horizon.horizon_unix_ns(), 500);
+    assert_eq!(horizon.horizon(), instant(500));
     assert_eq!(damage, Some(Damage { copy: B, fault: CopyFault::CutOff }));
     assert_eq!(open(&disk).expect("both copies are there again").1, None);
 
@@ -82,7 +87,7 @@ fn of_two_good_copies_the_later_pass_serves_and_an_interrupted_pass_is_no_damage
     for (a, b) in interrupted {
         let disk = disk_with(a, b);
         let (horizon, damage) = open(&disk).expect("both copies are good");
-        assert_eq!(horizon.horizon_unix_ns(), 700);
+        assert_eq!(horizon.horizon(), instant(700));
         assert_eq!(damage, None);
         let [a, b] = copies_on(&disk);
         assert_eq!(a, b);
@@ -93,7 +98,7 @@ fn of_two_good_copies_the_later_pass_serves_and_an_interrupted_pass_is_no_damage
 fn a_first_copy_older_than_the_second_is_a_lost_write() {
     let disk = disk_with(record(7, 500), record(8, 700));
     let (horizon, damage) = open(&disk).expect("both copies are good");
-    assert_eq!(horizon.horizon_unix_ns(), 700);
+    assert_eq!(horizon.horizon(), instant(700));
     assert_eq!(damage, Some(Damage { copy: A, fault: CopyFault::WriteLost { expected: 8, found: 7 } }));
 }
 
@@ -106,7 +111,7 @@ fn copies_that_no_order_of_writing_explains_are_refused() {
 
 #[test]
 fn another_slot_is_refused_even_when_only_one_copy_names_it() {
-    let other = HorizonRecord { slot: 9, sequence: 8, horizon_unix_ns: 500 };
+    let other = HorizonRecord { slot: 9, sequence: 8, horizon: instant(500) };
     for (a, b) in [(other, other), (record(8, 500), other), (other, record(8, 500))] {
         let error = open(&disk_with(a, b)).expect_err("slot 9 is not slot 3");
         assert!(matches!(error, HorizonError::OtherSlot { kept: 9, asked: SLOT, .. }));
@@ -118,10 +123,10 @@ fn a_raise_is_on_the_disk_in_both_copies_when_it_returns() {
     let disk = disk_with(record(8, 500), record(8, 500));
     let (mut horizon, _) = open(&disk).expect("both copies are good");
     for value in [700, 700, 900] {
-        horizon.raise(value).expect("the disk works");
+        horizon.raise(instant(value)).expect("the disk works");
         disk.power_on();
         for copy in copies_on(&disk) {
-            assert_eq!(copy.expect("the copy is good").horizon_unix_ns, value);
+            assert_eq!(copy.expect("the copy is good").horizon, instant(value));
         }
     }
 }
@@ -131,7 +136,7 @@ fn a_raise_is_on_the_disk_in_both_copies_when_it_returns() {
 fn lowering_the_horizon_is_a_bug_and_panics() {
     let disk = disk_with(record(8, 500), record(8, 500));
     let (mut horizon, _) = open(&disk).expect("both copies are good");
-    let _ = horizon.raise(499);
+    let _ = horizon.raise(instant(499));
 }
 
 #[test]
@@ -142,13 +147,13 @@ fn one_failed_write_or_sync_poisons_the_file_for_good() {
             let (mut horizon, _) = open(&disk).expect("both copies are good");
             disk.fail_after(operation, Fault::Error(errno));
 
-            let error = horizon.raise(700).expect_err("the disk refuses");
+            let error = horizon.raise(instant(700)).expect_err("the disk refuses");
             assert!(matches!(error, HorizonError::NotWritten { .. }), "operation {operation}: {error}");
 
             // The disk works again; the file must not be believed all the same.
-            let error = horizon.raise(900).expect_err("the file is poisoned");
+            let error = horizon.raise(instant(900)).expect_err("the file is poisoned");
             assert!(matches!(error, HorizonError::Poisoned { .. }), "operation {operation}: {error}");
-            assert_eq!(horizon.horizon_unix_ns(), 500);
+            assert_eq!(horizon.horizon(), instant(500));
         }
     }
 }
@@ -170,11 +175,11 @@ fn power_lost_at_any_step_of_a_raise_leaves_the_old_horizon_or_the_new() {
             let disk = SimulatedDisk::holding(&[before.to_block(), before.to_block()], seed);
             let (mut horizon, _) = open(&disk).expect("both copies are good");
             disk.fail_after(operation, Fault::Halt);
-            horizon.raise(700).expect_err("the process is stopped");
+            horizon.raise(instant(700)).expect_err("the process is stopped");
             disk.power_on();
 
             let (horizon, _) = open(&disk).expect("one copy is good");
-            match horizon.horizon_unix_ns() {
+            match horizon.horizon().get() {
                 500 => seen[0] += 1,
                 700 => seen[1] += 1,
                 other => panic!("seed {seed}, operation {operation}: {other} was never written"),
@@ -197,7 +202,7 @@ fn live_and_die(disk: &SimulatedDisk, random: &mut StdRng, promise: &mut Promise
     let fault = [Fault::Halt, Fault::Error(EIO), Fault::Error(ENOSPC)][random.random_range(0..3)];
     disk.fail_after(random.random_range(0..14), fault);
     let (mut horizon, damage) = open(disk)?;
-    let read = horizon.horizon_unix_ns();
+    let read = horizon.horizon().get();
     assert!(read >= promise.acknowledged, "{read} was read, {} was acknowledged", promise.acknowledged);
     assert!(read <= promise.attempted, "{read} was read, only {} was attempted", promise.attempted);
     assert!(
@@ -206,9 +211,9 @@ fn live_and_die(disk: &SimulatedDisk, random: &mut StdRng, promise: &mut Promise
     );
     promise.acknowledged = read;
     for _ in 0..4 {
-        let next = horizon.horizon_unix_ns() + random.random_range(0..1000);
+        let next = horizon.horizon().get() + random.random_range(0..1000);
         promise.attempted = promise.attempted.max(next);
-        horizon.raise(next)?;
+        horizon.raise(instant(next))?;
         promise.acknowledged = next;
     }
     Ok(())
@@ -238,17 +243,17 @@ fn no_fault_in_any_of_many_lives_lowers_the_horizon_or_loses_it() {
 fn a_real_file_is_created_whole_raised_reopened_and_repaired() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
-    let mut horizon = HorizonFile::create(&path, SLOT, 500).expect("the file is created");
+    let mut horizon = HorizonFile::create(&path, SLOT, instant(500)).expect("the file is created");
     assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
     assert!(!folder.path().join("horizon.new").exists());
-    horizon.raise(700).expect("the file is writable");
+    horizon.raise(instant(700)).expect("the file is writable");
     drop(horizon);
 
     for copy in [A, B] {
         let file = OpenOptions::new().write(true).open(&path).expect("the file opens");
         file.write_all_at(&[0xff; 3], copy.index() * 4096 + 25).expect("three bytes are spoiled");
         let (horizon, damage) = HorizonFile::open(&path, SLOT).expect("the other copy serves");
-        assert_eq!(horizon.horizon_unix_ns(), 700);
+        assert_eq!(horizon.horizon(), instant(700));
         assert_eq!(damage.map(|damage| damage.copy), Some(copy));
     }
     assert_eq!(HorizonFile::open(&path, SLOT).expect("both copies are good").1, None);
@@ -259,7 +264,7 @@ fn a_leftover_of_an_unfinished_creation_is_overwritten() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
     fs::write(folder.path().join("horizon.new"), [9; 20_000]).expect("the leftover is written");
-    HorizonFile::create(&path, SLOT, 500).expect("the file is created");
+    HorizonFile::create(&path, SLOT, instant(500)).expect("the file is created");
     assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
 }
 

@@ -1,0 +1,96 @@
+//! Engines that were asked for the same have stored the same, whatever it was.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::conjunction::{Anchor, Pair, Tca};
+use crate::ledger::LedgerId;
+use crate::storage::embedded::simulation::SimulatedBackend;
+use crate::storage::memory::MemoryRecords;
+use crate::storage::records::{DoneRequest, RecordPlan, RecordStore, WriteError};
+use crate::storage::samples::{NOW, anchor_of, append, at, create, plan};
+
+const SEEDS: u64 = 40;
+const STEPS: u64 = 60;
+
+/// A few plans, sound ones and stale ones, for the state of `records`.
+fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
+    let ledgers = records.ledgers(None, 9).expect("reads");
+    let micros = NOW + step * 1_000_000;
+    let mut plans = Vec::new();
+    for number in 0..random.random_range(1..4_u128) {
+        let key = u128::from(step) * 10 + number;
+        plans.push(match random.random_range(0..6) {
+            0 => RecordPlan::Append(plan(&create(&format!("ledger {}", random.random_range(0..9)), key), None, micros)),
+            1..4 if !ledgers.is_empty() => {
+                let head = ledgers[random.random_range(0..ledgers.len())].head;
+                let names = &["a", "b", "c"][..random.random_range(1..4)];
+                // The second append to one ledger in a call is stale: it was not made for the first.
+                RecordPlan::Append(plan(&append(head.id.ledger(), names, key), Some(head), micros))
+            }
+            _ => {
+                let (delta, secondary) = (random.random_range(0..20) * 700_000, random.random_range(1..3));
+                let near = (Pair { primary: 1, secondary }, Tca(delta));
+                let near = records.neighbours("conjunction", &mut std::iter::once(near)).expect("reads");
+                let rank = Anchor::create(Tca(delta), &near[0]).rank + u32::from(random.random_bool(0.1));
+                anchor_of("conjunction", (1, secondary), delta, rank)
+            }
+        });
+    }
+    plans
+}
+
+/// All that can be read, as one text.
+fn everything(records: &dyn RecordStore, random: &mut StdRng) -> String {
+    let ledgers = records.ledgers(None, 100).expect("reads");
+    let mut text = format!("{ledgers:?}\n");
+    for ledger in &ledgers {
+        let id = ledger.head.id.ledger();
+        let chain = records.chain(id, None, 1_000).expect("reads");
+        let some = chain[random.random_range(0..chain.len())].id;
+        text += &format!("{:?} {:?} {chain:?}\n", records.head(id), records.ledger(id));
+        text += &format!("{:?}\n", records.chain(id, Some(some), random.random_range(0..5)));
+        text += &format!("{:?} {:?} {:?}\n", records.link(some), records.append(some), records.append(ledger.head.id));
+        text += &format!("{:?}\n", records.ledgers(Some(id), 2));
+    }
+    text += &format!("{:?}\n", LedgerId::from_bits(0).map(|none| records.ledger(none)));
+    for secondary in 1..3 {
+        let times = (0..20).map(|at| (Pair { primary: 1, secondary }, Tca(at * 700_000)));
+        text += &format!("{:?}\n", records.neighbours("conjunction", &mut { times }));
+    }
+    let mut done: Vec<DoneRequest> = Vec::new();
+    let since = at(NOW + random.random_range(0..STEPS) * 1_000_000);
+    records.requests_since(since, &mut |request| done.push(request)).expect("reads");
+    done.sort_by_key(|done| done.key);
+    text + &format!("{done:?}")
+}
+
+#[test]
+fn engines_that_are_asked_for_the_same_store_the_same() {
+    let (mut written, mut stale) = (0, 0);
+    for seed in 0..SEEDS {
+        let random = &mut StdRng::seed_from_u64(seed);
+        let memory = MemoryRecords::default();
+        let embedded = SimulatedBackend::new(seed).open_records().expect("the disk works");
+        for step in 0..STEPS {
+            let plans = random_plans(&memory, random, step);
+            let [one, other] = [&memory, &*embedded].map(|records: &dyn RecordStore| records.write(&plans));
+            match (one, other) {
+                (Ok(()), Ok(())) => written += 1,
+                (Err(WriteError::Stale), Err(WriteError::Stale)) => stale += 1,
+                differing => panic!("seed {seed}, step {step}: {differing:?}"),
+            }
+            if random.random_bool(0.05) {
+                let before = Tca(random.random_range(0..20) * 700_000);
+                let [one, other] = [&memory, &*embedded]
+                    .map(|records: &dyn RecordStore| records.forget_anchors(None, before, 5).expect("works"));
+                assert_eq!(one, other, "seed {seed}, step {step}");
+            }
+        }
+        let read = random.random();
+        let [one, other] = [&memory, &*embedded]
+            .map(|records: &dyn RecordStore| everything(records, &mut StdRng::seed_from_u64(read)));
+        assert_eq!(one, other, "seed {seed}");
+    }
+    assert!(written > 500 && stale > 200, "{written} written, {stale} stale");
+}

@@ -1,0 +1,84 @@
+//! What every engine does from start to start.
+
+use std::collections::BTreeMap;
+
+use super::on_every_engine;
+use crate::minting::HorizonPlan;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::kept_formats::{FormatsError, KeptFormat};
+use crate::storage::samples::ready;
+use crate::storage::start::{Opened, Restart};
+use crate::time::UnixNanos;
+
+fn at(nanos: u64) -> UnixNanos {
+    UnixNanos::new(nanos)
+}
+
+fn format(name: &str, tick: &str) -> KeptFormat {
+    KeptFormat { name: name.to_owned(), description: BTreeMap::from([("tick".to_owned(), tick.to_owned())]) }
+}
+
+fn restart(opened: Opened) -> Restart {
+    match opened {
+        Opened::Again(restart) => restart,
+        Opened::First(_) => panic!("a horizon is there"),
+    }
+}
+
+#[test]
+fn every_engine_raises_the_horizon_and_keeps_the_slots() {
+    on_every_engine(|engine| {
+        let mut store = ready(engine.open(), at(500), &[]);
+        store.raise_horizon(HorizonPlan::at(at(500))).expect("the same horizon again is no lowering");
+        drop(store);
+        let error = restart(engine.open()).agree_on_formats(5, &[]).err().expect("1 is kept");
+        assert!(matches!(error, FormatsError::SlotsChanged { kept: 1, now: 5 }));
+        assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    });
+}
+
+#[test]
+fn a_start_finds_the_last_horizon_that_was_durable() {
+    on_every_engine(|engine| {
+        assert_eq!(engine.open().horizon(), None);
+        let Opened::First(first) = engine.open() else { panic!("nothing was reserved") };
+        let (reserved, durable) = first.reserve(HorizonPlan::at(at(500))).expect("the store is writable");
+        assert_eq!(durable.plan().horizon(), at(500));
+        drop(reserved);
+        assert_eq!(engine.open().horizon(), Some(at(500)), "a first start that ended before the formats");
+
+        let mut store = ready(engine.open(), at(600), &[]);
+        assert_eq!(store.raise_horizon(HorizonPlan::at(at(700))).expect("writable").plan().horizon(), at(700));
+        drop(store);
+        assert_eq!(engine.open().horizon(), Some(at(700)));
+
+        drop(restart(engine.open()).agree_on_formats(1, &[]).expect("they are the same"));
+        assert_eq!(engine.open().horizon(), Some(at(700)), "agreeing raises nothing");
+    });
+}
+
+#[test]
+fn a_changed_format_is_refused_and_a_new_one_joins() {
+    on_every_engine(|engine| {
+        drop(ready(engine.open(), at(500), &[format("a", "1ms")]));
+        drop(ready(engine.open(), at(500), &[format("b", "1s")]));
+        let agree = |formats: &[KeptFormat]| restart(engine.open()).agree_on_formats(1, formats).map(drop);
+        agree(&[format("b", "1s"), format("a", "1ms")]).expect("both are kept");
+
+        let error = agree(&[format("c", "1s"), format("a", "2ms")]).expect_err("a is not what it was");
+        let FormatsError::Changed { format: name, differences } = error else { panic!("{error}") };
+        assert_eq!((name.as_str(), differences[0].to_string().as_str()), ("a", "tick: kept 1ms, now 2ms"));
+        agree(&[format("c", "7s")]).expect("a refusal keeps nothing");
+    });
+}
+
+#[test]
+fn lowering_the_horizon_panics() {
+    on_every_engine(|engine| {
+        let mut store = ready(engine.open(), at(700), &[]);
+        let lower = std::panic::AssertUnwindSafe(|| store.raise_horizon(HorizonPlan::at(at(699))).map(drop));
+        let panic = std::panic::catch_unwind(lower).expect_err("a horizon is never lowered");
+        let message = panic.downcast_ref::<String>().expect("a text");
+        assert!(message.contains("a horizon is never lowered"), "{message}");
+    });
+}

@@ -1,0 +1,210 @@
+//! What one node keeps in its folder, from the lock to the records.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::data_dir::{DataDir, DataDirError, FoundFiles};
+use super::horizon::{HorizonError, HorizonFile, highest_readable};
+use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::kept_formats::{FormatsError, KeptFormat};
+use crate::storage::records::Records;
+use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
+use crate::storage::store_error::StoreError;
+use crate::time::UnixNanos;
+
+/// A folder that was opened. It is locked for as long as the value lives.
+pub(in crate::storage) enum Folder {
+    /// It has neither horizon nor database.
+    Empty(EmptyFolder),
+    /// It has a horizon.
+    Reserved(ReservedFolder),
+}
+
+/// The folder of a first start.
+pub(in crate::storage) struct EmptyFolder {
+    slot: u32,
+    data_dir: DataDir,
+}
+
+/// A folder with a horizon.
+pub(in crate::storage) struct ReservedFolder {
+    // The order of the fields is the order of closing: the lock goes last.
+    /// `None` when a first start ended before the database was created.
+    database: Option<Database>,
+    horizon: HorizonFile,
+    data_dir: DataDir,
+}
+
+/// A folder with everything in it.
+struct ReadyFolder {
+    // As above.
+    database: Arc<Database>,
+    horizon: HorizonFile,
+    _data_dir: DataDir,
+}
+
+/// Why the folder cannot be opened as a store.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::storage) enum OpenError {
+    /// The folder itself.
+    #[error(transparent)]
+    Folder(#[from] DataDirError),
+    /// The horizon.
+    #[error(transparent)]
+    Horizon(#[from] HorizonError),
+    /// The database is there and the horizon is not, although it is created first: it has been lost.
+    #[error(
+        "{} is missing beside a database that is created after it; move it back if it was moved, or start with --floor \
+         and an instant at or above which no id was ever issued", .path.display()
+    )]
+    HorizonMissing {
+        /// Where the horizon should be.
+        path: PathBuf,
+    },
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
+}
+
+impl OpenError {
+    /// What kind of failure this is.
+    pub(in crate::storage) fn failure_kind(&self) -> FailureKind {
+        match self {
+            Self::Folder(error) => error.failure_kind(),
+            Self::Horizon(error) => error.failure_kind(),
+            Self::HorizonMissing { .. } => FailureKind::Damaged,
+            Self::Database(error) => error.failure_kind(),
+        }
+    }
+}
+
+impl From<OpenError> for StoreError {
+    fn from(error: OpenError) -> StoreError {
+        StoreError::new(error.failure_kind(), error)
+    }
+}
+
+impl Folder {
+    /// Opens the folder `dir`, creating it if need be, and reads the horizon of `slot`.
+    ///
+    /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where the
+    /// horizon itself cannot be: missing, damaged, or of another slot. The file is then written anew at the floor, or
+    /// at the highest value still readable in it if that is higher.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
+    pub(in crate::storage) fn open(dir: &Path, slot: u32, floor: Option<UnixNanos>) -> Result<Folder, OpenError> {
+        let data_dir = DataDir::open(dir)?;
+        let files = data_dir.find()?;
+        let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
+            return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
+        };
+        let database = match files.has_database() {
+            true => Some(Database::open(&data_dir.database_path())?),
+            false => None,
+        };
+        Ok(Folder::Reserved(ReservedFolder { database, horizon, data_dir }))
+    }
+}
+
+impl From<Folder> for Opened {
+    fn from(folder: Folder) -> Opened {
+        match folder {
+            Folder::Empty(folder) => Opened::first(folder),
+            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder),
+        }
+    }
+}
+
+impl EmptyEngine for EmptyFolder {
+    fn create_horizon(self: Box<Self>, horizon: UnixNanos) -> Result<Box<dyn ReservedEngine>, StoreError> {
+        let EmptyFolder { slot, data_dir } = *self;
+        let horizon = HorizonFile::create(&data_dir.horizon_path(), slot, horizon)?;
+        Ok(Box::new(ReservedFolder { database: None, horizon, data_dir }))
+    }
+}
+
+impl ReservedEngine for ReservedFolder {
+    /// Creates the database if there is none.
+    fn agree_on_formats(
+        self: Box<Self>,
+        slots: u32,
+        formats: &[KeptFormat],
+    ) -> Result<Box<dyn ReadyEngine>, FormatsError> {
+        let ReservedFolder { database, horizon, data_dir } = *self;
+        let database = match database {
+            Some(database) => database,
+            None => Database::create(&data_dir.database_path()).map_err(StoreError::from)?,
+        };
+        FormatsTable::new(&database).agree(slots, formats)?;
+        Ok(Box::new(ReadyFolder { database: Arc::new(database), horizon, _data_dir: data_dir }))
+    }
+}
+
+impl ReadyEngine for ReadyFolder {
+    fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError> {
+        Ok(self.horizon.raise(horizon)?)
+    }
+
+    fn records(&self) -> Result<Records, StoreError> {
+        Ok(Arc::new(RecordTables::open(Arc::clone(&self.database))?))
+    }
+}
+
+/// The horizon in the folder; `None` at a first start.
+fn open_horizon(
+    data_dir: &DataDir,
+    files: FoundFiles,
+    slot: u32,
+    floor: Option<UnixNanos>,
+) -> Result<Option<HorizonFile>, OpenError> {
+    let path = data_dir.horizon_path();
+    if files.has_horizon() {
+        return match (HorizonFile::open(&path, slot), floor) {
+            (Ok((file, damage)), _) => {
+                if let Some(floor) = floor {
+                    warn!(floor_unix_ns = floor.get(), "the stated floor is not needed: the horizon is good");
+                }
+                if let Some(damage) = &damage {
+                    warn!(path = %path.display(), "repaired {}: {damage}; see to the disk", path.display());
+                }
+                Ok(Some(file))
+            }
+            (Err(error), Some(floor)) if yields_to_a_floor(&error) => {
+                warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: {error}");
+                let readable = highest_readable(&path).unwrap_or_default();
+                Ok(Some(HorizonFile::create(&path, slot, floor.max(readable))?))
+            }
+            (Err(error), _) => Err(error.into()),
+        };
+    }
+    match (files.has_database(), floor) {
+        (_, Some(floor)) => {
+            warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no horizon");
+            Ok(Some(HorizonFile::create(&path, slot, floor)?))
+        }
+        (true, None) => Err(OpenError::HorizonMissing { path }),
+        (false, None) => Ok(None),
+    }
+}
+
+/// Whether an operator's floor can stand in for what the file fails to say.
+fn yields_to_a_floor(error: &HorizonError) -> bool {
+    match error {
+        HorizonError::BothCopiesDamaged { .. }
+        | HorizonError::CopiesDisagree { .. }
+        | HorizonError::OtherSlot { .. } => true,
+        // An intact file of another version is not lost: that version can read it.
+        HorizonError::UnknownVersion { .. }
+        | HorizonError::NotOpened { .. }
+        | HorizonError::NotWritten { .. }
+        | HorizonError::Poisoned { .. } => false,
+    }
+}
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

@@ -1,0 +1,242 @@
+//! What a start finds in its folder, and when it refuses.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::sync::Mutex;
+
+use super::*;
+use crate::minting::HorizonPlan;
+use crate::storage::samples::ready;
+use crate::storage::start::{FirstStart, Restart, Store};
+
+const SLOT: u32 = 3;
+
+fn at(nanos: u64) -> UnixNanos {
+    UnixNanos::new(nanos)
+}
+
+fn plan(nanos: u64) -> HorizonPlan {
+    HorizonPlan::at(at(nanos))
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn open(dir: &Path) -> Result<Opened, OpenError> {
+    Folder::open(dir, SLOT, None).map(Opened::from)
+}
+
+fn first(dir: &Path) -> FirstStart {
+    match open(dir).expect("the folder is usable") {
+        Opened::First(first) => first,
+        Opened::Again(_) => panic!("nothing was reserved"),
+    }
+}
+
+fn restart(dir: &Path) -> Restart {
+    match open(dir).expect("the folder is usable") {
+        Opened::Again(restart) => restart,
+        Opened::First(_) => panic!("a horizon is there"),
+    }
+}
+
+/// The horizon that a start with a floor finds.
+fn found_above(dir: &Path, slot: u32, floor: Option<u64>) -> Option<UnixNanos> {
+    Opened::from(Folder::open(dir, slot, floor.map(at)).expect("the start is not refused")).horizon()
+}
+
+fn refusal(dir: &Path) -> OpenError {
+    open(dir).err().expect("the start is refused")
+}
+
+fn snowflake() -> [KeptFormat; 1] {
+    let description = BTreeMap::from([("tick".to_owned(), "1ms".to_owned())]);
+    [KeptFormat { name: "snowflake".to_owned(), description }]
+}
+
+/// A store as a run on `dir` has it, with its horizon there.
+fn used(dir: &Path, horizon: u64) -> Store {
+    ready(open(dir).expect("the folder is usable"), at(horizon), &snowflake())
+}
+
+/// A folder as an ordinary run leaves it, with its horizon there.
+fn used_folder(horizon: u64) -> tempfile::TempDir {
+    let root = folder();
+    drop(used(root.path(), horizon));
+    root
+}
+
+fn spoil(root: &tempfile::TempDir, at: usize) {
+    let path = root.path().join("horizon");
+    let mut bytes = fs::read(&path).expect("the horizon is readable");
+    bytes[at] ^= 0x20;
+    fs::write(path, bytes).expect("the horizon is writable");
+}
+
+fn spoil_both(root: &tempfile::TempDir) {
+    spoil(root, 30);
+    spoil(root, 4096 + 30);
+}
+
+#[test]
+fn a_first_start_finds_nothing_and_the_next_finds_the_last_raise() {
+    let root = folder();
+    let first = first(root.path());
+    assert!(!root.path().join("horizon").exists());
+    let (reserved, _) = first.reserve(plan(500)).expect("the horizon is created");
+    assert!(!root.path().join("idmint.redb").exists(), "the database comes after the horizon");
+    let mut store = reserved.agree_on_formats(1, &snowflake()).expect("the formats are new");
+    store.raise_horizon(plan(700)).expect("the horizon is raised");
+    drop(store);
+
+    let found = restart(root.path());
+    assert_eq!(found.horizon(), at(700));
+    drop(found.agree_on_formats(1, &snowflake()).expect("the formats are equal"));
+    assert!(restart(root.path()).agree_on_formats(2, &snowflake()).is_err(), "the slots are not");
+}
+
+#[test]
+fn a_first_start_that_raised_nothing_leaves_a_first_start() {
+    let root = folder();
+    drop(first(root.path()));
+    assert_eq!(open(root.path()).expect("the folder is usable").horizon(), None);
+}
+
+#[test]
+fn a_first_start_that_ended_before_the_database_goes_on_from_its_horizon() {
+    let root = folder();
+    drop(first(root.path()).reserve(plan(500)).expect("the horizon is created"));
+    let found = restart(root.path());
+    assert_eq!(found.horizon(), at(500));
+    drop(found.agree_on_formats(1, &snowflake()).expect("the database is created"));
+    assert!(root.path().join("idmint.redb").exists());
+}
+
+#[test]
+fn a_second_store_on_one_folder_is_locked_at_every_stage_of_a_start() {
+    let root = folder();
+    let is_locked = || assert_eq!(refusal(root.path()).failure_kind(), FailureKind::Locked);
+    let first = first(root.path());
+    is_locked();
+    let (reserved, _) = first.reserve(plan(500)).expect("the horizon is created");
+    is_locked();
+    let store = reserved.agree_on_formats(1, &[]).expect("the formats are new");
+    is_locked();
+    drop(store);
+    let restart = restart(root.path());
+    is_locked();
+    let agreed = restart.agree_on_formats(1, &[]).expect("the formats are equal");
+    is_locked();
+    drop(agreed);
+    open(root.path()).expect("the folder is free again");
+}
+
+/// What is logged by `work` on this thread.
+fn log_of(work: impl FnOnce()) -> String {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panics with it").write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let bytes = log.0.lock().expect("nobody panics with it").clone();
+    String::from_utf8(bytes).expect("a log is text")
+}
+
+#[test]
+fn one_bad_copy_is_served_and_told_of() {
+    let root = used_folder(500);
+    spoil(&root, 30);
+    let log = log_of(|| assert_eq!(restart(root.path()).horizon(), at(500), "copy B serves"));
+    assert!(log.contains("repaired") && log.contains("copy A"), "{log}");
+    assert_eq!(log_of(|| drop(restart(root.path()))), "", "it is good again");
+}
+
+#[test]
+fn a_horizon_missing_damaged_empty_or_of_another_slot_is_refused_without_a_floor() {
+    let missing = used_folder(500);
+    fs::remove_file(missing.path().join("horizon")).expect("the horizon is removed");
+    let error = refusal(missing.path());
+    assert!(matches!(error, OpenError::HorizonMissing { .. }), "{error}");
+
+    let damaged = used_folder(500);
+    spoil_both(&damaged);
+    let error = refusal(damaged.path());
+    assert!(matches!(error, OpenError::Horizon(HorizonError::BothCopiesDamaged { .. })), "{error}");
+
+    let empty = used_folder(500);
+    fs::write(empty.path().join("horizon"), "").expect("the horizon is emptied");
+    let error = refusal(empty.path());
+    assert!(matches!(error, OpenError::Horizon(HorizonError::BothCopiesDamaged { .. })), "{error}");
+
+    let other = used_folder(500);
+    let error = Folder::open(other.path(), 4, None).err().expect("slot 3 is kept");
+    assert!(matches!(error, OpenError::Horizon(HorizonError::OtherSlot { kept: 3, asked: 4, .. })), "{error}");
+
+    for root in [missing, damaged, empty, other] {
+        let error = Folder::open(root.path(), 4, None).err().expect("still refused");
+        assert_eq!(error.failure_kind(), FailureKind::Damaged);
+        assert!(error.to_string().contains("--floor"), "{error}");
+        assert!(error.to_string().contains(&root.path().display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_floor_stands_in_for_a_horizon_that_is_missing_damaged_or_of_another_slot() {
+    let missing = used_folder(500);
+    fs::remove_file(missing.path().join("horizon")).expect("the horizon is removed");
+    let damaged = used_folder(500);
+    spoil_both(&damaged);
+    let new = folder();
+    for root in [&missing, &damaged, &new] {
+        assert_eq!(found_above(root.path(), SLOT, Some(900)), Some(at(900)), "the floor stands in");
+        assert_eq!(found_above(root.path(), SLOT, None), Some(at(900)), "the file was written");
+    }
+
+    let other = used_folder(500);
+    for (slot, floor, expected) in [(4, 900, 900), (5, 300, 900)] {
+        let found = found_above(other.path(), slot, Some(floor));
+        assert_eq!(found, Some(at(expected)), "what is readable is never undercut");
+        assert_eq!(found_above(other.path(), slot, None), Some(at(expected)), "the slot is kept now");
+    }
+}
+
+#[test]
+fn a_floor_changes_nothing_beside_a_horizon_that_can_be_read() {
+    let root = used_folder(500);
+    for floor in [100, 900] {
+        assert_eq!(found_above(root.path(), SLOT, Some(floor)), Some(at(500)), "the horizon is good");
+    }
+}
+
+#[test]
+fn a_damaged_database_is_refused_by_name() {
+    let root = used_folder(500);
+    fs::write(root.path().join("idmint.redb"), "not a database").expect("the database is spoiled");
+    let error = refusal(root.path());
+    assert_eq!(error.failure_kind(), FailureKind::Damaged);
+    assert!(error.to_string().contains("idmint.redb"), "{error}");
+}
+
+#[test]
+fn a_horizon_that_could_not_be_created_ends_the_start() {
+    let root = folder();
+    let first = first(root.path());
+    fs::create_dir(root.path().join("horizon.new")).expect("the obstacle is made");
+    // The store is gone with the error, so this process cannot try again: whether the file is there is unknown.
+    let error = first.reserve(plan(500)).err().expect("the disk refuses");
+    assert_eq!(error.failure_kind(), FailureKind::NotUsable);
+    assert!(error.to_string().contains("cannot make the horizon"), "{error}");
+    fs::remove_dir(root.path().join("horizon.new")).expect("the obstacle is removed");
+    assert_eq!(open(root.path()).expect("the lock is given back").horizon(), None);
+}

@@ -1,0 +1,7 @@
+//! A disk for tests: it loses power, tears writes, fills up and fails on demand, and replays from a seed.
+
+mod simulated_backend;
+mod simulated_disk;
+
+pub(crate) use simulated_backend::SimulatedBackend;
+pub(crate) use simulated_disk::{Fault, SimulatedDisk};

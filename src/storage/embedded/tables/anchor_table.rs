@@ -1,0 +1,77 @@
+//! The anchors of every pair, in a table of the database.
+
+use redb::{ReadableTable, Table, TableDefinition};
+
+use super::anchor_row;
+use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
+use crate::storage::records::AnchorKey;
+
+/// Format, pair and time of closest approach to the rank of an anchor.
+pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> = TableDefinition::new("anchors");
+
+/// The anchors, as a transaction sees them.
+pub(super) trait AnchorRows: ReadableTable<anchor_row::Name<'static>, &'static [u8]> {}
+impl<T: ReadableTable<anchor_row::Name<'static>, &'static [u8]>> AnchorRows for T {}
+
+/// Stores an anchor if those near it are the ones that it was made for; else returns `false`.
+pub(super) fn write_anchor(
+    anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
+    plan: &AnchorPlan,
+) -> Result<bool, redb::Error> {
+    let AnchorPlan { format, pair, anchor } = plan;
+    let neighbours = neighbours_of(anchors, format, *pair, anchor.tca)?;
+    if Anchor::find(anchor.tca, &neighbours).is_some() || Anchor::create(anchor.tca, &neighbours) != *anchor {
+        return Ok(false);
+    }
+    let name = anchor_row::name(format, *pair, anchor.tca);
+    anchors.insert(name, anchor_row::to_bytes(name, anchor.rank).as_slice())?;
+    Ok(true)
+}
+
+/// The anchors of a pair in the [neighbourhood](Tca::neighbourhood) of a time.
+pub(super) fn neighbours_of(
+    anchors: &impl AnchorRows,
+    format: &str,
+    pair: Pair,
+    tca: Tca,
+) -> Result<Vec<Anchor>, redb::Error> {
+    let (from, to) = tca.neighbourhood().into_inner();
+    let rows = anchors.range(anchor_row::name(format, pair, from)..=anchor_row::name(format, pair, to))?;
+    rows.map(|row| {
+        let (name, bytes) = row?;
+        let damaged = || redb::Error::Corrupted(format!("the anchor {:?} is not what was written", name.value()));
+        anchor_row::from_bytes(name.value(), bytes.value()).ok_or_else(damaged)
+    })
+    .collect()
+}
+
+/// Looks at so many anchors in their order, and removes those before an instant. Returns whether there were such, and
+/// where to go on.
+pub(super) fn forget(
+    anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
+    from: Option<&AnchorKey>,
+    before: Tca,
+    count_max: usize,
+) -> Result<(bool, Option<AnchorKey>), redb::Error> {
+    let first = AnchorKey::first();
+    let mut rows = anchors.range(name_of(from.unwrap_or(&first))..)?;
+    let mut old = Vec::new();
+    for row in rows.by_ref().take(count_max) {
+        let (name, _) = row?;
+        old.extend(Some(key_of(name.value())).filter(|key| key.tca < before));
+    }
+    let next = rows.next().transpose()?.map(|(name, _)| key_of(name.value()));
+    drop(rows);
+    for key in &old {
+        anchors.remove(name_of(key))?;
+    }
+    Ok((!old.is_empty(), next))
+}
+
+fn key_of((format, primary, secondary, tca): anchor_row::Name<'_>) -> AnchorKey {
+    AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) }
+}
+
+fn name_of(key: &AnchorKey) -> anchor_row::Name<'_> {
+    anchor_row::name(&key.format, key.pair, key.tca)
+}

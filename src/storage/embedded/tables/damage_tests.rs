@@ -1,0 +1,111 @@
+//! Damage that a checksum of the engine does not see, and damage that it does: named, and never read as a record.
+
+use std::fs;
+
+use redb::{ReadableTable, TableDefinition};
+
+use super::*;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::samples::{NOW, anchor, append, at, links, near, plan, write_ledger};
+
+fn in_memory() -> (Arc<Database>, RecordTables) {
+    let database = Arc::new(Database::in_memory().expect("memory suffices"));
+    let records = RecordTables::open(Arc::clone(&database)).expect("it is new");
+    (database, records)
+}
+
+/// What is written behind the back of the records: the rows of a table, as the engine keeps them.
+type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
+
+/// Flips one bit of a row.
+fn spoil<K: redb::Key + 'static>(database: &Database, rows: Rows<K>, name: K::SelfType<'_>) {
+    let spoil = |engine: &redb::Database| {
+        let transaction = engine.begin_write()?;
+        {
+            let mut rows = transaction.open_table(rows)?;
+            let mut row = rows.get(&name)?.expect("the row is there").value().to_vec();
+            row[1] ^= 0x10;
+            rows.insert(&name, row.as_slice())?;
+        }
+        Ok(transaction.commit()?)
+    };
+    database.attempt(spoil).expect("the database works");
+}
+
+fn assert_damaged<T: std::fmt::Debug>(outcome: Result<T, StoreError>, named: &str) {
+    let error = outcome.expect_err("a row is damaged");
+    assert_eq!(error.failure_kind(), FailureKind::Damaged);
+    assert!(error.to_string().contains(named), "{error}");
+}
+
+#[test]
+fn a_damaged_append_is_named_wherever_it_is_met() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    let other = write_ledger(&records, "other", 20);
+    let (ledger, last) = (plans[0].ledger(), plans[2].head().id);
+    spoil(&database, APPENDS, append_row::name(last));
+    let named = format!("the events up to {last} are not what was written");
+    assert_damaged(records.head(ledger), &named);
+    assert_damaged(records.ledger(ledger), &named);
+    assert_damaged(records.ledgers(None, 9), &named);
+    assert_damaged(records.chain(ledger, None, 9), &named);
+    assert_damaged(records.link(last), &named);
+    assert_damaged(records.append(last), &named);
+    assert_damaged(records.requests_since(at(0), &mut |_| ()), &named);
+    let next = plan(&append(ledger, &["next"], 30), Some(plans[2].head()), NOW + 3_000_000);
+    let refused = records.write(&[RecordPlan::Append(next)]).expect_err("nothing is appended to damage");
+    assert!(refused.to_string().contains(&named), "{refused}");
+
+    assert_eq!(records.chain(other[0].ledger(), None, 9).expect("the other ledger is sound"), links(&other));
+    assert_eq!(records.chain(ledger, None, 4).expect("as far as it is sound"), links(&plans[..2]));
+}
+
+#[test]
+fn a_damaged_anchor_is_named_wherever_it_is_met() {
+    let (database, records) = in_memory();
+    records.write(&[anchor(0, 0), anchor(5_000_000, 0)]).expect("they are far apart");
+    spoil(&database, ANCHORS, ("conjunction", 1, 2, 0));
+    let named = "the anchor (\"conjunction\", 1, 2, 0) is not what was written";
+    let key = (Pair { primary: 1, secondary: 2 }, Tca(2_000_000));
+    assert_damaged(records.neighbours("conjunction", &mut std::iter::once(key)), named);
+    let refused = records.write(&[anchor(1_500_000, 1)]).expect_err("its neighbour is damaged");
+    assert!(refused.to_string().contains(named), "{refused}");
+    assert_eq!(near(&records, 5_000_000), [(5_000_000, 0)]);
+}
+
+#[test]
+fn a_damaged_file_is_refused_or_read_as_it_was() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("idmint.redb");
+    let records = RecordTables::open(Arc::new(Database::create(&path).expect("the folder is usable"))).expect("is new");
+    let plans = write_ledger(&records, "genesis", 10);
+    records.write(&[anchor(0, 0)]).expect("it is the first");
+    drop(records);
+    let whole = fs::read(&path).expect("the file is readable");
+
+    let read = |content: &[u8]| -> Result<bool, StoreError> {
+        fs::write(&path, content).expect("the file is writable");
+        let records = RecordTables::open(Arc::new(Database::open(&path)?))?;
+        records.requests_since(at(0), &mut |_| ())?;
+        let chain = records.chain(plans[0].ledger(), None, 100)?;
+        let key = (Pair { primary: 1, secondary: 2 }, Tca(0));
+        let found = records.neighbours("conjunction", &mut std::iter::once(key))?;
+        Ok((chain, found) == (links(&plans), vec![vec![Anchor { tca: Tca(0), rank: 0 }]]))
+    };
+    assert!(read(&whole).expect("it is sound"));
+    for len in [0, 1, 320, 4096, 8192, whole.len() / 2, whole.len() - 4096] {
+        let error = read(&whole[..len]).expect_err("it is cut");
+        assert_eq!(error.failure_kind(), FailureKind::Damaged, "{len} bytes: {error}");
+        assert!(error.to_string().contains("idmint.redb"), "{error}");
+    }
+    // Zeros over each page that holds anything.
+    for (page, content) in whole.chunks(4096).enumerate().filter(|(_, content)| content.iter().any(|byte| *byte != 0)) {
+        let mut zeroed = whole.clone();
+        zeroed[page * 4096..][..content.len()].fill(0);
+        match read(&zeroed) {
+            Ok(is_as_it_was) => assert!(is_as_it_was, "page {page} is gone, and nobody noticed"),
+            Err(error) => assert_eq!(error.failure_kind(), FailureKind::Damaged, "page {page}: {error}"),
+        }
+    }
+}

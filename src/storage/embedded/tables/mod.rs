@@ -1,0 +1,13 @@
+//! The transactional database: the kept formats and the records, in tables whose every row is checked when it is read.
+
+mod anchor_row;
+mod anchor_table;
+mod append_row;
+mod append_table;
+mod database;
+mod formats_table;
+mod record_tables;
+
+pub(super) use database::{Database, DatabaseError};
+pub(super) use formats_table::FormatsTable;
+pub(super) use record_tables::RecordTables;

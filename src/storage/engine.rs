@@ -1,0 +1,37 @@
+//! The one place that opens an engine.
+
+use std::path::PathBuf;
+
+use super::embedded::Folder;
+use super::memory::MemoryEngine;
+use super::start::Opened;
+use super::store_error::StoreError;
+use crate::time::UnixNanos;
+
+/// The engine that keeps the state, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// Nothing lasts.
+    Memory,
+    /// Files in a folder, one process at a time.
+    Embedded {
+        /// The folder; it is created if need be.
+        data_dir: PathBuf,
+    },
+}
+
+impl EngineChoice {
+    /// Opens the store and reads the horizon of `slot`.
+    ///
+    /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where the
+    /// horizon itself cannot be: missing, damaged, or of another slot.
+    ///
+    /// # Errors
+    /// [`StoreError`]; its kind says whose it is.
+    pub fn open(&self, slot: u32, floor: Option<UnixNanos>) -> Result<Opened, StoreError> {
+        match self {
+            EngineChoice::Memory => Ok(MemoryEngine::default().open()),
+            EngineChoice::Embedded { data_dir } => Ok(Folder::open(data_dir, slot, floor)?.into()),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A request on its way to the thread that writes records, and the reply on its way back.
+
+use tokio::sync::oneshot;
+
+use super::record_error::RecordError;
+use crate::conjunction::{GroupRequest, Grouped};
+use crate::ledger::{LedgerRequest, Link};
+use crate::minting::Durable;
+use crate::storage::records::RecordPlan;
+
+/// Events that were appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// Whether the same request was done before, so nothing was appended now.
+    pub is_replayed: bool,
+    /// The events in their chain.
+    pub links: Vec<Link>,
+}
+
+/// What is to be done, and who waits for it.
+#[derive(Debug)]
+pub(super) enum Job {
+    Ledger(LedgerRequest, Caller<Appended>),
+    Group(GroupRequest, Caller<Vec<Grouped>>),
+}
+
+pub(super) type Caller<T> = oneshot::Sender<Result<T, RecordError>>;
+
+impl Job {
+    /// How many events or reports it has.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Job::Ledger(request, _) => request.event_count(),
+            Job::Group(request, _) => request.len(),
+        }
+    }
+
+    /// Tells the caller that nothing was done.
+    pub(super) fn refuse(self, error: RecordError) {
+        match self {
+            Job::Ledger(_, caller) => send(caller, Err(error)),
+            Job::Group(_, caller) => send(caller, Err(error)),
+        }
+    }
+}
+
+/// A job that was decided on, and what its caller is told once the plans of its round are durable.
+#[derive(Debug)]
+pub(super) struct Reply {
+    outcome: Outcome,
+    /// Whether it may rest on a plan, and so must not be sent before that is durable.
+    rests_on_plans: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Ledger(LedgerRequest, Caller<Appended>, Result<Appended, RecordError>),
+    Group(GroupRequest, Caller<Vec<Grouped>>, Result<Vec<Grouped>, RecordError>),
+}
+
+impl Reply {
+    pub(super) fn new(outcome: Outcome, rests_on_plans: bool) -> Reply {
+        Reply { outcome, rests_on_plans }
+    }
+
+    /// Sends it: everything that it may rest on is durable.
+    pub(super) fn send(self, _: &Durable<Vec<RecordPlan>>) {
+        self.outcome.send();
+    }
+
+    /// Sends it if it rests on no plan; else sends `error`, because the plans are not durable as far as is known.
+    pub(super) fn send_without_plans(self, error: RecordError) {
+        match self {
+            Reply { outcome, rests_on_plans: false } => outcome.send(),
+            Reply { outcome, rests_on_plans: true } => outcome.into_job().refuse(error),
+        }
+    }
+
+    /// The job again, to be decided on anew: what was decided holds no longer.
+    pub(super) fn into_job(self) -> Job {
+        self.outcome.into_job()
+    }
+}
+
+impl Outcome {
+    fn send(self) {
+        match self {
+            Outcome::Ledger(_, caller, outcome) => send(caller, outcome),
+            Outcome::Group(_, caller, outcome) => send(caller, outcome),
+        }
+    }
+
+    fn into_job(self) -> Job {
+        match self {
+            Outcome::Ledger(request, caller, _) => Job::Ledger(request, caller),
+            Outcome::Group(request, caller, _) => Job::Group(request, caller),
+        }
+    }
+}
+
+/// A caller that has gone receives nothing, which changes nothing.
+fn send<T>(caller: Caller<T>, outcome: Result<T, RecordError>) {
+    drop(caller.send(outcome));
+}

@@ -1,0 +1,40 @@
+//! Why a request about records was not done.
+
+use tracing::error;
+
+use crate::conjunction::GroupRefusal;
+use crate::ledger::AppendRefusal;
+use crate::storage::causes::WithCauses;
+use crate::storage::store_error::StoreError;
+
+/// Requests that may wait for the thread; a further one is refused.
+pub(super) const WAITING_MAX: usize = 1_024;
+
+/// A request that was not done, as far as is known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The events cannot be appended.
+    #[error("the events cannot be appended")]
+    Append(AppendRefusal),
+    /// The key came with another request.
+    #[error("the idempotency key was used for other events within the last 24 hours")]
+    KeyConflict,
+    /// A report cannot be grouped.
+    #[error("a report cannot be grouped")]
+    Group(GroupRefusal),
+    /// Too many requests wait.
+    #[error("{WAITING_MAX} orders wait to be written already")]
+    Busy,
+    /// The store cannot be read or written. Nothing was written.
+    #[error("the store cannot be read or written; the log says how")]
+    Unavailable,
+    /// Whether it was written is not known.
+    #[error("it is not known whether this was written: ask again with the same key")]
+    Unknown,
+}
+
+/// Logs why the store cannot be read, and returns what its caller is told.
+pub fn log_unreadable(error: &StoreError) -> RecordError {
+    error!("the records cannot be read: {}", WithCauses(error));
+    RecordError::Unavailable
+}

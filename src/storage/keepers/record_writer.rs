@@ -1,0 +1,225 @@
+//! The thread that makes records durable: it decides on what has been asked for meanwhile, writes all of it in one
+//! transaction, and replies only then.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use super::anchor_sweep::Sweep;
+use super::job::{Job, Reply};
+use super::key_index::KeyIndex;
+use super::record_error::RecordError;
+use super::round::{self, Decided};
+use crate::ledger::EventTime;
+use crate::minting::Durable;
+use crate::storage::causes::WithCauses;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::records::{DoneRequest, RecordPlan, Records, WriteError};
+use crate::storage::store_error::StoreError;
+use crate::time::{Clock, UnixNanos};
+
+/// Events and reports that are decided on in one transaction, unless a single request has more.
+const ROUND_LEN_MAX: usize = 50_000;
+
+/// How long nobody asks for anything before the time is used otherwise.
+const IDLE_MIN: Duration = Duration::from_millis(100);
+
+/// How often a store that could not be written is tried again.
+pub(super) const REOPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// How often a round is decided on before its callers are refused, because other writers are always faster.
+const DECISIONS_MAX: u32 = 16;
+
+/// The longest pause before a round is decided on again. All pauses together are short beside the time that a caller
+/// waits.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
+
+pub(super) struct RecordWriter {
+    records: Records,
+    clock: Arc<Clock>,
+    waiting: Receiver<Job>,
+    keys: KeyIndex,
+    /// Whether `keys` holds what is stored.
+    knows_keys: bool,
+    /// When to try to open it again.
+    reopen_at: UnixNanos,
+    /// Forgets old anchors, where that is configured.
+    sweep: Option<Sweep>,
+}
+
+impl RecordWriter {
+    /// Will do the jobs that come by `waiting`, once it [runs](Self::run).
+    ///
+    /// `retention`: how long after its time an anchor is kept; for ever if that is not said.
+    pub(super) fn new(
+        records: Records,
+        clock: Arc<Clock>,
+        waiting: Receiver<Job>,
+        retention: Option<Duration>,
+    ) -> RecordWriter {
+        RecordWriter {
+            records,
+            clock,
+            waiting,
+            keys: KeyIndex::default(),
+            knows_keys: false,
+            reopen_at: UnixNanos::default(),
+            sweep: retention.map(Sweep::new),
+        }
+    }
+
+    /// Works until nobody can ask any more.
+    ///
+    /// # Errors
+    /// Why the process should end.
+    pub(super) fn run(mut self) -> Result<(), StoreError> {
+        self.read_keys()?;
+        while let Some(first) = self.next_job()? {
+            self.serve(first)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a job, and uses the time for what nobody waits for; `None` when nobody can ask any more.
+    fn next_job(&mut self) -> Result<Option<Job>, StoreError> {
+        loop {
+            match self.waiting.recv_timeout(IDLE_MIN) {
+                Ok(job) => return Ok(Some(job)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                // A closed database answers no reader either, so it is not left until somebody appends.
+                Err(RecvTimeoutError::Timeout) if !self.is_open() => {
+                    self.can_reopen();
+                }
+                Err(RecvTimeoutError::Timeout) => self.sweep()?,
+            }
+        }
+    }
+
+    fn sweep(&mut self) -> Result<(), StoreError> {
+        let Some(sweep) = &mut self.sweep else { return Ok(()) };
+        let swept = sweep.step(&*self.records, self.clock.now());
+        swept.or_else(|error| self.could_not_write(error))
+    }
+
+    /// Does a job, and what waits behind it, in one transaction.
+    fn serve(&mut self, first: Job) -> Result<(), StoreError> {
+        let mut len = first.len();
+        let mut jobs = vec![first];
+        while let Some(job) = (len < ROUND_LEN_MAX).then(|| self.waiting.try_recv().ok()).flatten() {
+            len += job.len();
+            jobs.push(job);
+        }
+        if !self.is_open() && !self.can_reopen() {
+            jobs.into_iter().for_each(|job| job.refuse(RecordError::Unavailable));
+            return Ok(());
+        }
+        self.work(jobs)
+    }
+
+    /// Decides on the jobs, writes what they need, and replies. While another writer is faster, all of them are
+    /// decided on again: nothing was written, so nobody has been told anything that would now be false.
+    fn work(&mut self, mut jobs: Vec<Job>) -> Result<(), StoreError> {
+        let mut decisions = 0;
+        loop {
+            let now = self.now();
+            self.keys.forget_old(now);
+            let Decided { plans, replies } = round::decide(&*self.records, &self.keys, now, jobs);
+            decisions += 1;
+            match Durable::write(plans, |plans| self.write(plans)) {
+                Ok(durable) => {
+                    durable.plan().iter().filter_map(DoneRequest::of).for_each(|done| self.keys.add(done));
+                    replies.into_iter().for_each(|reply| reply.send(&durable));
+                    return Ok(());
+                }
+                Err(WriteError::Store(error)) => {
+                    replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unknown));
+                    return self.could_not_write(error);
+                }
+                Err(WriteError::Stale) => {
+                    // The other writer's requests may be among ours, sent to both: they must be known to be replayed.
+                    let read = self.read_keys();
+                    if read.is_ok() && decisions < DECISIONS_MAX {
+                        thread::sleep(pause_after(decisions));
+                        jobs = replies.into_iter().map(Reply::into_job).collect();
+                        continue;
+                    }
+                    warn!("requests are refused: somebody else wrote first, {decisions} times");
+                    replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unavailable));
+                    return read.or_else(|error| self.could_not_write(error));
+                }
+            }
+        }
+    }
+
+    /// Closes the records until the disk takes more.
+    ///
+    /// # Errors
+    /// The error again, if the process should end.
+    fn could_not_write(&mut self, error: StoreError) -> Result<(), StoreError> {
+        self.knows_keys = false;
+        // A full disk may take more later, and has not lost what it took.
+        if error.failure_kind() != FailureKind::Full {
+            return Err(error);
+        }
+        warn!("records cannot be written for now: {}", WithCauses(&error));
+        Ok(())
+    }
+
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        if plans.is_empty() { Ok(()) } else { self.records.write(plans) }
+    }
+
+    /// Reads the keys of the last day.
+    fn read_keys(&mut self) -> Result<(), StoreError> {
+        let since = KeyIndex::since(self.now());
+        self.keys = KeyIndex::build(|show| self.records.requests_since(since, show))?;
+        self.knows_keys = true;
+        Ok(())
+    }
+
+    /// Whether nothing has failed since the database was opened: after an error of the disk it refuses everything.
+    fn is_open(&self) -> bool {
+        self.knows_keys && self.records.is_usable()
+    }
+
+    /// Whether the database works again after an error of the disk.
+    fn can_reopen(&mut self) -> bool {
+        let now = self.clock.now();
+        if now < self.reopen_at {
+            return false;
+        }
+        self.reopen_at = now.after(REOPEN_EVERY);
+        match self.records.reopen().and_then(|()| self.read_keys()) {
+            Ok(()) => {
+                info!("the records are open again");
+                true
+            }
+            Err(error) => {
+                warn!("the records cannot be opened yet: {}", WithCauses(&error));
+                false
+            }
+        }
+    }
+
+    fn now(&self) -> EventTime {
+        EventTime::from_micros(self.clock.now().get() / 1_000).expect("64 bits of nanoseconds are fewer microseconds")
+    }
+}
+
+/// How long to wait before the next decision: at random, so that two writers do not meet again, and longer from one to
+/// the next.
+fn pause_after(decisions: u32) -> Duration {
+    let pause_max = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
+    rand::random_range(Duration::ZERO..=pause_max)
+}
+
+#[cfg(test)]
+#[path = "stale_plans_tests.rs"]
+mod stale_plans;
+
+#[cfg(test)]
+#[path = "power_loss_tests.rs"]
+mod power_loss;

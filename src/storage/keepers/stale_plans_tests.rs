@@ -1,0 +1,375 @@
+//! Another writer that is faster: the round is decided on again, and nobody is told what is not stored.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Sender};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::Receiver as Answer;
+
+use super::*;
+use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, Grouped, Pair, Tca};
+use crate::ledger::{AppendPlan, AppendRefusal, EventId, Head, KeyHash, LedgerId, LedgerRequest, Link, RequestMark};
+use crate::storage::keepers::job::Appended;
+use crate::storage::memory::MemoryRecords;
+use crate::storage::records::{AnchorKey, LedgerSummary, RecordStore, StoredAppend};
+use crate::storage::samples::{NOW, append, at, create, plan, reports};
+use crate::time::ManualClock;
+
+/// Records into which another writer writes just before this one does.
+#[derive(Debug, Default)]
+struct Contended {
+    records: MemoryRecords,
+    other: Mutex<OtherWriter>,
+}
+
+#[derive(Debug, Default)]
+struct OtherWriter {
+    /// How many more writes it comes before.
+    left: u32,
+    /// How many it came before since it was last told to.
+    done: u32,
+    /// How many it came before at all.
+    writes: u128,
+    /// Whether it does the very request that it comes before: the caller sent it to both.
+    does_the_same: bool,
+}
+
+impl Contended {
+    fn contend(&self, times: u32, does_the_same: bool) {
+        let mut other = self.other.lock().expect("nobody panics with it");
+        *other = OtherWriter { left: times, done: 0, does_the_same, ..*other };
+    }
+
+    fn times(&self) -> u32 {
+        self.other.lock().expect("nobody panics with it").done
+    }
+}
+
+impl OtherWriter {
+    /// Writes what makes `plan` stale.
+    fn come_before(&mut self, records: &MemoryRecords, plan: &RecordPlan) {
+        self.left -= 1;
+        self.done += 1;
+        self.writes += 1;
+        let written = match plan {
+            RecordPlan::Append(plan) => RecordPlan::Append(match self.does_the_same {
+                true => plan.clone(),
+                false => self.another_append(plan),
+            }),
+            RecordPlan::Anchor(AnchorPlan { format, pair, anchor }) => {
+                // Half a second away: both cannot be anchors, and a report at the one joins the other.
+                let tca = Tca(anchor.tca.0 + 500_000);
+                let near = records.neighbours(format, &mut std::iter::once((*pair, tca))).expect("memory");
+                let anchor = Anchor::create(tca, &near[0]);
+                RecordPlan::Anchor(AnchorPlan { format: format.clone(), pair: *pair, anchor })
+            }
+        };
+        records.write(&[written]).expect("nobody comes before the other writer");
+    }
+
+    /// An append of its own, to the same ledger.
+    fn another_append(&self, plan: &AppendPlan) -> AppendPlan {
+        let key = OTHERS + self.writes;
+        match plan.before {
+            Some(head) => self::plan(&append(plan.ledger(), &["other"], key), Some(head), NOW),
+            None => {
+                AppendPlan { mark: plan.mark.map(|mark| RequestMark { key: KeyHash(key), ..mark }), ..plan.clone() }
+            }
+        }
+    }
+}
+
+/// The keys of the other writer begin here.
+const OTHERS: u128 = 1 << 100;
+
+impl RecordStore for Contended {
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        let mut other = self.other.lock().expect("nobody panics with it");
+        let comes_before = other.left > 0 && !plans.is_empty();
+        if comes_before {
+            other.come_before(&self.records, &plans[0]);
+        }
+        let written = self.records.write(plans);
+        assert_eq!(comes_before, matches!(written, Err(WriteError::Stale)), "stale means that somebody was faster");
+        written
+    }
+
+    fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
+        self.records.head(ledger)
+    }
+
+    fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError> {
+        self.records.ledger(ledger)
+    }
+
+    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+        self.records.ledgers(after, count_max)
+    }
+
+    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+        self.records.chain(ledger, after, count_max)
+    }
+
+    fn link(&self, id: EventId) -> Result<Option<Link>, StoreError> {
+        self.records.link(id)
+    }
+
+    fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
+        self.records.append(last)
+    }
+
+    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError> {
+        self.records.requests_since(since, show)
+    }
+
+    fn neighbours(
+        &self,
+        format: &str,
+        times: &mut dyn Iterator<Item = (Pair, Tca)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        self.records.neighbours(format, times)
+    }
+
+    fn forget_anchors(
+        &self,
+        from: Option<&AnchorKey>,
+        before: Tca,
+        count_max: usize,
+    ) -> Result<Option<AnchorKey>, StoreError> {
+        self.records.forget_anchors(from, before, count_max)
+    }
+
+    fn is_usable(&self) -> bool {
+        true
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// A writer on contended records, which does a round when it is told to.
+struct Bench {
+    records: Arc<Contended>,
+    hand: ManualClock,
+    writer: RecordWriter,
+    jobs: Sender<Job>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let records = Arc::new(Contended::default());
+        let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
+        let (jobs, waiting) = mpsc::channel();
+        let shared = Arc::clone(&records) as Records;
+        let mut writer = RecordWriter::new(shared, Arc::new(hand.clock()), waiting, None);
+        writer.read_keys().expect("memory");
+        Bench { records, hand, writer, jobs }
+    }
+
+    /// A bench with a ledger of one event.
+    fn with_ledger() -> (Bench, LedgerId) {
+        let mut bench = Bench::new();
+        let genesis = bench.do_alone(create("genesis", 1)).expect("nobody comes before");
+        (bench, genesis.links[0].id.ledger())
+    }
+
+    fn send(&self, request: LedgerRequest) -> Answer<Result<Appended, RecordError>> {
+        let (caller, answer) = oneshot::channel();
+        self.jobs.send(Job::Ledger(request, caller)).expect("the writer lives");
+        answer
+    }
+
+    fn send_reports(&self, request: GroupRequest) -> Answer<Result<Vec<Grouped>, RecordError>> {
+        let (caller, answer) = oneshot::channel();
+        self.jobs.send(Job::Group(request, caller)).expect("the writer lives");
+        answer
+    }
+
+    /// Does what was sent in one round.
+    fn serve(&mut self) {
+        let first = self.writer.waiting.recv().expect("something was sent");
+        self.writer.serve(first).expect("memory does not fail");
+    }
+
+    fn do_alone(&mut self, request: LedgerRequest) -> Result<Appended, RecordError> {
+        let mut answer = self.send(request);
+        self.serve();
+        answer.try_recv().expect("it was replied to")
+    }
+
+    fn chain(&self, ledger: LedgerId) -> Vec<Link> {
+        self.records.chain(ledger, None, 1_000).expect("memory")
+    }
+
+    /// By key, how often a request is stored.
+    fn stored(&self) -> BTreeMap<u128, u32> {
+        let mut stored = BTreeMap::new();
+        self.records.requests_since(at(0), &mut |done| *stored.entry(done.key.0).or_insert(0) += 1).expect("memory");
+        stored
+    }
+}
+
+#[test]
+fn an_append_is_decided_on_again_until_nobody_is_faster() {
+    for times in [1, 2, DECISIONS_MAX - 1] {
+        let (mut bench, ledger) = Bench::with_ledger();
+        bench.records.contend(times, false);
+        let appended = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("nobody is faster in the end");
+        assert_eq!(bench.records.times(), times);
+        let chain = bench.chain(ledger);
+        let before = usize::try_from(times).expect("small") + 1;
+        assert_eq!(chain[before..], appended.links, "behind the genesis and the events of the other writer");
+        assert_eq!(chain.len(), before + 2);
+        assert_eq!(bench.stored().get(&2), Some(&1));
+        let again = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("is known");
+        assert_eq!((again.is_replayed, again.links), (true, appended.links));
+    }
+}
+
+#[test]
+fn after_too_many_decisions_nothing_is_stored_and_the_caller_may_ask_again() {
+    let (mut bench, ledger) = Bench::with_ledger();
+    bench.records.contend(DECISIONS_MAX + 3, false);
+    let mut refused = bench.send(append(ledger, &["a"], 2));
+    let mut grouped = bench.send_reports(reports(&[0], 1, 2));
+    let mut replayed = bench.send(create("genesis", 1));
+    bench.serve();
+    assert_eq!(refused.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+    assert_eq!(grouped.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+    // Behind a plan it cannot be told apart from what rests on it.
+    assert_eq!(replayed.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+    assert_eq!(bench.records.times(), DECISIONS_MAX, "not one decision more");
+    assert_eq!(bench.stored().get(&2), None);
+    assert_eq!(bench.chain(ledger).len(), 1 + usize::try_from(DECISIONS_MAX).expect("small"));
+
+    bench.records.contend(0, false);
+    let again = bench.do_alone(append(ledger, &["a"], 2)).expect("nobody is faster");
+    assert!(!again.is_replayed);
+    assert_eq!(bench.chain(ledger).last(), again.links.first());
+    assert_eq!(bench.stored().get(&2), Some(&1));
+}
+
+#[test]
+fn what_rests_on_no_plan_is_told_whoever_is_faster() {
+    let (mut bench, ledger) = Bench::with_ledger();
+    let first = bench.do_alone(append(ledger, &["a"], 2)).expect("nobody is faster");
+    bench.records.contend(DECISIONS_MAX, false);
+    let mut replayed = bench.send(append(ledger, &["a"], 2));
+    let unknown = LedgerId::from_bits(ledger.bits() ^ 4).expect("version 00");
+    let mut unknown_ledger = bench.send(append(unknown, &["a"], 3));
+    let mut refused = bench.send(append(ledger, &["b"], 4));
+    bench.serve();
+    assert_eq!(replayed.try_recv().expect("a reply").expect("is stored").links, first.links);
+    let refusal = RecordError::Append(AppendRefusal::UnknownLedger(unknown));
+    assert_eq!(unknown_ledger.try_recv().expect("a reply"), Err(refusal));
+    assert_eq!(refused.try_recv().expect("a reply"), Err(RecordError::Unavailable));
+}
+
+#[test]
+fn a_request_that_the_other_writer_has_done_is_replayed_and_not_done_twice() {
+    let (mut bench, ledger) = Bench::with_ledger();
+    bench.records.contend(1, true);
+    let appended = bench.do_alone(append(ledger, &["a", "b"], 2)).expect("it is done");
+    assert!(appended.is_replayed, "by the other writer");
+    assert_eq!(bench.chain(ledger)[1..], appended.links);
+    assert_eq!(bench.stored().get(&2), Some(&1));
+
+    bench.records.contend(1, true);
+    bench.hand.advance(Duration::from_secs(1));
+    let created = bench.do_alone(create("another", 3)).expect("it is done");
+    assert!(created.is_replayed);
+    assert_eq!(bench.chain(created.links[0].id.ledger()), created.links);
+}
+
+#[test]
+fn what_a_caller_expects_is_asked_of_the_newer_state() {
+    let (mut bench, ledger) = Bench::with_ledger();
+    let genesis = bench.chain(ledger)[0].id;
+    let LedgerRequest::Append { ledger, events, mark, .. } = append(ledger, &["a"], 2) else { panic!("an append") };
+    bench.records.contend(1, false);
+    let order = LedgerRequest::Append { ledger, events, mark, expected_previous: Some(genesis) };
+    let refused = bench.do_alone(order).expect_err("the head has moved");
+    let head = bench.records.head(ledger).expect("memory").expect("is there");
+    assert_eq!(refused, RecordError::Append(AppendRefusal::HeadMoved { expected: genesis, head }));
+    assert_eq!(bench.stored().get(&2), None);
+}
+
+#[test]
+fn a_ledger_whose_id_another_writer_takes_begins_a_microsecond_later() {
+    let mut bench = Bench::new();
+    bench.records.contend(3, false);
+    let created = bench.do_alone(create("genesis", 1)).expect("nobody is faster in the end");
+    assert_eq!(created.links[0].id.timestamp(), at(NOW + 3));
+    assert_eq!(bench.records.ledgers(None, 9).expect("memory").len(), 4);
+    assert_eq!(bench.stored().get(&1), Some(&1));
+}
+
+#[test]
+fn reports_join_the_anchor_of_whoever_was_faster() {
+    let mut bench = Bench::new();
+    bench.records.contend(1, false);
+    let mut answer = bench.send_reports(reports(&[0, 100_000], 1, 2));
+    bench.serve();
+    let grouped = answer.try_recv().expect("a reply").expect("is grouped");
+    let told: Vec<_> = grouped.iter().map(|one| (one.created, one.delta_us)).collect();
+    assert_eq!(told, [(Some(false), -500_000), (Some(false), -400_000)]);
+    let order = reports(&[0], 1, 2);
+    let stored = bench.records.neighbours(order.format(), &mut order.keys()).expect("memory");
+    assert_eq!(stored[0].len(), 1, "one anchor for one conjunction");
+    assert_eq!(grouped[0].anchor, stored[0][0].tca);
+}
+
+#[test]
+fn whatever_is_sent_and_whoever_is_faster_every_reply_is_what_is_stored() {
+    let (mut appended, mut refused, mut replayed) = (0, 0, 0);
+    for seed in 0..60 {
+        let random = &mut StdRng::seed_from_u64(seed);
+        let (mut bench, ledger) = Bench::with_ledger();
+        let mut told: BTreeMap<u128, Vec<Link>> = BTreeMap::new();
+        for round in 0..6 {
+            bench.hand.advance(Duration::from_micros(random.random_range(0..5_000)));
+            let times = [0, 0, 1, 1, 2, 3, 3, DECISIONS_MAX][random.random_range(0..8)];
+            bench.records.contend(times, random.random());
+            let keys: Vec<u128> = (0..random.random_range(1..5)).map(|_| 2 + random.random_range(0..12)).collect();
+            let sent: Vec<_> = keys.iter().map(|key| bench.send(append(ledger, &["a", "b"], *key))).collect();
+            bench.serve();
+            for (key, mut answer) in keys.into_iter().zip(sent) {
+                match answer.try_recv().expect("a reply") {
+                    Ok(done) => {
+                        if done.is_replayed {
+                            replayed += 1
+                        } else {
+                            appended += 1
+                        }
+                        let first = told.entry(key).or_insert_with(|| done.links.clone());
+                        assert_eq!(*first, done.links, "seed {seed}, round {round}, key {key}");
+                    }
+                    Err(RecordError::Unavailable) => refused += 1,
+                    Err(other) => panic!("seed {seed}, round {round}, key {key}: {other}"),
+                }
+            }
+        }
+        let (chain, stored) = (bench.chain(ledger), bench.stored());
+        assert!(stored.values().all(|times| *times == 1), "seed {seed}: {stored:?}");
+        for (key, links) in &told {
+            assert!(stored.contains_key(key) && links.iter().all(|link| chain.contains(link)), "seed {seed}: {key}");
+        }
+        for (place, (before, link)) in (2..).zip(chain.iter().zip(&chain[1..])) {
+            assert_eq!((link.place, link.previous), (place, before.id), "seed {seed}: one chain");
+        }
+    }
+    assert!(appended > 100 && refused > 50 && replayed > 100, "{appended} {refused} {replayed}");
+}
+
+#[test]
+fn pauses_grow_and_end_long_before_a_caller_gives_up() {
+    for decisions in 1..=DECISIONS_MAX {
+        let longest = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
+        assert!((0..100).all(|_| pause_after(decisions) <= longest), "after {decisions}");
+    }
+    assert!(PAUSE_MAX * DECISIONS_MAX < Duration::from_secs(1));
+}

@@ -1,0 +1,93 @@
+//! What makes the ids of a format comparable, remembered from start to start.
+//!
+//! An id is unique among those minted with the same fields, tick, epoch, rule and first worker, by the same number
+//! of slots. So these are kept at first sight, and a start that would mint by others under the same name is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+
+use super::failure_kind::FailureKind;
+use super::store_error::StoreError;
+
+/// What is kept of one format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptFormat {
+    /// The format's name.
+    pub name: String,
+    /// What makes its ids comparable, as texts that people can compare: `tick` is `1ms`, `epoch` is
+    /// `2015-01-01T00:00:00Z`.
+    pub description: BTreeMap<String, String>,
+}
+
+/// One thing that was kept as one text and is configured as another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The key of the description.
+    pub key: String,
+    /// The text kept, if there was one.
+    pub kept: Option<String>,
+    /// The text now, if there is one.
+    pub now: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "(nothing)".to_owned());
+        write!(f, "{}: kept {}, now {}", self.key, text(&self.kept), text(&self.now))
+    }
+}
+
+/// Why the configured formats are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatsError {
+    /// A format of this name minted ids that its new definition could repeat. Nothing was written.
+    #[error(
+        "format \"{format}\" is not what it was when it minted its first ids:\n{}give the changed format a new name, \
+         or undo the change", lines(.differences)
+    )]
+    Changed {
+        /// The format's name.
+        format: String,
+        /// What differs, sorted by key; at least one.
+        differences: Vec<Difference>,
+    },
+    /// Worker numbers are dealt out by the number of slots, so another number deals them anew. Nothing was written.
+    #[error(
+        "worker.slots was {kept} and is {now}; set worker.slots = {kept}; docs/OPERATIONS.md says how to change it"
+    )]
+    SlotsChanged {
+        /// The number kept.
+        kept: u32,
+        /// The number configured.
+        now: u32,
+    },
+    /// The store is damaged or refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl FormatsError {
+    /// What kind of failure this is.
+    pub fn failure_kind(&self) -> FailureKind {
+        match self {
+            Self::Changed { .. } | Self::SlotsChanged { .. } => FailureKind::Disagrees,
+            Self::Store(error) => error.failure_kind(),
+        }
+    }
+}
+
+/// Where two descriptions differ, sorted by key.
+pub(super) fn differences(kept: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = kept.keys().chain(now.keys()).collect();
+    keys.into_iter()
+        .filter(|key| kept.get(*key) != now.get(*key))
+        .map(|key| Difference { key: key.clone(), kept: kept.get(key).cloned(), now: now.get(key).cloned() })
+        .collect()
+}
+
+fn lines(differences: &[Difference]) -> String {
+    differences.iter().fold(String::new(), |mut lines, difference| {
+        writeln!(lines, "  {difference}").expect("a text can be written to");
+        lines
+    })
+}

@@ -1,0 +1,210 @@
+//! Records in ordered maps, with everything that a database does for them and nothing that lasts.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
+use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
+use crate::storage::records::{
+    AnchorKey, DoneRequest, LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError,
+};
+use crate::storage::store_error::StoreError;
+
+/// Records that are gone with the value.
+#[derive(Debug, Default)]
+pub struct MemoryRecords {
+    maps: RwLock<Maps>,
+}
+
+#[derive(Debug, Default)]
+struct Maps {
+    /// The appends of every ledger, in their order; at least one of each.
+    appends: BTreeMap<LedgerId, Vec<StoredAppend>>,
+    /// The rank of every anchor.
+    anchors: BTreeMap<AnchorKey, u32>,
+}
+
+impl RecordStore for MemoryRecords {
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        let mut maps = self.maps_to_write();
+        for (written, plan) in plans.iter().enumerate() {
+            let is_current = match plan {
+                RecordPlan::Append(plan) => maps.write_append(plan),
+                RecordPlan::Anchor(plan) => maps.write_anchor(plan),
+            };
+            if !is_current {
+                plans[..written].iter().rev().for_each(|plan| maps.take_back(plan));
+                return Err(WriteError::Stale);
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
+        Ok(self.maps().head(ledger))
+    }
+
+    fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError> {
+        Ok(self.maps().appends.get(&ledger).map(|appends| summary_of(appends)))
+    }
+
+    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let maps = self.maps();
+        let found = maps.appends.range((from, Bound::Unbounded)).take(count_max);
+        Ok(found.map(|(_, appends)| summary_of(appends)).collect())
+    }
+
+    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+        let maps = self.maps();
+        let appends = maps.appends_of(ledger);
+        // The first append that can have an event after that one.
+        let first = appends.partition_point(|append| after.is_some_and(|after| append.head().id <= after));
+        let links = (first..appends.len()).flat_map(|at| links_of(appends, at));
+        Ok(links.filter(|link| after.is_none_or(|after| link.id > after)).take(count_max).collect())
+    }
+
+    fn link(&self, id: EventId) -> Result<Option<Link>, StoreError> {
+        let maps = self.maps();
+        let appends = maps.appends_of(id.ledger());
+        let at = appends.partition_point(|append| append.head().id < id);
+        Ok(links_of(appends, at).into_iter().find(|link| link.id == id))
+    }
+
+    fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
+        let maps = self.maps();
+        let appends = maps.appends_of(last.ledger());
+        let at = appends.partition_point(|append| append.head().id < last);
+        let found = appends.get(at).filter(|append| append.head().id == last);
+        Ok(found.map(|append| (append.clone(), links_of(appends, at))))
+    }
+
+    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError> {
+        for append in self.maps().appends.values().flatten().filter(|append| append.recorded >= since) {
+            let StoredAppend { recorded, mark, .. } = *append;
+            let done = mark.map(|mark| DoneRequest { key: mark.key, recorded, last: append.head().id });
+            done.into_iter().for_each(&mut *show);
+        }
+        Ok(())
+    }
+
+    fn neighbours(
+        &self,
+        format: &str,
+        times: &mut dyn Iterator<Item = (Pair, Tca)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        let maps = self.maps();
+        Ok(times.map(|(pair, tca)| maps.neighbours(format, pair, tca)).collect())
+    }
+
+    fn forget_anchors(
+        &self,
+        from: Option<&AnchorKey>,
+        before: Tca,
+        count_max: usize,
+    ) -> Result<Option<AnchorKey>, StoreError> {
+        let mut maps = self.maps_to_write();
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let mut keys = maps.anchors.range((from, Bound::Unbounded)).map(|(key, _)| key);
+        let old: Vec<AnchorKey> = keys.by_ref().take(count_max).filter(|key| key.tca < before).cloned().collect();
+        let next = keys.next().cloned();
+        for key in &old {
+            maps.anchors.remove(key);
+        }
+        Ok(next)
+    }
+
+    fn is_usable(&self) -> bool {
+        true
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+impl MemoryRecords {
+    fn maps(&self) -> RwLockReadGuard<'_, Maps> {
+        self.maps.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn maps_to_write(&self) -> RwLockWriteGuard<'_, Maps> {
+        self.maps.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Maps {
+    /// Stores it if its ledger has the head that it was made for.
+    fn write_append(&mut self, plan: &AppendPlan) -> bool {
+        let is_current = self.head(plan.ledger()) == plan.before;
+        if is_current {
+            self.appends.entry(plan.ledger()).or_default().push(StoredAppend::of(plan));
+        }
+        is_current
+    }
+
+    /// Stores it if the anchors near it are those that it was made for.
+    fn write_anchor(&mut self, plan: &AnchorPlan) -> bool {
+        let AnchorPlan { format, pair, anchor } = plan;
+        let neighbours = self.neighbours(format, *pair, anchor.tca);
+        let joined = Anchor::find(anchor.tca, &neighbours);
+        let is_current = joined.is_none() && Anchor::create(anchor.tca, &neighbours) == *anchor;
+        if is_current {
+            self.anchors.insert(key_of(plan), anchor.rank);
+        }
+        is_current
+    }
+
+    /// Undoes the last write of all.
+    fn take_back(&mut self, plan: &RecordPlan) {
+        match plan {
+            RecordPlan::Append(plan) => {
+                let ledger = plan.ledger();
+                let is_emptied = self.appends.get_mut(&ledger).is_some_and(|appends| {
+                    appends.pop();
+                    appends.is_empty()
+                });
+                if is_emptied {
+                    self.appends.remove(&ledger);
+                }
+            }
+            RecordPlan::Anchor(plan) => drop(self.anchors.remove(&key_of(plan))),
+        }
+    }
+
+    fn appends_of(&self, ledger: LedgerId) -> &[StoredAppend] {
+        self.appends.get(&ledger).map_or(&[], Vec::as_slice)
+    }
+
+    fn head(&self, ledger: LedgerId) -> Option<Head> {
+        self.appends_of(ledger).last().map(StoredAppend::head)
+    }
+
+    fn neighbours(&self, format: &str, pair: Pair, tca: Tca) -> Vec<Anchor> {
+        let key = |tca: &Tca| AnchorKey { format: format.to_owned(), pair, tca: *tca };
+        let around = tca.neighbourhood();
+        let found = self.anchors.range(key(around.start())..=key(around.end()));
+        found.map(|(key, rank)| Anchor { tca: key.tca, rank: *rank }).collect()
+    }
+}
+
+fn key_of(AnchorPlan { format, pair, anchor }: &AnchorPlan) -> AnchorKey {
+    AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca }
+}
+
+/// A ledger by its appends, at least one.
+fn summary_of(appends: &[StoredAppend]) -> LedgerSummary {
+    LedgerSummary { genesis: appends[0].entries[0].id, head: appends[appends.len() - 1].head() }
+}
+
+/// The events of one append of a ledger, each with the id before it; none if there is no such append.
+fn links_of(appends: &[StoredAppend], at: usize) -> Vec<Link> {
+    let Some(append) = appends.get(at) else { return Vec::new() };
+    let first = append.entries[0].id;
+    let previous = match at.checked_sub(1) {
+        Some(before) => appends[before].head().id,
+        None => EventId::before_genesis(first.timestamp(), append.ledger()),
+    };
+    Link::chain(previous, append.first_place, append.entries.iter().map(|entry| entry.id)).collect()
+}

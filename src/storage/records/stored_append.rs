@@ -1,0 +1,61 @@
+//! One append as it is stored, and the request it was done for.
+
+use super::record_plan::RecordPlan;
+use crate::ledger::{AppendPlan, Entry, EventId, EventTime, Head, KeyHash, LedgerId, RequestMark};
+
+/// The events of one append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAppend {
+    /// The place of its first event, from 1.
+    pub first_place: u64,
+    /// When it was recorded, by the clock of the node.
+    pub recorded: EventTime,
+    /// The request that it came with.
+    pub mark: Option<RequestMark>,
+    /// Its events, at least one.
+    pub entries: Vec<Entry>,
+}
+
+impl StoredAppend {
+    /// What a plan is stored as.
+    pub(in crate::storage) fn of(plan: &AppendPlan) -> StoredAppend {
+        let AppendPlan { before: _, entries, mark, recorded } = plan;
+        let (first_place, entries) = (plan.first_place(), entries.clone());
+        StoredAppend { first_place, recorded: *recorded, mark: *mark, entries }
+    }
+
+    /// The last event.
+    pub fn head(&self) -> Head {
+        let last = self.entries.last().expect("an append has an event");
+        let before_last = u64::try_from(self.entries.len() - 1).expect("an append is short");
+        Head { id: last.id, place: self.first_place + before_last, recorded: self.recorded }
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> LedgerId {
+        self.head().id.ledger()
+    }
+}
+
+/// A request with a key that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoneRequest {
+    /// The key it came with.
+    pub key: KeyHash,
+    /// When it was recorded.
+    pub recorded: EventTime,
+    /// The last event it appended, which names its append.
+    pub last: EventId,
+}
+
+impl DoneRequest {
+    /// What a plan does, if a key came with it.
+    pub(in crate::storage) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
+        match plan {
+            RecordPlan::Append(plan) => {
+                Some(DoneRequest { key: plan.mark?.key, recorded: plan.recorded, last: plan.head().id })
+            }
+            RecordPlan::Anchor(_) => None,
+        }
+    }
+}

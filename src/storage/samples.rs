@@ -1,0 +1,121 @@
+//! Requests, records and stores, for the tests of this folder.
+
+use std::sync::Arc;
+
+use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, Sighting, Tca};
+use crate::id::{FormatDefinition, PRESETS};
+use crate::ledger::{
+    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of,
+};
+use crate::minting::HorizonPlan;
+use crate::storage::kept_formats::KeptFormat;
+use crate::storage::records::{RecordPlan, RecordStore};
+use crate::storage::start::{Opened, Store};
+use crate::time::{UnixNanos, UnixTime};
+
+/// When most of it happens, in microseconds since 1970.
+pub(crate) const NOW: u64 = 1_800_000_000_000_000;
+
+/// That many microseconds since 1970.
+pub(crate) fn at(micros: u64) -> EventTime {
+    EventTime::from_micros(micros).expect("in range")
+}
+
+/// An event that says `name`.
+pub(crate) fn event(name: &str) -> Event {
+    Event::from_json(format!(r#"{{"event":"{name}","entities":{{}}}}"#).as_bytes()).expect("an event")
+}
+
+fn mark(key: u128, events: &[Event]) -> RequestMark {
+    RequestMark { key: KeyHash(key), digest: digest_of(events) }
+}
+
+/// A ledger that begins with the event `name`, under a key.
+pub(crate) fn create(name: &str, key: u128) -> LedgerRequest {
+    let genesis = event(name);
+    LedgerRequest::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
+}
+
+/// Events at the end of a ledger, under a key.
+pub(crate) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
+    let events: Vec<Event> = names.iter().map(|name| event(name)).collect();
+    LedgerRequest::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
+}
+
+/// The plan of a request at that time.
+pub(crate) fn plan(request: &LedgerRequest, head: Option<Head>, micros: u64) -> AppendPlan {
+    AppendPlan::make(request, head, at(micros)).expect("nothing speaks against it")
+}
+
+/// An id that no test mints.
+pub(crate) fn absent(ledger: LedgerId) -> EventId {
+    EventId::before_genesis(at(NOW + 77), ledger)
+}
+
+/// Reports of two objects, at these microseconds from a fixed instant.
+pub(crate) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequest {
+    let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
+    let format = FormatDefinition::from_toml(preset.name, preset.toml).expect("parses").compile(preset.name);
+    let minter = GroupedMinter::new(Arc::new(format.expect("is sound")), PairOrder::Reported);
+    let sighting = |delta: &i64| {
+        let tca = UnixTime::from(Tca(1_706_745_600_000_000 + delta));
+        Sighting { report: Report::new(tca, primary, secondary).expect("two objects"), expected: None }
+    };
+    let sightings: Vec<Sighting> = deltas.iter().map(sighting).collect();
+    GroupRequest::new(Arc::new(minter), &sightings).expect("each can have an id")
+}
+
+/// A ledger of one event, one append of three and one of two, recorded a second apart.
+pub(crate) fn write_ledger(records: &dyn RecordStore, name: &str, key: u128) -> [AppendPlan; 3] {
+    let genesis = plan(&create(name, key), None, NOW);
+    let ledger = genesis.ledger();
+    let three = plan(&append(ledger, &["a", "b", "c"], key + 1), Some(genesis.head()), NOW + 1_000_000);
+    let two = plan(&append(ledger, &["d", "e"], key + 2), Some(three.head()), NOW + 2_000_000);
+    write(records, std::slice::from_ref(&genesis));
+    write(records, &[three.clone(), two.clone()]);
+    [genesis, three, two]
+}
+
+/// Writes appends that nothing stands against.
+pub(crate) fn write(records: &dyn RecordStore, plans: &[AppendPlan]) {
+    let plans: Vec<_> = plans.iter().cloned().map(RecordPlan::Append).collect();
+    records.write(&plans).expect("nothing was written meanwhile");
+}
+
+/// The events of appends in their chain.
+pub(crate) fn links(plans: &[AppendPlan]) -> Vec<Link> {
+    plans.iter().flat_map(AppendPlan::links).collect()
+}
+
+/// An anchor of the usual pair, at these microseconds.
+pub(crate) fn anchor(delta: i64, rank: u32) -> RecordPlan {
+    anchor_of("conjunction", (1, 2), delta, rank)
+}
+
+/// An anchor of any pair.
+pub(crate) fn anchor_of(format: &str, (primary, secondary): (u64, u64), delta: i64, rank: u32) -> RecordPlan {
+    let anchor = Anchor { tca: Tca(delta), rank };
+    RecordPlan::Anchor(AnchorPlan { format: format.to_owned(), pair: Pair { primary, secondary }, anchor })
+}
+
+/// The anchors near a time of the usual pair, as microseconds and rank.
+pub(crate) fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
+    let key = (Pair { primary: 1, secondary: 2 }, Tca(delta));
+    let found = records.neighbours("conjunction", &mut std::iter::once(key)).expect("the store works");
+    found[0].iter().map(|anchor| (anchor.tca.0, anchor.rank)).collect()
+}
+
+/// A store after the usual order of a start, with one slot and this horizon.
+pub(crate) fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) -> Store {
+    let plan = HorizonPlan::at(horizon);
+    match opened {
+        Opened::First(first) => {
+            let (reserved, _) = first.reserve(plan).expect("the store is writable");
+            reserved.agree_on_formats(1, formats).expect("the formats are new")
+        }
+        Opened::Again(restart) => {
+            let agreed = restart.agree_on_formats(1, formats).expect("the formats are the same");
+            agreed.reserve(plan).expect("the store is writable").0
+        }
+    }
+}
