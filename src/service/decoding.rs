@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::formats::UnknownFormat;
 use crate::id::{DecodeFilter, Decoder, DecoderAt, Format};
+use crate::service::formats::UnknownFormat;
 use crate::time::UnixNanos;
 use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, KnownDomains};
 

@@ -1,9 +1,9 @@
 //! Why the service did not do what it was asked.
 
-use super::formats::UnknownFormat;
 use crate::id::Rule;
 use crate::ledger::{EventId, LedgerId};
 use crate::minting::{Refusal, RequestError};
+use crate::service::formats::UnknownFormat;
 use crate::storage::RecordError;
 
 /// Nothing was done, unless it says that this is not known.

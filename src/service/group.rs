@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::error::ServiceError;
 use super::group_failure::GroupFailure;
-use super::served_format::ServedFormat;
 use super::service::{Conjunctions, Service};
 use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, Sighting};
+use crate::service::formats::ServedFormat;
 use crate::storage::RecordError;
 
 impl Service {

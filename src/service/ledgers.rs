@@ -1,9 +1,9 @@
 //! Ledgers: created, appended to, and read.
 
 use super::error::ServiceError;
-use super::served_format::{IdSource, ServedFormat};
 use super::service::Service;
 use crate::ledger::{Event, EventId, LedgerId, LedgerRequest, Link, RequestMark};
+use crate::service::formats::{IdSource, ServedFormat};
 use crate::storage::{Appended, LedgerSummary, RecordError, RecordStore, StoreError, log_unreadable};
 
 /// Some of a list, from some place on.

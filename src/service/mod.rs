@@ -11,7 +11,6 @@ mod maybe_ready;
 mod decoding;
 mod formats;
 mod outgoing;
-mod served_format;
 
 mod service;
 
@@ -25,12 +24,11 @@ mod readiness;
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
 pub use error::ServiceError;
-pub use formats::{Formats, UnknownFormat};
+pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use group_failure::GroupFailure;
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Keepers;
 pub use maybe_ready::MaybeReady;
 pub use outgoing::Outgoing;
 pub use readiness::Readiness;
-pub use served_format::{IdSource, ServedFormat};
 pub use service::{Conjunctions, RequestLimits, Service, ServiceParts, SiqDefaults};

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
-use super::formats::Formats;
 use super::lifecycle::{Keepers, Lifecycle};
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session};
+use crate::service::formats::Formats;
 use crate::time::{Clock, UnixNanos};
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.

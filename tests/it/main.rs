@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_input;
+mod bad_settings;
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod cdm;

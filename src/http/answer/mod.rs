@@ -3,6 +3,7 @@
 mod negotiate;
 mod problem;
 mod problem_catalog;
+mod slug;
 
 mod events;
 mod ids;

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 pub(crate) use super::problem_catalog::Page;
-pub use super::problem_catalog::Slug;
+pub use super::slug::Slug;
 
 /// The media type of every problem, whatever the caller accepts.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";

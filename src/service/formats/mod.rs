@@ -1,0 +1,7 @@
+//! The formats of a program: each with what is counted of it, and where its ids come from.
+
+mod formats;
+mod served_format;
+
+pub use formats::{Formats, UnknownFormat};
+pub use served_format::{IdSource, ServedFormat};

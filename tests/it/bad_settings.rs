@@ -1,0 +1,149 @@
+//! Every setting that is wrong is refused with its name, its value and the bound, and nothing starts.
+
+use std::sync::Arc;
+
+use idmint::server::{RunOptions, open};
+use idmint::time::ManualClock;
+
+use crate::service::{NEW_YEAR, Service, config};
+
+/// What a start with these settings is refused with.
+async fn refusal(settings: &str) -> String {
+    let config = match config(settings) {
+        Ok(config) => config,
+        Err(error) => return error.to_string(),
+    };
+    match open(&config, RunOptions::default(), Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
+        Ok(_) => panic!("it starts with {settings}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+async fn assert_refusals(cases: &[(String, &[&str])]) {
+    for (settings, named) in cases {
+        let refusal = refusal(settings).await;
+        for named in *named {
+            assert!(refusal.contains(named), "{settings}\n{named:?} is not in: {refusal}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_start_with_numbers_that_do_not_fit_is_refused() {
+    let case = |settings: &str, named| (settings.to_owned(), named);
+    assert_refusals(&[
+        case(
+            "worker = { slot = 32, slots = 33, exclusive = true }",
+            &["snowflake", "worker 32", "last one is 31", "worker.slots"] as &[_],
+        ),
+        case("worker.lanes = 37", &["payment", "worker 36", "last one is 35"]),
+        case("worker.shard = 32", &["snowflake", "worker.shard = 32", "`shard` ends at 31"]),
+        case("[formats.payment]\nfirst_worker = 36", &["payment", "worker 36", "last one is 35"]),
+        case("[formats.payment]\nlanes = 37", &["payment", "lane 36", "last one is 35"]),
+        case("[formats.payment]\nworker_range = [10, 12]\nlanes = 4", &["payment", "worker 13", "last one is 12"]),
+        case("worker.slots = 2\n[formats.mine]\nlike = 'snowflake'\nfields = [{ name = 't', kind = 'time', bits = 40 }, { name = 's', kind = 'sequence', bits = 8 }]", &["mine", "worker.slots is 2"]),
+        case("worker.slot = 1", &["worker.slot", "worker.exclusive = true"]),
+        case("mint.batch_max = 0", &["mint.batch_max", "0", "10000000"]),
+        case("mint.wait_max = '61s'", &["mint.wait_max", "61s"]),
+        case("siq.type = 'nope'", &["siq.type = `nope`", "user, application", "content"]),
+        case("siq.domains = ['Example.com']", &["siq.domains", "Example.com", "lower-case"]),
+        case("siq.local_id = 257", &["siq.local_id", "257", "256"]),
+        case("http.listen = '0.0.0.0:0'", &["http.listen = 0.0.0.0:0", "--insecure-public"]),
+        case("formats.enabled = ['snowfluke']", &["formats.enabled", "snowfluke", "snowflake"]),
+        case("decode.order = ['payment-wide']", &["decode.order", "payment-wide"]),
+        case("nonesuch = 1", &["nonesuch"]),
+    ])
+    .await;
+}
+
+/// A format that is sound but for what is put in place of its fields, its encodings and its other keys.
+fn custom(fields: &str, encodings: &str, more: &str) -> String {
+    format!(
+        "[formats.mine]\nsummary = ''\nrule = 'sequenced'\ntick = '1ms'\nepoch = '2020-01-01T00:00:00Z'\nfields = [{fields}]\nencodings = [{encodings}]\n{more}"
+    )
+}
+
+const SOUND: &str = "{ name = 'time', kind = 'time', bits = 41 }, { name = 'worker', kind = 'worker', bits = 10 }, { name = 'sequence', kind = 'sequence', bits = 12 }";
+
+#[tokio::test]
+async fn a_sound_format_starts() {
+    let service = Service::start(&custom(SOUND, "'decimal'", "")).await;
+    assert_eq!(service.mint("/ids/mine").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_format_whose_fields_make_no_layout_is_refused() {
+    let fields = |fields: &str| custom(fields, "'decimal'", "");
+    let with = |field: &str| custom(&format!("{SOUND}, {field}"), "'decimal'", "");
+    assert_refusals(&[
+        (fields(""), &["mine", "1 to 16 fields", "has 0"] as &[_]),
+        (with("{ name = 'more', kind = 'object', bits = 66 }"), &["mine", "`time`", "128 bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 128 }"), &["`more`", "128 bits", "127 bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 0 }"), &["`more`", "0 bits"]),
+        (with("{ name = 'more', kind = 'object', digits = 3, radix = 65 }"), &["`more`", "base 65"]),
+        (with("{ name = 'more', kind = 'object', cardinality = 0 }"), &["`more`", "0 values"]),
+        (with("{ name = 'more', kind = 'object', cardinality = -1 }"), &["cardinality", "-1"]),
+        (with("{ name = 'more', kind = 'object', bits = 8, cardinality = 2 }"), &["`more`", "`bits`", "`cardinality`"]),
+        (with("{ name = 'more', kind = 'object' }"), &["`more`", "`bits`"]),
+        (with("{ name = 'more', kind = 'object', bits = 4 }"), &["`more`", "32 bits"]),
+        (with("{ name = 'more', kind = 'constant', bits = 2, value = 4 }"), &["`more`", "at most 3"]),
+        (with("{ name = 'more', kind = 'constant', bits = 2 }"), &["`more`", "`value`"]),
+        (with("{ name = 'time', kind = 'constant', bits = 2, value = 1 }"), &["two fields", "`time`"]),
+        (with("{ name = 'more', kind = 'time', bits = 2 }"), &["sequenced", "at most one", "time"]),
+        (with("{ name = 'more', kind = 'random', bits = 2 }"), &["sequenced", "random"]),
+        (with("{ name = 'more', kind = 'nonsense', bits = 2 }"), &["nonsense", "time"]),
+        (with("{ name = 'more', kind = 'object', bits = 32, bitz = 2 }"), &["bitz", "bits"]),
+        (with("{ name = 'more', kind = 'object', bits = 32, codes = [] }"), &["`more`", "qualifier"]),
+        (fields("{ name = 't', kind = 'time', bits = 41 }"), &["sequenced", "kind sequence"]),
+        (
+            fields("{ name = 't', kind = 'time', bits = 65 }, { name = 's', kind = 'sequence', bits = 12 }"),
+            &["time field", "64 bits"],
+        ),
+        (
+            fields("{ name = 't', kind = 'time', bits = 41 }, { name = 's', kind = 'sequence', bits = 33 }"),
+            &["`s`", "2^32"],
+        ),
+        (
+            fields(
+                "{ name = 't', kind = 'time', bits = 41, stride = 4095 }, { name = 's', kind = 'sequence', bits = 12 }",
+            ),
+            &["`t`", "stride 4095", "4095"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
+    let encodings = |encodings: &str| custom(SOUND, encodings, "");
+    let more = |more: &str| custom(SOUND, "'decimal'", more);
+    let like = |more: &str| format!("[formats.mine]\nlike = 'snowflake'\n{more}");
+    assert_refusals(&[
+        (encodings(""), &["mine", "at least one encoding"] as &[_]),
+        (encodings("'base99'"), &["base99", "base36"]),
+        (encodings("'decimal', 'decimal'"), &["two encodings", "`decimal`"]),
+        (encodings("{ kind = 'base36', length = 5 }"), &["base36", "length = 5", "13 to 255"]),
+        (encodings("{ kind = 'decimal', salt = 'x' }"), &["decimal", "salt"]),
+        (encodings("{ kind = 'hashids', sallt = 'x' }"), &["sallt", "salt"]),
+        (encodings("{ kind = 'hashids', alphabet = 'abc' }"), &["hashids", "alphabet"]),
+        (encodings("{ kind = 'base64', bytes = 7 }"), &["base64", "bytes = 7", "8 to 64"]),
+        (more("epok = 1"), &["epok", "epoch"]),
+        (more("mint_below = -1"), &["mint_below", "-1"]),
+        (more("worker_range = [3, 2]"), &["worker_range"]),
+        (more("plausible_ahead = 'soon'"), &["plausible_ahead", "soon"]),
+        (more("plausible_ahead = 'PT24H'"), &["plausible_ahead", "PT24H"]),
+        (more("labels = { one = 'x' }"), &["labels", "one"]),
+        (like("tick = '2h'"), &["mine", "2h", "3600s"]),
+        (like("tick = '1ms/0'"), &["1ms/0"]),
+        (like("epoch = '2020-01-01'"), &["epoch", "2020-01-01"]),
+        (like("epoch = '2020-01-01T00:00:00+01:00'"), &["epoch", "+01:00"]),
+        (like("rule = 'sequential'"), &["sequential", "sequenced"]),
+        (like("rule = 'random'"), &["random"]),
+        ("[formats.mine]\nlike = 'yours'".to_owned(), &["mine", "like = `yours`", "snowflake"]),
+        ("[formats.mine]\nlike = 'mine'".to_owned(), &["mine", "circle"]),
+        ("[formats.Mine]\nlike = 'snowflake'".to_owned(), &["Mine", "a-z"]),
+        ("[formats.mine]\nrule = 'sequenced'".to_owned(), &["mine", "missing field", "summary"]),
+        ("[formats.siq]\nlike = 'siq'\nepoch = '1960-01-01T00:00:00Z'".to_owned(), &["siq", "circle"]),
+    ])
+    .await;
+}
