@@ -1,4 +1,4 @@
-//! Time that moves only when a test says so.
+//! A clock for tests, whose time moves only when a test says so.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Two readings of one machine: nanoseconds since it started, which nobody can set, and the wall clock, which anybody can.
+/// The two clocks of a machine: the time since it started, which nobody can set, and the wall clock, which an operator or a
+/// time server can.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     System,

@@ -8,6 +8,17 @@ use super::unix_time::UnixTime;
 /// What the clock reads: whole nanoseconds since 1970, from that year to 2554.
 ///
 /// The narrow instant of the mint path; arithmetic saturates at both ends, where no id can be minted anyway.
+///
+/// ```
+/// use std::time::Duration;
+/// use idmint::time::UnixNanos;
+///
+/// let start = UnixNanos::from_seconds(1_800_000_000);
+/// let later = start.after(Duration::from_millis(1));
+/// assert_eq!(later.since(start), Duration::from_millis(1));
+/// assert_eq!(start.since(later), Duration::ZERO);
+/// assert_eq!(later.ceil_to_second(), UnixNanos::from_seconds(1_800_000_001));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixNanos(u64);
 

@@ -43,7 +43,7 @@ impl UnixTime {
         self.seconds_and_nanos().0
     }
 
-    /// The same and the nanoseconds since then.
+    /// Whole seconds since 1970, rounded down, and the nanoseconds since then.
     pub(super) fn seconds_and_nanos(self) -> (i128, u32) {
         // Most instants are near enough for a division of 64 bits, which is many times as fast.
         let (seconds, nanos) = match i64::try_from(self.0) {

@@ -46,7 +46,8 @@ pub struct Decoder {
     times: Vec<Option<TimeRule>>,
 }
 
-/// A decoder at a moment, which decides what times are plausible. Good for as many texts as come at once.
+/// A [`Decoder`] at one moment, which decides what times are plausible and recent. Made by [`Decoder::at`], for all texts
+/// of one request.
 #[derive(Debug)]
 pub struct DecoderAt<'a> {
     decoder: &'a Decoder,
@@ -57,7 +58,7 @@ pub struct DecoderAt<'a> {
     least_bits: OnceCell<Vec<f64>>,
 }
 
-/// What a text can be.
+/// What a text can be: its readings, and why the other formats have none.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
     /// Every reading, the one with the most evidence first; equal ones in the order of the formats and their encodings.
@@ -227,7 +228,7 @@ impl<'a> DecoderAt<'a> {
 }
 
 impl<'a> Decoded<'a> {
-    /// Whether the first match has a rival.
+    /// Whether the first match has a rival: see [`Decoded::rivals`].
     pub fn is_ambiguous(&self) -> bool {
         self.matches.first().is_some_and(|best| self.rivals(best).next().is_some())
     }

@@ -11,7 +11,7 @@ use crate::id::layout::{FieldDraft, FieldKind, Layout, SuffixCode, Width};
 use crate::time::{Tick, UnixTime};
 
 impl FormatDefinition {
-    /// Checks the definition as a whole.
+    /// Checks the definition as a whole, and makes the format of it.
     ///
     /// # Errors
     /// [`FormatError`] names the key, the value and the bound that it broke.

@@ -10,7 +10,9 @@ use super::format_error::{Cause, FormatError};
 use crate::id::encoding::EncodingDefinition;
 use crate::id::layout::{FieldKind, Width};
 
-/// A format as data: the built-in ones and those of the configuration are written alike.
+/// A format as data, read from TOML: the built-in ones and those of the configuration are written alike.
+///
+/// Unknown keys are refused while reading; everything else is checked as a whole by [`FormatDefinition::compile`].
 ///
 /// ```
 /// use idmint::id::FormatDefinition;
@@ -66,7 +68,7 @@ pub(super) struct FieldDefinition {
     pub(super) value: Option<WholeNumber>,
     pub(super) max: Option<WholeNumber>,
     pub(super) scale: Option<WholeNumber>,
-    /// The name of the sequence in the bits that the code words leave.
+    /// The name of the sequence field in the bits that the words of the suffix code leave.
     pub(super) sequence: Option<String>,
     pub(super) codes: Option<Vec<CodeDefinition>>,
 }

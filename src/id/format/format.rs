@@ -38,7 +38,7 @@ impl Rule {
         }
     }
 
-    /// Whether ids of this rule are had by their number, with nothing else to say about each.
+    /// Whether a request for ids of this rule only says how many: they need no event or report each.
     pub const fn is_counted(self) -> bool {
         matches!(self, Rule::Sequenced | Rule::Random)
     }
@@ -120,6 +120,16 @@ pub(in crate::id) struct PlacedCode {
 }
 
 /// An id taken apart.
+///
+/// ```
+/// use idmint::id::Format;
+///
+/// let format = Format::built_in("payment").expect("a built-in format");
+/// let parts = format.split(format.canonical().read("1I9ZC1002")?)?;
+/// let numbers: Vec<_> = parts.numbers().map(|(field, value, _)| (field.name.as_str(), value)).collect();
+/// assert_eq!(numbers, [("time", 91_164_961), ("worker", 0), ("sequence", 2)]);
+/// # Ok::<(), idmint::id::Rejection>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The layout it has.
@@ -160,7 +170,7 @@ impl Format {
         &self.variants[self.variant_at(id)]
     }
 
-    /// Its position in `variants`.
+    /// The position in `variants` of the layout that an id has.
     pub(in crate::id) fn variant_at(&self, id: u128) -> usize {
         self.code.as_ref().map_or(0, |placed| placed.code.index_of(id >> placed.shift))
     }
@@ -201,7 +211,7 @@ impl Format {
         self.variants.iter().map(|variant| variant.layout.least()).min().expect("a format has a layout")
     }
 
-    /// How many bytes an id takes as a big-endian number.
+    /// How many bytes an id takes as a big-endian number: 1 to 16.
     pub fn byte_width(&self) -> usize {
         let bits = u128::BITS - self.greatest().leading_zeros();
         usize::try_from(bits.div_ceil(8).max(1)).expect("at most 16")
@@ -215,7 +225,7 @@ impl Format {
         self.split_as(self.variant_at(id), id)
     }
 
-    /// The same, of an id that has the layout at this position in `variants`.
+    /// Takes an id apart that has the layout at this position in `variants`.
     pub(in crate::id) fn split_as(&self, variant: usize, id: u128) -> Result<Parts<'_>, Rejection> {
         let layout = &self.variants[variant].layout;
         let values = layout.unpack(id)?;
@@ -239,8 +249,8 @@ impl Format {
         if Some(ticks) <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
     }
 
-    /// The first tick that cannot be minted any more: its time field is full, or ids reach `mint_below`. Of a format that is
-    /// only read, the first that has no id.
+    /// The first tick that cannot be minted any more, since the time field is full or ids reach `mint_below`; `None` for a
+    /// format without time. Of a format that is only read, the first tick without ids.
     pub fn end_tick(&self) -> Option<u128> {
         let layout = &self.variants[0].layout;
         let full = layout.greatest_of(FieldKind::Time)? + 1;
@@ -262,7 +272,7 @@ impl Format {
         Some(in_parts / u128::from(tick.nanos()))
     }
 
-    /// What must stay the same for two programs to mint the same format: two that differ in it could mint one id twice.
+    /// What two programs must have in common to mint the same format, by name: if they differ, one id could be minted twice.
     pub fn identity(&self) -> BTreeMap<String, String> {
         let fields = |layout: &Layout| layout.fields().iter().map(identity_of).collect::<Vec<_>>().join(", ");
         let layouts: Vec<String> = self.variants.iter().map(|variant| fields(&variant.layout)).collect();

@@ -86,7 +86,7 @@ impl FormatDefinition {
     }
 }
 
-/// A chain is checked by whoever has its events, so nothing of its ids can be had otherwise.
+/// Whoever has the events of a chain can check it, in any program: so its ids have the fields, tick and epoch of Evently.
 pub(super) fn check_chained(layout: &Layout, tick: Option<Tick>, epoch: UnixTime) -> Result<(), Cause> {
     let fields = layout.fields().iter().map(|field| (field.kind, field.max, field.stride));
     let is_evently = fields.eq([
@@ -101,7 +101,7 @@ pub(super) fn check_chained(layout: &Layout, tick: Option<Tick>, epoch: UnixTime
     Err(Cause::Rule("rule `chained`: fields, tick and epoch must be those of `evently`; `like` copies them".to_owned()))
 }
 
-/// The word of a suffix code is looked for in the bits of the id, so what stands above it must leave those bits alone.
+/// The word of a suffix code is read from the bits of the id, so no field above may change those bits.
 pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
     let word = layout.field_of(FieldKind::Qualifier).expect("a layout of a suffix code has its word");
     let place = word.stride * (word.max + 1);

@@ -3,7 +3,7 @@
 use super::field::{Field, FieldKind, Width};
 use super::layout::Layout;
 
-/// Why fields make no layout.
+/// Why fields make no layout. Each message names the field and the bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// No field, or more than 16.
@@ -71,6 +71,17 @@ pub enum LayoutError {
 }
 
 /// Collects the fields of a [`Layout`], most significant first.
+///
+/// ```
+/// use idmint::id::{FieldDraft, FieldKind, Layout, Width};
+///
+/// let layout = Layout::builder()
+///     .field("time", FieldKind::Time, Width::Bits(41))
+///     .draft(FieldDraft { value: Some(7), ..FieldDraft::new("version", FieldKind::Constant, Width::Bits(4)) })
+///     .build()?;
+/// assert_eq!(layout.unpack(5 << 4 | 7)?, [5, 7]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct LayoutBuilder {
     drafts: Vec<FieldDraft>,
@@ -174,7 +185,7 @@ fn place(draft: FieldDraft, capacity_below: Option<u128>) -> Result<Field, Layou
     Ok(Field { name, kind, width, max, stride, shift, scale, constant: value })
 }
 
-/// Whether two fields of one name carry one number together: every value of the lesser lies below one unit of the other.
+/// Whether two fields of one name carry one number together: the greatest value of the lesser is below one unit of the other.
 fn add_up(one: &Field, other: &Field) -> bool {
     let (lesser, greater) = if one.scale < other.scale { (one, other) } else { (other, one) };
     one.kind == other.kind
@@ -184,7 +195,7 @@ fn add_up(one: &Field, other: &Field) -> bool {
 }
 
 impl Layout {
-    /// Starts with no field.
+    /// A builder without fields.
     pub fn builder() -> LayoutBuilder {
         LayoutBuilder::default()
     }

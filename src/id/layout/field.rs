@@ -56,7 +56,18 @@ impl fmt::Display for FieldKind {
     }
 }
 
-/// How many values a field has, as its definition says it.
+/// How many values a field has, as its definition says it: in bits, in digits, or as a number.
+///
+/// Bounds: 1 value to 2^127 values.
+///
+/// ```
+/// use idmint::id::Width;
+///
+/// assert_eq!(Width::Bits(10).max(), Some(1023));
+/// assert_eq!(Width::Digits { digits: 2, radix: 36 }.max(), Some(1295));
+/// assert_eq!(Width::Cardinality(45).max(), Some(44));
+/// assert_eq!(Width::Bits(128).max(), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Width {
     /// 2^bits values; 1 to 127 bits.
@@ -65,7 +76,7 @@ pub enum Width {
     Digits {
         /// How many digits.
         digits: u32,
-        /// Of which base, 2 to 64.
+        /// The radix of the digits, 2 to 64.
         radix: u32,
     },
     /// This many values.
@@ -81,7 +92,7 @@ impl Width {
         }
     }
 
-    /// The greatest value, or `None` if there is no such number of values or it leaves 127 bits.
+    /// The greatest value, or `None` outside the bounds.
     pub fn max(self) -> Option<u128> {
         let cardinality = match self {
             Width::Bits(bits @ 1..=127) => 1_u128 << bits,
@@ -104,7 +115,19 @@ impl fmt::Display for Width {
     }
 }
 
-/// A field at its place: `value x stride` is its share of the id.
+/// A field at its place in the number: `value x stride` is its share of the id.
+///
+/// ```
+/// use idmint::id::{FieldKind, Layout, Width};
+///
+/// let layout = Layout::builder()
+///     .field("time", FieldKind::Time, Width::Bits(41))
+///     .field("sequence", FieldKind::Sequence, Width::Bits(12))
+///     .build()?;
+/// let time = layout.field_of(FieldKind::Time).expect("the first field");
+/// assert_eq!((time.max, time.stride), ((1 << 41) - 1, 1 << 12));
+/// # Ok::<(), idmint::id::LayoutError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// The field's name in this format, such as `system` or `region`.
@@ -117,7 +140,7 @@ pub struct Field {
     pub max: u128,
     /// What one unit of it adds to the id.
     pub stride: u128,
-    /// By how many bits it stands to the left, where that is all that the stride does.
+    /// The stride as a shift to the left, where it is a power of two.
     pub(in crate::id) shift: Option<u32>,
     /// What one unit of it adds to the number that the fields of its name carry together; 1 where it is the only one.
     pub scale: u128,

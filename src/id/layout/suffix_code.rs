@@ -13,7 +13,19 @@ pub struct CodeWord {
 
 /// A complete suffix-free code: every number ends in exactly one of its words.
 ///
-/// Source: the qualifier of a SIQ, where shorter words leave more bits to the serial number.
+/// Shape: words of 1 to 16 binary digits. Source: the qualifier of a SIQ, where shorter words leave more bits to the serial
+/// number.
+///
+/// ```
+/// use idmint::id::SuffixCode;
+///
+/// let words = [("1", "user"), ("10", "post"), ("00", "file")];
+/// let words = words.map(|(suffix, name)| (suffix.to_owned(), Some(name.to_owned())));
+/// let code = SuffixCode::new(&words, 16)?;
+/// let word = &code.words()[code.index_of(0b0110)];
+/// assert_eq!((word.bits, word.name.as_deref()), (2, Some("post")));
+/// # Ok::<(), idmint::id::SuffixCodeError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuffixCode {
     words: Vec<CodeWord>,
@@ -50,7 +62,7 @@ pub enum SuffixCodeError {
 }
 
 impl SuffixCode {
-    /// The longest word.
+    /// The bits of the longest word.
     pub const BITS_MAX: u32 = 16;
 
     /// A code of `(suffix, name)` words for a field of `field_bits` bits.
@@ -89,7 +101,7 @@ impl SuffixCode {
         &self.words
     }
 
-    /// Which word `number` ends in.
+    /// The position among the words of the one that `number` ends in.
     pub fn index_of(&self, number: u128) -> usize {
         self.words
             .iter()

@@ -5,8 +5,9 @@ use std::f64::consts::LN_2;
 use crate::id::format::{Format, Rule};
 use crate::id::layout::FieldKind;
 
-/// How many ids of one tick, or ever where ids carry no time, make it how likely that two of them are the same.
+/// How likely two ids of a random format are the same: how many ids make a collision that likely.
 ///
+/// Counted are ids of one tick, or all ids where they carry no time.
 /// Source: the birthday problem, n ids of N equally likely ones: p = 1 - exp(-n (n - 1) / 2N). Rounded to three digits.
 ///
 /// ```

@@ -19,7 +19,7 @@ pub enum Database {
 }
 
 impl Database {
-    /// All of them.
+    /// Every database, in the order of answers.
     pub const ALL: [Database; 5] =
         [Database::PostgreSql, Database::MySql, Database::MariaDb, Database::SqlServer, Database::Sqlite];
 

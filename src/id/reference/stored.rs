@@ -2,7 +2,7 @@
 
 use crate::id::encoding::Encoding;
 
-/// What of an id a column holds.
+/// What a column of a database holds of an id: its number, a UUID, its bytes, or its text.
 #[derive(Debug, Clone, Copy)]
 pub enum Stored<'a> {
     /// The number, in 64 bits with a sign.

@@ -4,7 +4,9 @@ use crate::id::format::Format;
 use crate::id::layout::{Field, FieldKind};
 use crate::time::{Tick, UnixTime};
 
-/// The ids of a time span: all of them lie between these two, and no id of another time does.
+/// The ids of a time span: all of them lie between `least` and `greatest`, and no id of another time does.
+///
+/// Made by [`Format::range`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdRange {
     /// Where the span begins: as asked for, or where the format begins.
