@@ -1,4 +1,4 @@
-//! The ids of one answer, before they are spelled.
+//! The ids of one answer, before they are encoded.
 
 use std::vec;
 
@@ -94,14 +94,14 @@ impl Batch {
     /// The sum of the lengths of all ids left in an encoding; `None` when that is not known before they are drawn.
     pub fn text_len(&self, encoding: &Encoding) -> Option<u64> {
         if let Some(len) = encoding.fixed_len() {
-            return u64::try_from(len).expect("a spelling is short").checked_mul(self.count);
+            return u64::try_from(len).expect("a text is short").checked_mul(self.count);
         }
         let mut total = 0_u64;
         match &self.source {
             Source::Random(_) => return None,
             Source::Known(known) => {
                 for id in known.as_slice() {
-                    total = total.checked_add(u64::try_from(encoding.len(*id)).expect("a spelling is short"))?;
+                    total = total.checked_add(u64::try_from(encoding.len(*id)).expect("a text is short"))?;
                 }
             }
             Source::Runs(runs) => {

@@ -32,7 +32,7 @@ pub struct MintSettings {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use idmint::id::{FormatDefinition, PRESETS};
-/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Randomness};
+/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings};
 /// use idmint::time::{ManualClock, UnixNanos};
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry};
 
-use super::group_failure::GroupFailure;
+use super::error::GroupFailure;
 use crate::conjunction::Grouped;
 use crate::ledger::AppendRefusal;
 use crate::storage::{Appended, RecordError};

@@ -1,5 +1,6 @@
 //! Why the service did not do what it was asked.
 
+use crate::conjunction::GroupRefusal;
 use crate::id::Rule;
 use crate::ledger::{EventId, LedgerId};
 use crate::minting::{Refusal, RequestError};
@@ -40,4 +41,13 @@ pub enum ServiceError {
         /// What it does not have.
         event: EventId,
     },
+}
+
+/// Why reports get no ids; then none of them does.
+#[derive(Debug)]
+pub enum GroupFailure {
+    /// One of the reports is at fault.
+    Report(GroupRefusal),
+    /// None of them is.
+    Service(ServiceError),
 }

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::error::ServiceError;
-use super::group_failure::GroupFailure;
+use super::error::{GroupFailure, ServiceError};
 use super::service::{Conjunctions, Service};
 use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, Sighting};
 use crate::service::formats::ServedFormat;

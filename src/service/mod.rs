@@ -4,7 +4,6 @@
 
 mod counters;
 mod error;
-mod group_failure;
 mod lifecycle;
 mod maybe_ready;
 
@@ -23,9 +22,8 @@ mod readiness;
 
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
-pub use error::ServiceError;
+pub use error::{GroupFailure, ServiceError};
 pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
-pub use group_failure::GroupFailure;
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Keepers;
 pub use maybe_ready::MaybeReady;

@@ -8,13 +8,13 @@ use crate::http::answer::{Problem, Slug};
 
 /// The parameters of one request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Query<'a> {
+pub struct Query<'a> {
     pairs: Vec<(&'static str, Cow<'a, str>)>,
 }
 
 impl Query<'_> {
     /// The value of this parameter, decoded; empty for `?name` without `=`.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_ref())
     }
 }
@@ -24,14 +24,14 @@ impl Query<'_> {
 /// Percent-encoding is decoded. A plus sign stays one: no value here contains a space, but times contain `+01:00`.
 ///
 /// ```
-/// let query = idmint::http::query::strict_query("count=3&encoding=hex", &["count", "encoding"])?;
+/// let query = idmint::http::request::strict_query("count=3&encoding=hex", &["count", "encoding"])?;
 /// assert_eq!((query.get("count"), query.get("from")), (Some("3"), None));
 /// # Ok::<(), idmint::http::Problem>(())
 /// ```
 ///
 /// # Errors
 /// 422 `invalid-parameter` naming what is unknown or given twice; 400 `malformed-request` for broken encoding.
-pub(crate) fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Result<Query<'a>, Problem> {
+pub fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Result<Query<'a>, Problem> {
     let mut pairs: Vec<(&'static str, Cow<'a, str>)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

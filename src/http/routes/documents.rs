@@ -38,7 +38,7 @@ pub(in crate::http) async fn cheat_sheet(
     Ok(no_store(media, sheet(service.decoding().formats(), host)))
 }
 
-/// Ten lines, of which each names a format and a spelling that this service has.
+/// Ten lines, of which each names a format and an encoding that this service has.
 fn sheet(formats: &[Arc<Format>], host: &str) -> String {
     let minted = formats.iter().filter(|format| format.rule.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
@@ -52,8 +52,8 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
         line("one id", format!("-X POST {ids}/{name}"));
         line("many", format!("-X POST '{ids}/{name}?count=5'"));
         line("one a line", format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"));
-        let spelling = format.encodings.last().expect("a format has a spelling").name();
-        line("another spelling", format!("-X POST '{ids}/{name}?encoding={spelling}'"));
+        let encoding = format.encodings.last().expect("a format has an encoding").name();
+        line("another spelling", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
         line("what is this id", format!("http://{host}/decode/{id}"));
     }

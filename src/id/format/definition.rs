@@ -9,6 +9,7 @@ use super::format::Rule;
 use super::format_error::{Cause, FormatError};
 use crate::id::encoding::EncodingDefinition;
 use crate::id::layout::{FieldKind, Width};
+use crate::time::parse_duration;
 
 /// A format as data, read from TOML: the built-in ones and those of the configuration are written alike.
 ///
@@ -145,6 +146,5 @@ pub(super) fn number(key: &str, text: &str) -> Result<u128, Cause> {
 }
 
 pub(super) fn plausible_ahead(text: &str) -> Result<Duration, Cause> {
-    let parsed: Option<jiff::SignedDuration> = text.parse().ok();
-    parsed.and_then(|duration| Duration::try_from(duration).ok()).ok_or_else(|| Cause::Duration(text.to_owned()))
+    parse_duration(text).ok_or_else(|| Cause::Duration(text.to_owned()))
 }

@@ -139,7 +139,7 @@ impl RandomMinter {
         RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, format }
     }
 
-    /// `count` ids, to be drawn when they are spelled.
+    /// `count` ids, to be drawn when they are encoded.
     ///
     /// # Errors
     /// [`Rejection::BeforeEpoch`] or [`Rejection::Overflow`] when the format cannot express the present.

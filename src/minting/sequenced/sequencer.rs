@@ -233,29 +233,29 @@ mod tests {
 
     #[test]
     fn a_whole_tick_is_free_as_soon_as_it_has_begun_and_no_more() {
-        let (sequencer, pace) = payment(START, START);
-        let granted = sequencer.reserve(1296, &pace.at(START), NO_WAIT).expect("a fresh second");
+        let (sequencer, catch_up) = payment(START, START);
+        let granted = sequencer.reserve(1296, &catch_up.at(START), NO_WAIT).expect("a fresh second");
         assert_eq!((granted.first, granted.due), (0, START));
         let next_second = START.after(Duration::from_secs(1));
-        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::Sequence { due: next_second }));
-        let waited = sequencer.reserve(1, &pace.at(START), Duration::from_secs(1)).expect("within the wait");
+        assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::Sequence { due: next_second }));
+        let waited = sequencer.reserve(1, &catch_up.at(START), Duration::from_secs(1)).expect("within the wait");
         assert_eq!((waited.first, waited.due), (1296, next_second));
     }
 
     #[test]
     fn a_start_ahead_of_the_clock_goes_on_at_half_speed() {
         let now = START.before(Duration::from_secs(2));
-        let (sequencer, pace) = payment(START, now);
-        let half_a_second_later = pace.at(now.after(Duration::from_millis(500)));
-        // A quarter of a second of the pace, rounded up: 324 stamps.
+        let (sequencer, catch_up) = payment(START, now);
+        let half_a_second_later = catch_up.at(now.after(Duration::from_millis(500)));
+        // A quarter of a second of the way, rounded up: 324 stamps.
         assert_eq!(sequencer.available(&half_a_second_later, NO_WAIT), 324);
         assert!(sequencer.reserve(324, &half_a_second_later, NO_WAIT).is_ok());
         let caught_up = now.after(Duration::from_nanos(500_000_000 + 2 * 771_605));
         let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT) else {
-            panic!("the pace has not come past the next stamp")
+            panic!("it has not come past the next stamp")
         };
         assert_eq!(due.since(caught_up), Duration::ZERO);
-        assert!(sequencer.reserve(1, &pace.at(due), NO_WAIT).is_ok(), "it is to be had when it was said to be");
+        assert!(sequencer.reserve(1, &catch_up.at(due), NO_WAIT).is_ok(), "it is to be had when it was said to be");
     }
 
     #[test]
@@ -289,10 +289,10 @@ mod tests {
         let epoch = UnixTime::from(FAR);
         let sequencer = Sequencer::new(StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START), START, 9, 0);
         sequencer.raise(UnixNanos::new(u64::MAX), FAR);
-        let pace = CatchUp::new(START, START);
-        assert_eq!(sequencer.reserve(1, &pace.at(START), NO_WAIT), Err(Shortage::NotBegun));
+        let catch_up = CatchUp::new(START, START);
+        assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::NotBegun));
         assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
-        assert!(sequencer.reserve(1, &pace.at(FAR), NO_WAIT).is_ok());
+        assert!(sequencer.reserve(1, &catch_up.at(FAR), NO_WAIT).is_ok());
     }
 
     #[test]

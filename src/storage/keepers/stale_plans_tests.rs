@@ -362,7 +362,7 @@ fn whatever_is_sent_and_whoever_is_faster_every_reply_is_what_is_stored() {
             assert_eq!((link.place, link.previous), (place, before.id), "seed {seed}: one chain");
         }
     }
-    assert!(appended > 100 && refused > 50 && replayed > 100, "{appended} {refused} {replayed}");
+    assert!(appended > 100 && refused > 20 && replayed > 100, "{appended} {refused} {replayed}");
 }
 
 #[test]
