@@ -41,7 +41,7 @@ pub trait Handle {
 /// Whatever answers requests, with the edge around it.
 ///
 /// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
-/// [`URI_LEN_MAX`] is 414, and a handler that panics has answered 500.
+/// `URI_LEN_MAX` is 414, and a handler that panics has answered 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// Shared as a whole: every request has a clone.

@@ -20,7 +20,7 @@ impl HorizonPlan {
     }
 
     /// A plan that no session made, for tests of what makes plans durable.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "server"))]
     pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan { horizon }
     }

@@ -21,7 +21,7 @@ const DETAIL_CHARS_MAX: usize = 400;
 ///
 /// Answered as `application/problem+json` with `type`, `title`, `status`, `detail`, and `instance`, `reason`, `limit`,
 /// `retry_after_ms`, `accepts`, `example` where they are known. The instance is the request id; it is put in on the way
-/// out by [`edge`](super::edge), because no handler needs to know it.
+/// out by [`Edge`](crate::http::Edge), because no handler needs to know it.
 ///
 /// Source: RFC 9457, <https://www.rfc-editor.org/rfc/rfc9457>.
 ///

@@ -12,7 +12,7 @@ use crate::time::UnixNanos;
 /// Hands out runs of stamps, each stamp once: one compare-exchange for a run of any length.
 ///
 /// Unit: stamps relative to the start, see [`StampLine`]. Nothing is handed out at or above the horizon, which only a
-/// [`Session`](super::Session) raises, and only to what is durable.
+/// [`Session`](crate::minting::Session) raises, and only to what is durable.
 ///
 /// ```
 /// use std::time::Duration;
@@ -158,7 +158,7 @@ impl Sequencer {
 
     /// Lets stamps below the horizon be minted; from `refill` on it should be raised again.
     ///
-    /// Only for a horizon that is durable. The callers see to that: see [`Session::raise`](super::Session::raise).
+    /// Only for a horizon that is durable. The callers see to that: see [`Session::raise`](crate::minting::Session::raise).
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
         assert!(ceiling >= self.state.ceiling.load(Ordering::Relaxed), "a horizon is never lowered");
