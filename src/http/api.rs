@@ -66,6 +66,11 @@ struct Dispatch {
 impl Handle for Dispatch {
     type Answering = Answering;
 
+    fn route(&self, metrics: &HttpMetrics, path: &str) -> Route {
+        // With the table of all routes and the loops of path_params a mint took 8 909 instructions, without them 7 640.
+        if mint::format_name(path).is_some() { self.mint_route } else { metrics.route(path) }
+    }
+
     fn handle(&self, route: Route, request: Request) -> Answering {
         if route == self.mint_route && request.method() == Method::POST {
             Answering::Minting { answer: mint::mint(&self.service, request) }

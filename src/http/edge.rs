@@ -34,6 +34,11 @@ pub trait Handle {
     /// One request on the way to its answer.
     type Answering: Future<Output = Result<Response<Body>, Infallible>>;
 
+    /// The route of a path, for the counters.
+    fn route(&self, metrics: &HttpMetrics, path: &str) -> Route {
+        metrics.route(path)
+    }
+
     /// Begins to answer a request, whose path is that of `route`.
     fn handle(&self, route: Route, request: Request) -> Self::Answering;
 }
@@ -94,7 +99,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
 
     fn call(&mut self, request: Request) -> Passage<H::Answering> {
         let Parts { handler, metrics, admission } = &*self.0;
-        let route = metrics.route(request.uri().path());
+        let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
         let admitted = check_uri(request.uri()).and_then(|()| match admission {

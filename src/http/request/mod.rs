@@ -22,7 +22,7 @@ pub(in crate::http) use json::{Object, shallow_json, strict_json};
 pub(in crate::http) use ledger_names::{event_before, event_id, invalid, ledger_id};
 pub(in crate::http) use mint_query::{encoding, refuse_count};
 pub(in crate::http) use path::path_params;
-pub(in crate::http) use query::no_query;
 pub use query::{Query, strict_query};
+pub(in crate::http) use query::{no_query, percent_decode};
 pub(in crate::http) use reports::read_reports;
 pub(in crate::http) use request_id::{X_REQUEST_ID, request_id};

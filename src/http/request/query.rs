@@ -71,6 +71,10 @@ fn unknown(name: &str, allowed: &[&str]) -> Problem {
 /// # Errors
 /// 400 `malformed-request` where two hexadecimal digits do not follow a percent sign, or the result is not UTF-8.
 pub(crate) fn percent_decode(text: &str) -> Result<Cow<'_, str>, Problem> {
+    // Nearly every text has none, and looking for one costs least.
+    if !text.contains('%') {
+        return Ok(Cow::Borrowed(text));
+    }
     let broken = || Problem::new(Slug::MalformedRequest, format!("{text:?} is not valid percent-encoded UTF-8"));
     // The library leaves alone what is no escape.
     let is_escape = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);

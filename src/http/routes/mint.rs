@@ -13,7 +13,7 @@ use super::reports;
 use crate::http::answer::{
     IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, ids_body, media_type_of_body, minted, negotiate,
 };
-use crate::http::request::{Object, Query, encoding, path_params, read_body, strict_json, strict_query};
+use crate::http::request::{Object, Query, encoding, percent_decode, read_body, strict_json, strict_query};
 use crate::id::{DomainHash, FieldKind, Format};
 use crate::minting::{BatchRequest, Minter, Refusal};
 use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
@@ -24,6 +24,15 @@ const BODY_LEN_MAX: usize = 16 * 1024;
 
 /// The path of this route.
 pub(in crate::http) const ROUTE: &str = "/ids/{format}";
+
+/// What a path of [`ROUTE`] has for `{format}`, still percent-encoded; `None` for any other path.
+///
+/// The same as `path_params` for this one route, without its loops.
+#[inline]
+pub(in crate::http) fn format_name(path: &str) -> Option<&str> {
+    const PREFIX: &str = ROUTE.split_at(ROUTE.len() - "{format}".len()).0;
+    path.strip_prefix(PREFIX).filter(|name| !name.is_empty() && !name.contains('/'))
+}
 
 /// [`mint`], for the table of routes.
 pub(in crate::http) async fn route(State(service): State<Arc<Service>>, request: Request) -> Answer {
@@ -61,7 +70,7 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
 }
 
 fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat>, Problem> {
-    let [name] = path_params(ROUTE, uri)?;
+    let name = percent_decode(format_name(uri.path()).unwrap_or_default())?;
     service.formats().named(&name).map_err(|unknown| ServiceError::from(unknown).into())
 }
 

@@ -1,6 +1,7 @@
 //! Division of 128 bits by 64, done with 64 bits where the number allows it.
 
 /// Quotient and remainder: without a division below the divisor, and with a short one below 2^64.
+#[inline]
 pub(in crate::id::encoding) fn split(value: u128, divisor: u64) -> (u128, u64) {
     if let Ok(short) = u64::try_from(value) {
         if short < divisor {
