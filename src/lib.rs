@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //! use std::time::Duration;
 //! use idmint::id::{DecodeFilter, Decoder, Format};
-//! use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings};
+//! use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
 //! use idmint::time::Clock;
 //!
 //! let format = Arc::new(Format::built_in("snowflake").expect("a built-in format"));
@@ -25,7 +25,7 @@
 //! let minter = mint.add_sequenced(Arc::clone(&format), lanes);
 //!
 //! // A session begins above every id of earlier ones: at the horizon that is on disk, or at the clock if that shows more.
-//! let session = mint.prepare(clock.now());
+//! let session = mint.prepare(SessionStart::at(clock.now()));
 //! let plan = session.plan_extension(clock.now(), clock.now());
 //! // A program writes the plan to a disk here, and syncs it. Nothing can be minted above what is durable.
 //! let horizon = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?;

@@ -8,7 +8,7 @@ use prometheus::Registry;
 use super::exit::Failure;
 use super::settings::Settings;
 use crate::minting::Randomness;
-use crate::server::{assemble, formats_table};
+use crate::server::{assemble, check_slot, formats_table};
 use crate::service::Service;
 use crate::time::Clock;
 
@@ -29,6 +29,7 @@ impl Check {
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
         let service = service?;
+        check_slot(&config)?;
         let assignment = config.worker.assignment();
         println!("listens on        {}", config.http.listen);
         println!("slot              {} of {}", assignment.slot, assignment.slots);

@@ -4,7 +4,7 @@ use std::vec;
 
 use crate::id::{Encoding, IdBlock, Progression};
 use crate::minting::random::RandomIds;
-use crate::minting::sequenced::Run;
+use crate::minting::sequenced::{LaneRuns, Run};
 
 /// Ids that belong to one caller: reserved or promised, not computed yet.
 #[derive(Debug)]
@@ -15,29 +15,21 @@ pub struct Batch {
 
 #[derive(Debug)]
 enum Source {
-    Runs(Runs),
+    Run(Run),
+    Lanes(LaneRuns),
     Random(RandomIds),
     Known(vec::IntoIter<u128>),
-}
-
-/// One run after the other. Nearly every batch has only one, which is reserved without an allocation.
-#[derive(Debug)]
-struct Runs {
-    current: Run,
-    later: vec::IntoIter<Run>,
 }
 
 impl Batch {
     #[inline]
     pub(super) fn of_run(run: Run) -> Batch {
-        Batch { count: run.count(), source: Source::Runs(Runs { current: run, later: Vec::new().into_iter() }) }
+        Batch { count: run.count(), source: Source::Run(run) }
     }
 
-    pub(super) fn of_runs(runs: Vec<Run>) -> Batch {
-        let count = runs.iter().map(Run::count).sum();
-        let mut later = runs.into_iter();
-        let current = later.next().expect("an order has a part");
-        Batch { count, source: Source::Runs(Runs { current, later }) }
+    /// The runs of several lanes, in the order of their worker numbers.
+    pub(super) fn of_lanes(runs: Vec<Run>) -> Batch {
+        Batch { count: runs.iter().map(Run::count).sum(), source: Source::Lanes(LaneRuns::new(runs)) }
     }
 
     pub(super) fn of_random(ids: RandomIds) -> Batch {
@@ -85,9 +77,10 @@ impl Batch {
             Source::Known(known) => {
                 IdBlock::List(filled(room, |room| room.iter_mut().zip(known).map(|(id, known)| *id = known).count()))
             }
-            Source::Runs(runs) => runs.next_progression(room.len()).map_or(IdBlock::List(&[]), IdBlock::Progression),
+            Source::Run(run) => progression(run.take_progression(count_of(room))),
+            Source::Lanes(runs) => progression(runs.take_progression(count_of(room))),
         };
-        self.count -= u64::try_from(row.len()).expect("a row is shorter than 2^64");
+        self.count -= u64::try_from(row.len()).expect("a slice is shorter than 2^64");
         row
     }
 
@@ -104,11 +97,10 @@ impl Batch {
                     total = total.checked_add(u64::try_from(encoding.len(*id)).expect("a text is short"))?;
                 }
             }
-            Source::Runs(runs) => {
-                for mut run in runs.left() {
-                    while let Some(progression) = run.take_progression(u64::MAX) {
-                        total = total.checked_add(progression.total_len(|id| encoding.len(id)))?;
-                    }
+            Source::Run(run) => total = total.checked_add(run.text_len(|id| encoding.len(id))?)?,
+            Source::Lanes(runs) => {
+                for run in runs.left() {
+                    total = total.checked_add(run.text_len(|id| encoding.len(id))?)?;
                 }
             }
         }
@@ -116,20 +108,12 @@ impl Batch {
     }
 }
 
-impl Runs {
-    fn left(&self) -> impl Iterator<Item = Run> {
-        [self.current].into_iter().chain(self.later.as_slice().iter().copied())
-    }
+fn progression(row: Option<Progression>) -> IdBlock<'static> {
+    row.map_or(IdBlock::List(&[]), IdBlock::Progression)
+}
 
-    fn next_progression(&mut self, count_max: usize) -> Option<Progression> {
-        let count_max = u64::try_from(count_max).expect("a slice is shorter than 2^64");
-        loop {
-            if let Some(progression) = self.current.take_progression(count_max) {
-                return Some(progression);
-            }
-            self.current = self.later.next()?;
-        }
-    }
+fn count_of(room: &[u128]) -> u64 {
+    u64::try_from(room.len()).expect("a slice is shorter than 2^64")
 }
 
 /// What `fill` filled of the room.

@@ -11,6 +11,7 @@ use crate::time::UnixNanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
+    pub(super) floor: Option<UnixNanos>,
 }
 
 impl HorizonPlan {
@@ -19,10 +20,15 @@ impl HorizonPlan {
         self.horizon
     }
 
+    /// The floor that the node once began at: to be remembered with its first horizon.
+    pub fn floor(&self) -> Option<UnixNanos> {
+        self.floor
+    }
+
     /// A plan that no session made, for tests of what makes plans durable.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon }
+        HorizonPlan { horizon, floor: None }
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::minter::Minter;
 use super::refusal::Refusal;
 use super::session::Session;
+use super::session_start::SessionStart;
 use super::session_state::SessionState;
 use crate::id::Format;
 use crate::minting::random::{RandomMinter, Randomness};
 use crate::minting::sequenced::{Beginning, Lanes, SequencedFormat};
-use crate::time::{Clock, UnixNanos};
+use crate::time::Clock;
 
 /// What the configuration says about minting.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +33,7 @@ pub struct MintSettings {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use idmint::id::{FormatDefinition, PRESETS};
-/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings};
+/// use idmint::minting::{Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
 /// use idmint::time::{ManualClock, UnixNanos};
 ///
 /// let payment = PRESETS.iter().find(|preset| preset.name == "payment").expect("a built-in format");
@@ -47,7 +48,7 @@ pub struct MintSettings {
 /// let request = minter.request(NonZeroU32::new(3).expect("not zero"), None)?;
 /// assert!(minter.reserve(&request).is_err(), "no session has begun");
 ///
-/// let session = mint.prepare(clock.now());
+/// let session = mint.prepare(SessionStart::at(clock.now()));
 /// let plan = session.plan_extension(clock.now(), clock.now());
 /// let on_disk = Durable::write(plan, |_plan| Ok::<(), std::io::Error>(()))?; // A program writes and syncs it here.
 /// session.raise(&on_disk, clock.now());
@@ -96,8 +97,8 @@ impl Mint {
         &self.settings
     }
 
-    /// A session that starts at `start`, to be begun by [`Mint::begin`] once its first horizon is durable.
-    pub fn prepare(&self, start: UnixNanos) -> Arc<Session> {
+    /// A session that begins at `start`, to be begun by [`Mint::begin`] once its first horizon is durable.
+    pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         let MintSettings { wait_max, lead_max, window, shard } = self.settings;
         let beginning = Beginning { start, now: self.clock.now(), window, lead_max, wait_max, shard };
         Arc::new(Session::begin(&self.sequenced, &beginning))

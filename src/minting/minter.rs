@@ -120,9 +120,9 @@ impl Minter {
         }
         match minter.reserve(request, &moment, &self.counted.counters) {
             Ok(placement) => {
-                let due = Some(placement.due()).filter(|due| *due > moment.now);
+                let due = Some(placement.due).filter(|due| *due > moment.now);
                 self.counted.counters.count_granted(request.count(), due.is_some());
-                Ok(Granted { batch: minter.batch(request, &placement), due, refill: placement.refill() })
+                Ok(Granted { batch: minter.batch(request, &placement), due, refill: placement.refill })
             }
             Err(Shortage::Horizon { needed }) => Err(Denied::Horizon { needed }),
             Err(Shortage::Sequence { due }) => {
@@ -131,6 +131,10 @@ impl Minter {
             }
             Err(Shortage::Ended) => Err(Denied::Refused(self.ended())),
             Err(Shortage::NotBegun) => Err(Denied::Refused(self.not_begun())),
+            Err(Shortage::NotOpen { opens_at }) => {
+                let (format, retry_after) = (self.format().name.clone(), opens_at.since(moment.now));
+                Err(Denied::Refused(Refusal::NotOpen { format, retry_after }))
+            }
         }
     }
 

@@ -14,6 +14,7 @@ mod sequenced;
 mod mint;
 mod minter;
 mod session;
+mod session_start;
 mod session_state;
 
 pub use batch::Batch;
@@ -29,3 +30,4 @@ pub use sequenced::{
     CatchUp, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage, StampLine,
 };
 pub use session::Session;
+pub use session_start::SessionStart;

@@ -31,6 +31,17 @@ pub enum Refusal {
         /// When to try again.
         retry_after: Duration,
     },
+    /// The node began without a record, or at a stated floor, and the format begins later: with its first whole tick.
+    #[error(
+        "`{format}` begins with its next whole tick, in {} ms: ids of the present one may have been issued before this \
+         node began without a record, or at a stated floor", .retry_after.as_millis()
+    )]
+    NotOpen {
+        /// The format.
+        format: String,
+        /// When its tick begins.
+        retry_after: Duration,
+    },
     /// The disk failed, and the process is about to end.
     #[error("the store of this node failed, it is restarting")]
     StorageFailed,

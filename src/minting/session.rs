@@ -14,6 +14,7 @@ pub struct Session {
     catch_up: CatchUp,
     /// Every sequenced format, and what mints it in this session.
     minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
+    floor: Option<UnixNanos>,
     /// The durable horizon, for those who look. Written by: `raise`. The sequencers hold their own share of it.
     horizon: AtomicU64,
     reservation: Mutex<Reservation>,
@@ -26,7 +27,8 @@ impl Session {
         Session {
             catch_up: beginning.catch_up(),
             minters: formats.iter().map(minter).collect(),
-            horizon: AtomicU64::new(beginning.start.get()),
+            floor: beginning.start.floor,
+            horizon: AtomicU64::new(beginning.start.at.get()),
             reservation: Mutex::new(Reservation::up_to(beginning.window)),
         }
     }
@@ -51,7 +53,7 @@ impl Session {
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
         let reservation = self.reservation.lock().expect("no holder of this lock panics").size();
         let reached = self.sequencers().map(Sequencer::reached).fold(now, UnixNanos::max);
-        HorizonPlan { horizon: reached.after(reservation).max(needed).max(self.horizon()) }
+        HorizonPlan { horizon: reached.after(reservation).max(needed).max(self.horizon()), floor: self.floor }
     }
 
     /// Whether less than half of the last reservation is left. Between two requests to refill, one suffices.

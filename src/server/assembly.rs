@@ -16,7 +16,7 @@ use crate::service::{
     SiqDefaults,
 };
 use crate::storage::KeptFormat;
-use crate::time::{Clock, Tick};
+use crate::time::{Clock, Tick, format_duration};
 use crate::wire::KnownDomains;
 
 /// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
@@ -48,6 +48,21 @@ pub enum AssemblyError {
         format: String,
         /// Its tick.
         tick: Tick,
+    },
+    /// A start could find its horizon further ahead of the clock than it may be, and hold back every format.
+    #[error(
+        "{what} is above clock.max_ahead = {}: after a kill every format would wait until the clock has caught up; set \
+         clock.max_ahead = \"{needed}\" at least, or {advice}", format_duration(*.max_ahead)
+    )]
+    BeyondMaxAhead {
+        /// The setting, with its value.
+        what: String,
+        /// What is configured.
+        max_ahead: Duration,
+        /// The least that would do.
+        needed: String,
+        /// What else to change.
+        advice: &'static str,
     },
     /// A domain cannot be hashed.
     #[error("siq.domains: `{domain}` is no domain ({cause}): write it in ASCII, in its xn-- form")]
@@ -84,6 +99,7 @@ pub fn assemble(
     if config.conjunction.mode == ConjunctionMode::Grouped {
         check_ticks(&catalog)?;
     }
+    check_ahead(config, &catalog)?;
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
@@ -149,6 +165,25 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     Ok(Decoding::new(Decoder::with_own_numbers(catalog.formats, &own), known_domains(config)?))
 }
 
+/// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon
+/// may be as far ahead as that.
+fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
+    let (window, max_ahead) = (config.storage.window, config.clock.max_ahead);
+    if window > max_ahead {
+        let (what, needed) = (format!("storage.window = {}", format_duration(window)), format_duration(window));
+        return Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "set a shorter storage.window" });
+    }
+    let sequenced = catalog.formats.iter().filter(|format| format.rule == Rule::Sequenced);
+    let mut ticks = sequenced.filter_map(|format| Some((format, format.tick?)));
+    match ticks.find(|(_, tick)| tick.duration() > max_ahead) {
+        Some((format, tick)) => {
+            let (what, needed) = (format!("format `{}`: tick = {tick}", format.name), tick.to_string());
+            Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "give the format a shorter tick" })
+        }
+        None => Ok(()),
+    }
+}
+
 /// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped);
@@ -194,22 +229,17 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
     })
 }
 
-/// What the store keeps of each format whose ids rest on earlier ones. Two programs that differ in a sequenced format could
-/// mint one id twice; in a grouped one, mint a second id for a conjunction that is stored.
+/// What the store keeps of each format, so that under one name nothing else is ever minted. Two programs that differ in a
+/// sequenced format could mint one id twice; in a grouped one, mint a second id for a conjunction that is stored.
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
-    let description = |served: &ServedFormat| match served.source() {
-        IdSource::Count(minter) => minter.lanes().map(|_| served.format().identity()),
-        IdSource::Reports(minter) if service.conjunctions() != Conjunctions::Pure => {
-            let mut description = served.format().identity();
-            description.insert("pair_order".to_owned(), minter.pair_order().name().to_owned());
-            Some(description)
-        }
-        IdSource::Reports(_) | IdSource::Events | IdSource::DecodeOnly => None,
-    };
     let kept = |served: &ServedFormat| {
-        Some(KeptFormat { name: served.format().name.clone(), description: description(served)? })
+        let mut description = served.format().identity();
+        if let IdSource::Reports(minter) = served.source() {
+            description.insert("pair_order".to_owned(), minter.pair_order().name().to_owned());
+        }
+        KeptFormat { name: served.format().name.clone(), description, is_minted: served.format().rule.is_minted() }
     };
-    service.formats().iter().filter_map(|served| kept(served)).collect()
+    service.formats().iter().map(|served| kept(served)).collect()
 }
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {

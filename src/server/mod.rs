@@ -14,6 +14,6 @@ mod warnings;
 pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
-pub use run::{RunError, RunOptions, Running, open, run};
+pub use run::{RunError, RunOptions, Running, check_slot, open, run};
 pub use start::{StartError, StartRule, begin};
 pub use telemetry::start_logging;

@@ -53,6 +53,19 @@ pub enum RunError {
         /// The address.
         listen: SocketAddr,
     },
+    /// Other machines are served, so another node may serve them too, and would have the same slot.
+    #[error(
+        "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: started \
+         alike with a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
+         that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let nodes share \
+         slots by etcd (storage.engine), once a build has it; or listen on 127.0.0.1"
+    )]
+    SharedSlot {
+        /// The address.
+        listen: SocketAddr,
+        /// The slot.
+        slot: u32,
+    },
     /// The store cannot be used.
     #[error(transparent)]
     Open(#[from] StoreError),
@@ -83,7 +96,7 @@ impl RunError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            RunError::Assembly(_) | RunError::Public { .. } => FailureKind::Disagrees,
+            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } => FailureKind::Disagrees,
             RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
             RunError::Start(StartError::Formats(error)) => error.failure_kind(),
             RunError::RecordsFailed(kind) => *kind,
@@ -122,6 +135,17 @@ pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
     running.serve(config, told).await
 }
 
+/// Whether this node may have its slot where it listens.
+///
+/// # Errors
+/// [`RunError::SharedSlot`].
+pub fn check_slot(config: &Config) -> Result<(), RunError> {
+    if !config.http.is_public() || config.worker.exclusive {
+        return Ok(());
+    }
+    Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
+}
+
 /// Everything up to the first connection: the service is assembled, its store is open and its address bound.
 ///
 /// # Errors
@@ -131,6 +155,7 @@ pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Re
     if config.http.is_public() && !options.insecure_public {
         return Err(RunError::Public { listen });
     }
+    check_slot(config)?;
     let registry = Registry::new();
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let assignment = config.worker.assignment();

@@ -6,13 +6,16 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
-use crate::minting::{Durable, HorizonPlan, Refusal, Session};
+use crate::minting::{Durable, HorizonPlan, Refusal, Session, SessionStart};
 use crate::service::{Conjunctions, Keepers, Service};
 use crate::storage::{FormatsError, HorizonKeeper, Opened, RecordKeeper, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A clock further ahead of the last record than this is worth a word: nodes are rarely idle for so long.
+const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
 /// What a start needs to know.
 #[derive(Debug, Clone, Copy)]
@@ -48,17 +51,19 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
         Opened::First(first) => {
             wait_for_clock(service, rule, None).await;
             let start = cold_start(service, &rule).await;
-            let (session, plan) = prepare(service, start);
+            let (session, plan) = prepare(service, SessionStart::at(start).above_floor(Some(start)));
             let (reserved, durable) = first.reserve(plan)?;
             raise(service, &session, &durable);
             (reserved.agree_on_formats(rule.slots, &formats)?, session, start)
         }
         Opened::Again(restart) => {
-            let horizon = restart.horizon();
+            let (horizon, floor) = (restart.horizon(), restart.floor());
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;
             wait_for_clock(service, rule, Some(horizon)).await;
-            let start = service.clock().now().max(horizon);
-            let (session, plan) = prepare(service, start);
+            let now = service.clock().now();
+            warn_of_a_clock_far_ahead(now, horizon);
+            let start = now.max(horizon);
+            let (session, plan) = prepare(service, SessionStart::at(start).above_floor(floor));
             let (store, durable) = agreed.reserve(plan)?;
             raise(service, &session, &durable);
             (store, session, start)
@@ -76,9 +81,9 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
 }
 
 /// The sequences from `start` on, and the first horizon above them.
-fn prepare(service: &Service, start: UnixNanos) -> (Arc<Session>, HorizonPlan) {
+fn prepare(service: &Service, start: SessionStart) -> (Arc<Session>, HorizonPlan) {
     let session = service.prepare(start);
-    let plan = session.plan_extension(service.clock().now(), start);
+    let plan = session.plan_extension(service.clock().now(), session.horizon());
     (session, plan)
 }
 
@@ -99,6 +104,9 @@ async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNa
         };
         if said.replace(std::mem::discriminant(&refusal)) != Some(std::mem::discriminant(&refusal)) {
             warn!("not minting yet: {refusal}");
+            if let Refusal::ClockBehind { behind } = refusal {
+                service.counters().count_regression(behind);
+            }
         }
         service.wait_for(refusal);
         tokio::time::sleep(LOOK_EVERY).await;
@@ -114,6 +122,20 @@ fn obstacle(clock: &Clock, rule: &StartRule, found: Option<UnixNanos>) -> Option
     let horizon = found.filter(|_| !rule.run_ahead)?;
     let behind = horizon.since(now.after(rule.max_ahead));
     (!behind.is_zero()).then_some(Refusal::ClockBehind { behind })
+}
+
+/// Whether a clock is right that shows a much later time than the last record, nobody can tell here; what is minted by it
+/// cannot be taken back. So it is said before it is made durable.
+fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
+    let ahead = now.since(horizon);
+    if ahead > FAR_AHEAD {
+        warn!(
+            ahead_s = ahead.as_secs(),
+            "the clock shows {now}, {} days after the last record of this node ({horizon}); if that is wrong, stop this node \
+             now and see docs/OPERATIONS.md, \"A clock years ahead\": once ids carry that time, no earlier ones are minted",
+            ahead.as_secs() / 86_400
+        );
+    }
 }
 
 /// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock.

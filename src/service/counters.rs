@@ -113,9 +113,14 @@ impl ServiceCounters {
         let skew = Duration::from_nanos(observation.skew_nanos.unsigned_abs()).as_secs_f64();
         self.clock_skew_seconds.set(if observation.skew_nanos < 0 { -skew } else { skew });
         if let Some(WallStep::Back(by)) = observation.step {
-            self.clock_regressions.inc();
-            self.clock_regression_seconds.observe(by.as_secs_f64());
+            self.count_regression(by);
         }
+    }
+
+    /// Counts a wall clock that was set back by so much, while the service ran or before it started.
+    pub fn count_regression(&self, by: Duration) {
+        self.clock_regressions.inc();
+        self.clock_regression_seconds.observe(by.as_secs_f64());
     }
 
     /// Counts a decode request.

@@ -8,9 +8,9 @@ use super::counters::ServiceCounters;
 use super::decoding::Decoding;
 use super::lifecycle::{Keepers, Lifecycle};
 use crate::id::DomainHash;
-use crate::minting::{Mint, Refusal, Session};
+use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
-use crate::time::{Clock, UnixNanos};
+use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
 pub struct Service {
@@ -103,8 +103,8 @@ impl Service {
         self.lifecycle.keepers()
     }
 
-    /// A session that starts at `start`, for [`Service::begin`] once its first horizon is durable.
-    pub fn prepare(&self, start: UnixNanos) -> Arc<Session> {
+    /// A session that begins at `start`, for [`Service::begin`] once its first horizon is durable.
+    pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
         self.parts.mint.prepare(start)
     }
 

@@ -17,6 +17,8 @@ pub struct KeptFormat {
     /// What makes its ids comparable, as texts that people can compare: `tick` is `1ms`, `epoch` is
     /// `2015-01-01T00:00:00Z`.
     pub description: BTreeMap<String, String>,
+    /// Whether ids of it are minted. One that is only read is compared if it was kept, and is not kept itself.
+    pub is_minted: bool,
 }
 
 /// One thing that was kept as one text and is configured as another.

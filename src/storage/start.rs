@@ -63,9 +63,9 @@ impl Opened {
         Opened::First(FirstStart(Box::new(engine)))
     }
 
-    /// An engine that has this horizon.
-    pub(super) fn again(horizon: UnixNanos, engine: impl ReservedEngine + 'static) -> Opened {
-        Opened::Again(Restart { horizon, engine: Box::new(engine) })
+    /// An engine that has this horizon, and was begun at this floor.
+    pub(super) fn again(horizon: UnixNanos, floor: Option<UnixNanos>, engine: impl ReservedEngine + 'static) -> Opened {
+        Opened::Again(Restart { horizon, floor, engine: Box::new(engine) })
     }
 }
 
@@ -86,7 +86,7 @@ impl FirstStart {
     pub fn reserve(self, plan: HorizonPlan) -> Result<(FirstReserved, Durable<HorizonPlan>), StoreError> {
         let mut reserved = None;
         let durable = Durable::write(plan, |plan| {
-            reserved = Some(self.0.create_horizon(plan.horizon())?);
+            reserved = Some(self.0.create_horizon(plan)?);
             Ok::<_, StoreError>(())
         })?;
         Ok((FirstReserved(reserved.expect("written above")), durable))
@@ -109,6 +109,7 @@ impl FirstReserved {
 /// A store with the horizon of an earlier start.
 pub struct Restart {
     horizon: UnixNanos,
+    floor: Option<UnixNanos>,
     engine: Box<dyn ReservedEngine>,
 }
 
@@ -116,6 +117,11 @@ impl Restart {
     /// The first instant at which no id can have been issued yet.
     pub fn horizon(&self) -> UnixNanos {
         self.horizon
+    }
+
+    /// The floor at which the store was begun: the clock of a first start, or an operator's word.
+    pub fn floor(&self) -> Option<UnixNanos> {
+        self.floor
     }
 
     /// Compares `slots` and `formats` with what is kept, and keeps what is new.
@@ -169,8 +175,8 @@ impl Store {
 
 /// An engine in which nothing is stored.
 pub(super) trait EmptyEngine: Send {
-    /// Makes the first horizon durable.
-    fn create_horizon(self: Box<Self>, horizon: UnixNanos) -> Result<Box<dyn ReservedEngine>, StoreError>;
+    /// Makes the first horizon durable, and the floor that the store begins at.
+    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError>;
 }
 
 /// An engine that has a horizon.

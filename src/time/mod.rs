@@ -14,6 +14,7 @@ mod unix_nanos;
 mod unix_time;
 mod utc_text;
 
+pub(crate) use clock::built_at;
 pub use clock::{Clock, Observation, WallStep};
 pub use duration_text::{format_duration, parse_duration};
 pub use manual_clock::ManualClock;

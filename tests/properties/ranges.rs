@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{DomainHash, Format, FormatDefinition, PRESETS, RangeError, Rule};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Randomness};
+use idmint::minting::{
+    Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Randomness, SessionStart,
+};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -47,7 +49,7 @@ fn minters_on(hand: &ManualClock, formats: &[Arc<Format>]) -> Vec<Arc<Minter>> {
         _ => mint.add_random(Arc::clone(format), randomness.clone()),
     };
     let minters = formats.iter().map(&mut minter).collect();
-    let session = mint.prepare(hand.wall());
+    let session = mint.prepare(SessionStart::at(hand.wall()));
     // All the time that this test takes, at once: it is no test of the horizon.
     let needed = hand.wall().after(Duration::from_secs(3_600));
     let durable =

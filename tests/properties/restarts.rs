@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session};
+use idmint::minting::{
+    Denied, Durable, HorizonPlan, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart,
+};
 use idmint::time::{Clock, ManualClock, UnixNanos};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -92,7 +94,7 @@ impl Life {
         let minters = formats.iter().map(minter).collect();
         let now = clock.now();
         let start = disk.horizon.map_or(now.ceil_to_second(), |horizon| horizon.max(now));
-        let session = mint.prepare(start);
+        let session = mint.prepare(SessionStart::at(start));
         let durable = disk.write(session.plan_extension(now, start), random)?;
         session.raise(&durable, now);
         mint.begin(Arc::clone(&session));

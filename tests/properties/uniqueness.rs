@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session};
+use idmint::minting::{Denied, Durable, LaneCount, LaneRule, Lanes, Mint, MintSettings, Minter, Session, SessionStart};
 use idmint::time::{ManualClock, UnixNanos};
 
 const THREADS: u32 = 4;
@@ -64,7 +64,7 @@ fn mint_on(hand: &ManualClock, format: &Arc<Format>) -> (Mint, Arc<Minter>) {
     };
     let mut mint = Mint::new(Arc::new(hand.clock()), settings);
     let minter = mint.add_sequenced(Arc::clone(format), lanes);
-    let session = mint.prepare(hand.wall());
+    let session = mint.prepare(SessionStart::at(hand.wall()));
     extend(&session, hand.wall(), hand.wall());
     mint.begin(session);
     (mint, minter)

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::definition::{FormatDefinition, WholeNumber, number, plausible_ahead};
 use super::format::{Format, PlacedCode, Rule, Variant};
 use super::format_error::{Cause, FormatError};
-use super::rule_check::{check_above_word, check_chained};
+use super::rule_check::{check_above_word, check_chained, check_room};
+use super::stamp_check::check_stamps;
 use crate::id::encoding::Encoding;
 use crate::id::layout::{FieldDraft, FieldKind, Layout, SuffixCode, Width};
 use crate::time::{Tick, UnixTime};
@@ -35,12 +36,12 @@ impl FormatDefinition {
         let mint_below = match &self.mint_below {
             Some(number) => number.get("mint_below")?,
             None if u128::BITS - greatest.leading_zeros() == 64 => 1 << 63,
-            None => u128::MAX,
+            None => Format::UNBOUNDED,
         };
         if self.worker_range.is_some_and(|[first, last]| first > last) {
             return Err(Cause::Rule("worker_range: write the least number first".to_owned()));
         }
-        Ok(Format {
+        let format = Format {
             name: name.to_owned(),
             summary: self.summary.clone(),
             rule: self.rule,
@@ -57,7 +58,10 @@ impl FormatDefinition {
             plausible_ahead: plausible_ahead(&self.plausible_ahead)?,
             reveals: self.reveals.clone(),
             enabled: self.enabled,
-        })
+        };
+        check_room(&format)?;
+        check_stamps(&format)?;
+        Ok(format)
     }
 
     fn labels(&self) -> Result<BTreeMap<u128, String>, Cause> {

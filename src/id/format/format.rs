@@ -90,7 +90,7 @@ pub struct Format {
     pub lanes: Option<u32>,
     /// What worker numbers stand for.
     pub labels: BTreeMap<u128, String>,
-    /// Ids at or above this decode and are not minted.
+    /// Ids at or above this decode and are not minted; [`Format::UNBOUNDED`] if there is no such bound.
     pub mint_below: u128,
     /// How far in the future a decoded time still counts as plausible.
     pub plausible_ahead: Duration,
@@ -165,6 +165,9 @@ impl<'a> Parts<'a> {
 }
 
 impl Format {
+    /// The `mint_below` of a format that sets none: every id that fits its layout may be minted.
+    pub const UNBOUNDED: u128 = u128::MAX;
+
     /// The layout that an id has.
     pub fn variant_of(&self, id: u128) -> &Variant {
         &self.variants[self.variant_at(id)]
@@ -249,15 +252,33 @@ impl Format {
         if Some(ticks) <= most { Ok(ticks) } else { Err(Rejection::Overflow) }
     }
 
-    /// The first tick that cannot be minted any more, since the time field is full or ids reach `mint_below`; `None` for a
-    /// format without time. Of a format that is only read, the first tick without ids.
+    /// The first tick that cannot be minted any more, since the time field is full or ids reach `mint_below`, whatever
+    /// their other fields hold; `None` for a format without time. Of a format that is only read, the first tick without
+    /// ids.
     pub fn end_tick(&self) -> Option<u128> {
         let layout = &self.variants[0].layout;
         let full = layout.greatest_of(FieldKind::Time)? + 1;
-        match self.rule {
-            Rule::DecodeOnly => Some(full),
-            _ => Some(full.min(self.mint_below / layout.field_of(FieldKind::Time)?.stride)),
+        if !self.rule.is_minted() || self.mint_below == Format::UNBOUNDED {
+            return Some(full);
         }
+        let stride = layout.field_of(FieldKind::Time)?.stride;
+        if self.rule == Rule::Grouped {
+            // What its other fields hold is looked at for each id.
+            return Some(full.min(self.mint_below / stride));
+        }
+        let room = self.mint_below.checked_sub(self.greatest_without_time() + 1);
+        Some(full.min(room.map_or(0, |room| room / stride + 1)))
+    }
+
+    /// The greatest id that could be minted if its time were zero.
+    pub(super) fn greatest_without_time(&self) -> u128 {
+        let most = |field: &Field| match (field.kind, self.last_worker) {
+            (FieldKind::Time, _) => 0,
+            (FieldKind::Worker, Some(last)) => field.max.min(last.into()),
+            _ => field.constant.unwrap_or(field.max),
+        };
+        let of_layout = |layout: &Layout| layout.fields().iter().map(|field| most(field) * field.stride).sum();
+        self.variants.iter().map(|variant| of_layout(&variant.layout)).max().expect("a format has a layout")
     }
 
     /// The instant from which nothing can be minted any more; `None` for a format without time.

@@ -1,7 +1,7 @@
 //! One kind of id: everything there is to know about it, and how it is written in TOML.
 //!
-//! A [`FormatDefinition`] is what TOML says. `compile.rs` checks it as a whole, with what each rule demands, and makes a
-//! [`Format`] of it; what is wrong is a [`FormatError`]. The built-in formats are [`PRESETS`], written the same way.
+//! A [`FormatDefinition`] is what TOML says. `compile.rs` checks it as a whole, with what each rule demands (`rule_check.rs`)
+//! and what can be counted (`stamp_check.rs`), and makes a [`Format`] of it; what is wrong is a [`FormatError`]. The built-in formats are [`PRESETS`], written the same way.
 
 mod compile;
 mod definition;
@@ -10,6 +10,7 @@ mod format_error;
 mod presets;
 mod rule_check;
 mod sort_order;
+mod stamp_check;
 
 pub use definition::FormatDefinition;
 pub use format::{Format, Parts, Rule, Variant};

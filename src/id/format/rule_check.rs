@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::definition::FormatDefinition;
-use super::format::{Rule, Variant};
+use super::format::{Format, Rule, Variant};
 use super::format_error::Cause;
 use crate::id::layout::{Field, FieldKind, Layout};
 use crate::time::{Tick, UnixTime};
@@ -84,6 +84,21 @@ impl FormatDefinition {
         }
         Ok(())
     }
+}
+
+/// Ids are minted below `mint_below` only, whatever their fields hold: a field above the time can make that impossible.
+pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
+    let least = format.greatest_without_time();
+    let is_checked_for_each_id = matches!(format.rule, Rule::Grouped | Rule::DecodeOnly);
+    if is_checked_for_each_id || format.mint_below == Format::UNBOUNDED || least < format.mint_below {
+        return Ok(());
+    }
+    Err(Cause::Rule(format!(
+        "its fields without the time reach {least} already, and ids are minted below mint_below = {}: give them fewer \
+         values, set worker_range, or set mint_below = \"{}\" if no column with a sign keeps these ids",
+        format.mint_below,
+        format.greatest().saturating_add(1)
+    )))
 }
 
 /// Whoever has the events of a chain can check it, in any program: so its ids have the fields, tick and epoch of Evently.

@@ -34,6 +34,18 @@ impl Format {
         self.variants[0].layout.time_leads()
     }
 
+    /// Whether ids of several worker numbers are in order when they are taken tick by tick, and worker by worker within a
+    /// tick: the time stands above the worker, and the worker above the sequence.
+    pub fn has_lanes_in_order(&self) -> bool {
+        self.variants.iter().all(|variant| {
+            let stride = |kind| variant.layout.field_of(kind).map(|field| field.stride);
+            match (stride(FieldKind::Time), stride(FieldKind::Worker), stride(FieldKind::Sequence)) {
+                (Some(time), Some(worker), Some(sequence)) => time > worker && worker > sequence,
+                _ => false,
+            }
+        })
+    }
+
     fn sequenced_order(&self, by_time: bool) -> String {
         let layout = &self.variants[0].layout;
         let has = |kind| layout.field_of(kind);
@@ -50,7 +62,14 @@ impl Format {
             return "None: the sequence stands above the time.".to_owned();
         }
         let beyond = if by_time { ", and by time between them" } else { "" };
-        format!("Strictly increasing for each {each}{beyond}.")
+        let batch = match (self.has_lanes_in_order(), has(FieldKind::Worker)) {
+            (true, _) => {
+                " A large batch takes every worker number of its node, and increases from its first id to its last."
+            }
+            (false, Some(_)) => " A batch takes one worker number, however large it is.",
+            (false, None) => "",
+        };
+        format!("Strictly increasing for each {each}{beyond}.{batch}")
     }
 }
 
@@ -80,9 +99,14 @@ mod tests {
             (
                 "sequenced",
                 &[TIME, WORKER, SEQUENCE][..],
-                "Strictly increasing for each worker number, and by time between them.",
+                "Strictly increasing for each worker number, and by time between them. \
+                 A large batch takes every worker number of its node, and increases from its first id to its last.",
             ),
-            ("sequenced", &[WORKER, TIME, SEQUENCE], "Strictly increasing for each worker number."),
+            (
+                "sequenced",
+                &[WORKER, TIME, SEQUENCE],
+                "Strictly increasing for each worker number. A batch takes one worker number, however large it is.",
+            ),
             ("sequenced", &[SEQUENCE, TIME], "None: the sequence stands above the time."),
             ("random", &[TIME, RANDOM], "By time, in ticks of 1s; in no order within one tick."),
             ("random", &[RANDOM, TIME], "None."),
@@ -102,7 +126,8 @@ mod tests {
         );
         assert_eq!(
             preset("siq").sort_order(),
-            "Strictly increasing for each worker number, domain and type, and by time between them."
+            "Strictly increasing for each worker number, domain and type, and by time between them. \
+             A large batch takes every worker number of its node, and increases from its first id to its last."
         );
     }
 }

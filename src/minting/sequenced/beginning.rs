@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::catch_up::CatchUp;
+use crate::minting::session_start::SessionStart;
 use crate::time::UnixNanos;
 
 /// Where a session begins, and what the configuration says of it.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::minting) struct Beginning {
-    /// The first instant that may be used: the durable horizon, or the clock if that shows more.
-    pub(in crate::minting) start: UnixNanos,
+    /// Where it begins: at the durable horizon, or at the clock if that shows more.
+    pub(in crate::minting) start: SessionStart,
     /// What the clock shows.
     pub(in crate::minting) now: UnixNanos,
     /// The most that one extension reserves.
@@ -25,6 +26,6 @@ pub(in crate::minting) struct Beginning {
 impl Beginning {
     /// How far minting may run ahead of the clock.
     pub(in crate::minting) fn catch_up(&self) -> CatchUp {
-        CatchUp::new(self.start, self.now)
+        CatchUp::new(self.start.at, self.now)
     }
 }

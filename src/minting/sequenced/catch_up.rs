@@ -1,7 +1,5 @@
 //! How far minting may run ahead of the clock.
 
-use std::time::Duration;
-
 use crate::time::UnixNanos;
 
 /// Where a session began and when: one that began ahead of its clock goes on at half speed until the clock has caught up.
@@ -51,12 +49,6 @@ impl Moment {
     /// The later of the clock and of how far a start ahead of it has come.
     pub fn reference(&self) -> UnixNanos {
         self.catching_up.unwrap_or(self.now)
-    }
-
-    /// The same, if the clock showed that much more.
-    #[must_use]
-    pub fn later(&self, by: Duration) -> Moment {
-        self.catch_up.at(self.now.after(by))
     }
 
     /// What the clock shows when a start ahead of it, at half speed, has come to `instant`.

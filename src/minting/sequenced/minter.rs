@@ -1,4 +1,4 @@
-//! Minting from time, worker and sequence: which lane serves an request.
+//! Minting from time, worker and sequence: which lanes serve a request.
 
 use std::time::Duration;
 
@@ -25,7 +25,12 @@ pub struct SequencedMinter {
     /// The greatest count of each variant that can be filled at any time.
     counts_max: Vec<u64>,
     lanes: Vec<Lane>,
+    lead_ticks: u64,
     wait_max: Duration,
+    /// Whether a batch may take several lanes: its ids, tick by tick and lane by lane, are then in order.
+    spreads: bool,
+    /// When the first ids may leave, after a start at a floor.
+    opens_at: Option<UnixNanos>,
     catch_up: CatchUp,
 }
 
@@ -37,40 +42,36 @@ struct Lane {
     sequencers: Vec<Sequencer>,
 }
 
-/// What was reserved for one request: nearly always all of it on one lane.
+/// What was reserved for one request.
 #[derive(Debug)]
-pub(in crate::minting) enum Placement {
+pub(in crate::minting) struct Placement {
+    shares: Shares,
+    /// When all of the ids may leave.
+    pub(in crate::minting) due: UnixNanos,
+    /// Whether the horizon should be raised soon.
+    pub(in crate::minting) refill: bool,
+}
+
+/// Nearly always all of it on one lane.
+#[derive(Debug)]
+enum Shares {
     Whole(Share),
     Spread(Vec<Share>),
 }
 
 /// So many ids of one lane.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::minting) struct Share {
+struct Share {
     lane: usize,
-    grant: Grant,
+    first: u64,
     count: u64,
 }
 
 impl Placement {
-    /// When all of the ids may leave.
     #[inline]
-    pub(in crate::minting) fn due(&self) -> UnixNanos {
-        match self {
-            Placement::Whole(share) => share.grant.due,
-            Placement::Spread(shares) => {
-                shares.iter().map(|share| share.grant.due).max().expect("a request has a share")
-            }
-        }
-    }
-
-    /// Whether the horizon should be raised soon.
-    #[inline]
-    pub(in crate::minting) fn refill(&self) -> bool {
-        match self {
-            Placement::Whole(share) => share.grant.refill,
-            Placement::Spread(shares) => shares.iter().any(|share| share.grant.refill),
-        }
+    fn whole(lane: usize, grant: Grant, count: u64) -> Placement {
+        let Grant { first, due, refill } = grant;
+        Placement { shares: Shares::Whole(Share { lane, first, count }), due, refill }
     }
 }
 
@@ -83,7 +84,7 @@ impl SequencedMinter {
         let lead_ticks = lead_ticks(lead_max, tick.duration());
         let shapes: Vec<Shape> = format.variants.iter().map(|variant| Shape::of(&variant.layout, shard)).collect();
         let sequencer = |shape: &Shape| {
-            let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start);
+            let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start.at);
             Sequencer::new(line, start, end_tick, lead_ticks)
         };
         let lane = |worker: &u32| Lane {
@@ -91,8 +92,21 @@ impl SequencedMinter {
             sequencers: shapes.iter().map(sequencer).collect(),
         };
         let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
-        let counts_max = shapes.iter().map(|shape| count_max(tick, lead_ticks, wait_max, shape, lanes.len())).collect();
-        SequencedMinter { shapes, counts_max, lanes, wait_max, catch_up: beginning.catch_up() }
+        let spreads = lanes.len() > 1 && format.has_lanes_in_order();
+        let lanes_at_once = if spreads { lanes.len() } else { 1 };
+        let count_max = |shape: &Shape| count_max(tick, lead_ticks, wait_max, shape, lanes_at_once);
+        let counts_max = shapes.iter().map(count_max).collect();
+        let opens_at = lanes[0].sequencers.iter().filter_map(Sequencer::opens_at).max();
+        SequencedMinter {
+            shapes,
+            counts_max,
+            lanes,
+            lead_ticks,
+            wait_max,
+            spreads,
+            opens_at,
+            catch_up: beginning.catch_up(),
+        }
     }
 
     /// The moment at which the clock shows `now`.
@@ -101,8 +115,8 @@ impl SequencedMinter {
         self.catch_up.at(now)
     }
 
-    /// Reserves the ids of a request: on the lowest lane that can answer at once, else on the one that can answer first,
-    /// else spread over several as runs that each increase.
+    /// Reserves the ids of a request: on the lowest lane that can answer at once. One that no single lane could ever answer
+    /// at once takes every lane; one that finds none free waits for the lane that can answer first.
     #[inline]
     pub(in crate::minting) fn reserve(
         &self,
@@ -124,6 +138,10 @@ impl SequencedMinter {
         moment: &Moment,
         counters: &MintCounters,
     ) -> Result<Placement, Shortage> {
+        let whole_lane = self.shapes[request.variant()].steps.per_tick.saturating_mul(self.lead_ticks + 1);
+        if self.spreads && request.count() > whole_lane {
+            return self.spread(request, moment, counters);
+        }
         if due.since(moment.now) <= self.wait_max {
             // Another caller may take the place of that lane meanwhile: then the next first one, while there is one.
             for _ in 0..=self.lanes.len() {
@@ -131,14 +149,29 @@ impl SequencedMinter {
                 match self.lanes[lane].sequencers[request.variant()].reserve(request.count(), moment, self.wait_max) {
                     Ok(grant) => {
                         counters.count_exhausted(lane);
-                        return Ok(Placement::Whole(Share { lane, grant, count: request.count() }));
+                        return Ok(Placement::whole(lane, grant, request.count()));
                     }
                     Err(Shortage::Sequence { .. }) => {}
                     Err(shortage) => return Err(shortage),
                 }
             }
         }
-        self.spread(request, moment, counters)
+        if self.spreads {
+            self.spread(request, moment, counters)
+        } else {
+            Err(self.exhausted(due, request, moment, counters))
+        }
+    }
+
+    /// Why a request cannot be filled before `due`, counted if it is for want of stamps.
+    fn exhausted(&self, due: UnixNanos, request: &BatchRequest, moment: &Moment, counters: &MintCounters) -> Shortage {
+        match self.opens_at {
+            Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
+            _ => {
+                counters.count_exhausted(self.first_to_answer(request, moment));
+                Shortage::Sequence { due }
+            }
+        }
     }
 
     /// The greatest count that can be filled at any time.
@@ -157,7 +190,7 @@ impl SequencedMinter {
         let mut first_due = None;
         for (at, lane) in self.lanes.iter().enumerate() {
             match lane.sequencers[request.variant()].reserve(request.count(), moment, Duration::ZERO) {
-                Ok(grant) => return Ok(Placement::Whole(Share { lane: at, grant, count: request.count() })),
+                Ok(grant) => return Ok(Placement::whole(at, grant, request.count())),
                 Err(Shortage::Sequence { due }) => {
                     first_due = Some(first_due.map_or(due, |first: UnixNanos| first.min(due)))
                 }
@@ -173,78 +206,53 @@ impl SequencedMinter {
         lanes.min_by_key(|(_, lane)| due(lane)).map(|(at, _)| at).expect("a minter has a lane")
     }
 
-    /// A request that no single lane can fill in time, from as many as it takes: all of it or nothing.
+    /// A request from every lane that is free, so that all of it may leave as early as it can: the ids of each tick from
+    /// all lanes before those of the next, and in the last tick the lower lanes first.
     fn spread(&self, request: &BatchRequest, moment: &Moment, counters: &MintCounters) -> Result<Placement, Shortage> {
-        let wait_max = self.wait_max;
-        let available = |lane: &Lane| lane.sequencers[request.variant()].available(moment, wait_max);
-        let refused = |shortage_at: UnixNanos| {
-            counters.count_exhausted(self.first_to_answer(request, moment));
-            Err(Shortage::Sequence { due: shortage_at })
-        };
-        let all: u64 = self.lanes.iter().map(available).fold(0, u64::saturating_add);
-        if all < request.count() {
-            return refused(self.filled_at(request, moment));
-        }
-        let mut shares = Vec::new();
-        let mut missing = request.count();
-        for (at, lane) in self.lanes.iter().enumerate() {
-            let count = available(lane).min(missing);
-            if count == 0 {
-                continue;
+        let sequencers: Vec<_> = self.lanes.iter().map(|lane| &lane.sequencers[request.variant()]).collect();
+        let (mut shares, mut missing) = (Vec::with_capacity(sequencers.len()), request.count());
+        let (mut due, mut refill) = (moment.now, false);
+        // Once, unless others take stamps between the look and the reservation.
+        while missing > 0 {
+            let free: Vec<_> = sequencers.iter().map(|sequencer| sequencer.first_free(moment)).collect();
+            let ends = spread_ends(&free, sequencers[0].line().per_tick(), missing);
+            let parts =
+                || sequencers.iter().zip(free.iter().zip(&ends)).enumerate().filter(|(_, (_, (free, end)))| free < end);
+            due = parts().map(|(_, (sequencer, (_, end)))| sequencer.due(*end, moment)).fold(due, UnixNanos::max);
+            let checked = parts().try_for_each(|(_, (sequencer, (_, end)))| sequencer.check(*end));
+            let shortage = match checked {
+                _ if due.since(moment.now) > self.wait_max => Some(self.exhausted(due, request, moment, counters)),
+                Err(shortage) => Some(shortage),
+                Ok(()) => None,
+            };
+            if let Some(shortage) = shortage {
+                // What was reserved before others came stays a gap.
+                counters.count_unsent(request.count() - missing);
+                return Err(shortage);
             }
-            match lane.sequencers[request.variant()].reserve(count, moment, wait_max) {
-                Ok(grant) => {
-                    counters.count_exhausted(at);
-                    shares.push(Share { lane: at, grant, count });
-                    missing -= count;
+            for (lane, (sequencer, (_, end))) in parts() {
+                let Some(taken) = sequencer.take_until(*end, moment) else { continue };
+                refill |= sequencer.needs_refill(taken.end);
+                missing -= taken.end - taken.start;
+                shares.push(Share { lane, first: taken.start, count: taken.end - taken.start });
+                if due > moment.now {
+                    counters.count_exhausted(lane);
                 }
-                Err(shortage @ Shortage::Horizon { .. }) => {
-                    return self.give_up(shortage, request.count() - missing, counters);
-                }
-                Err(_) => {}
             }
         }
-        if missing > 0 {
-            // Others took the rest between the look and the reservation. What was reserved here stays a gap.
-            return self.give_up(
-                Shortage::Sequence { due: self.filled_at(request, moment) },
-                request.count() - missing,
-                counters,
-            );
-        }
-        Ok(Placement::Spread(shares))
-    }
-
-    fn give_up(&self, shortage: Shortage, reserved: u64, counters: &MintCounters) -> Result<Placement, Shortage> {
-        counters.count_unsent(reserved);
-        Err(shortage)
-    }
-
-    /// When all lanes together could fill the request, if nobody else came: found by bisection over the next ticks, to the
-    /// nanosecond, because callers are told whole milliseconds, rounded up.
-    fn filled_at(&self, request: &BatchRequest, moment: &Moment) -> UnixNanos {
-        let enough = |wait: Duration| {
-            let available =
-                |lane: &Lane| lane.sequencers[request.variant()].available(&moment.later(wait), Duration::ZERO);
-            self.lanes.iter().map(available).fold(0, u64::saturating_add) >= request.count()
-        };
-        let (mut short, mut long) = (Duration::ZERO, self.wait_max.max(Duration::from_millis(1)));
-        while !enough(long) && long < Duration::from_secs(1 << 20) {
-            (short, long) = (long, long * 2);
-        }
-        while long - short > Duration::from_nanos(1) {
-            let middle = short + (long - short) / 2;
-            if enough(middle) { long = middle } else { short = middle }
-        }
-        moment.now.after(long)
+        Ok(Placement { shares: Shares::Spread(shares), due, refill })
     }
 
     /// The ids of a request, where they were placed.
     #[inline]
     pub(in crate::minting) fn batch(&self, request: &BatchRequest, placement: &Placement) -> Batch {
-        match placement {
-            Placement::Whole(share) => Batch::of_run(self.run(request, share)),
-            Placement::Spread(shares) => Batch::of_runs(shares.iter().map(|share| self.run(request, share)).collect()),
+        match &placement.shares {
+            Shares::Whole(share) => Batch::of_run(self.run(request, share)),
+            Shares::Spread(shares) => {
+                let mut shares = shares.clone();
+                shares.sort_by_key(|share| (share.lane, share.first));
+                Batch::of_lanes(shares.iter().map(|share| self.run(request, share)).collect())
+            }
         }
     }
 
@@ -252,18 +260,44 @@ impl SequencedMinter {
     fn run(&self, request: &BatchRequest, share: &Share) -> Run {
         let shape = &self.shapes[request.variant()];
         let lane = &self.lanes[share.lane];
-        let (tick, sequence) = lane.sequencers[request.variant()].line().tick_and_sequence(share.grant.first);
+        let (tick, sequence) = lane.sequencers[request.variant()].line().tick_and_sequence(share.first);
         let base = lane.bases[request.variant()] + u128::from(request.domain().get()) * shape.object_stride;
         Run { steps: shape.steps, base, tick, sequence, count: share.count }
     }
 }
 
-/// What every lane has in a tick, the lead and the wait.
+/// Where the share of each lane ends when `count` stamps are taken from all of them: everything before the last tick, and of
+/// that the lower lanes first. `free`: the first free stamp of each lane.
+fn spread_ends(free: &[u64], per_tick: u64, count: u64) -> Vec<u64> {
+    let all_before = |tick: u64| {
+        let end = tick.saturating_mul(per_tick);
+        free.iter().map(|first| end.saturating_sub(*first)).fold(0, u64::saturating_add)
+    };
+    let lowest = free.iter().min().expect("a minter has a lane") / per_tick;
+    // One lane alone would have enough before the end of this tick.
+    let (mut last, mut beyond) = (lowest, lowest.saturating_add(count / per_tick).saturating_add(2));
+    while beyond - last > 1 {
+        let middle = last + (beyond - last) / 2;
+        if all_before(middle) >= count { beyond = middle } else { last = middle }
+    }
+    let (begins, ends) = (last.saturating_mul(per_tick), beyond.saturating_mul(per_tick));
+    let mut missing = count.saturating_sub(all_before(last));
+    let end_of = |first: &u64| {
+        let first = begins.max(*first);
+        let taken = ends.saturating_sub(first).min(missing);
+        missing -= taken;
+        first + taken
+    };
+    free.iter().map(end_of).collect()
+}
+
+/// What the lanes of one batch have in a tick, the lead and the wait.
 fn count_max(tick: Tick, lead_ticks: u64, wait_max: Duration, shape: &Shape, lanes: usize) -> u64 {
     let waited = wait_max.as_nanos() * u128::from(tick.parts()) / u128::from(tick.nanos());
-    let ticks = u64::try_from(waited).unwrap_or(u64::MAX).saturating_add(lead_ticks).saturating_add(1);
-    let lanes = u64::try_from(lanes).expect("lanes are few");
-    ticks.saturating_mul(shape.steps.per_tick).saturating_mul(lanes)
+    let lanes = u128::try_from(lanes).expect("lanes are few");
+    let count = (waited + u128::from(lead_ticks) + 1).saturating_mul(u128::from(shape.steps.per_tick) * lanes);
+    // No request asks for as many.
+    u64::try_from(count.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
 }
 
 /// How many whole ticks fit into the lead: at least one of a short tick, none of a long one.
@@ -271,7 +305,8 @@ fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
     if tick >= LEAD_TICK_MAX {
         return 0;
     }
-    u64::try_from(lead_max.as_nanos() / tick.as_nanos().max(1)).unwrap_or(u64::MAX).max(1)
+    let ticks = lead_max.as_nanos() / tick.as_nanos().max(1);
+    u64::try_from(ticks.clamp(1, u32::MAX.into())).expect("at most 32 bits")
 }
 
 #[cfg(test)]
@@ -284,6 +319,7 @@ mod tests {
     use crate::minting::durable::Durable;
     use crate::minting::mint::{Mint, MintSettings};
     use crate::minting::sequenced::lanes::{LaneCount, LaneRule};
+    use crate::minting::session_start::SessionStart;
     use crate::time::ManualClock;
 
     #[test]
@@ -298,7 +334,7 @@ mod tests {
         let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
         let mut mint = Mint::new(Arc::clone(&clock), settings);
         let minter = mint.add_sequenced(format, lanes);
-        let session = mint.prepare(clock.now());
+        let session = mint.prepare(SessionStart::at(clock.now()));
         let plan = session.plan_extension(clock.now(), clock.now());
         let on_disk = Durable::write(plan, |_| Ok::<_, std::io::Error>(())).expect("nothing to fail");
         session.raise(&on_disk, clock.now());

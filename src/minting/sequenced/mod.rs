@@ -1,6 +1,7 @@
 //! Ids from time, worker number and sequence: never twice, and increasing for each worker.
 
 mod catch_up;
+mod lane_runs;
 mod lanes;
 mod run;
 mod stamps;
@@ -14,6 +15,7 @@ mod sequencer;
 pub(in crate::minting) use beginning::Beginning;
 pub use catch_up::{CatchUp, Moment};
 pub(in crate::minting) use format::SequencedFormat;
+pub(in crate::minting) use lane_runs::LaneRuns;
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes};
 pub use minter::SequencedMinter;
 pub use run::Run;

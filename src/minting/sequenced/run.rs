@@ -76,6 +76,15 @@ impl Run {
         }
         Some(Progression { first, step: self.steps.sequence_stride, count })
     }
+
+    /// The sum of the lengths of all its ids' texts; `None` beyond 64 bits.
+    pub(in crate::minting) fn text_len(mut self, len: impl Fn(u128) -> usize + Copy) -> Option<u64> {
+        let mut total = 0_u64;
+        while let Some(progression) = self.take_progression(u64::MAX) {
+            total = total.checked_add(progression.total_len(len))?;
+        }
+        Some(total)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The counter of one worker number of one format.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -7,6 +8,7 @@ use crossbeam_utils::CachePadded;
 use super::catch_up::Moment;
 use super::stamps::StampLine;
 use super::sync::{AtomicU64, Ordering};
+use crate::minting::session_start::SessionStart;
 use crate::time::UnixNanos;
 
 /// Hands out runs of stamps, each stamp once: one compare-exchange for a run of any length.
@@ -16,12 +18,12 @@ use crate::time::UnixNanos;
 ///
 /// ```
 /// use std::time::Duration;
-/// use idmint::minting::{CatchUp, Sequencer, Shortage, StampLine};
+/// use idmint::minting::{CatchUp, Sequencer, SessionStart, Shortage, StampLine};
 /// use idmint::time::{UnixNanos, UnixTime};
 ///
 /// let start = UnixNanos::from_seconds(1_800_000_000);
 /// let line = StampLine::new("1ms".parse()?, UnixTime::EPOCH, 4096, start);
-/// let sequencer = Sequencer::new(line, start, 1 << 41, 5);
+/// let sequencer = Sequencer::new(line, SessionStart::at(start), 1 << 41, 5);
 /// let moment = CatchUp::new(start, start).at(start);
 /// let refused = sequencer.reserve(1, &moment, Duration::ZERO).expect_err("no horizon is durable yet");
 /// assert!(matches!(refused, Shortage::Horizon { needed } if needed > start));
@@ -30,7 +32,7 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct Sequencer {
     line: StampLine,
-    start: UnixNanos,
+    start: SessionStart,
     /// The first stamp of all.
     first: u64,
     /// The first stamp that the format cannot mint.
@@ -43,13 +45,13 @@ pub struct Sequencer {
 #[derive(Debug)]
 struct State {
     /// The next free stamp: tick and sequence as one number, relative to the sequencer's start.
-    /// Written by: `reserve`, by compare-exchange. Read by: `reserve`, `reached`.
+    /// Written by: `reserve` and `take_until`, by compare-exchange. Read by them and by `reached`.
     /// Invariant: only grows, so two reservations never overlap.
     /// Ordering: Relaxed. The word is the whole state, and a read-modify-write always sees its newest value.
-    /// Tested by: `loom_two_reservations_never_overlap`.
+    /// Tested by: `loom_two_reservations_never_overlap`, `loom_a_share_of_a_batch_never_overlaps_a_reservation`.
     next: AtomicU64,
     /// The first stamp that is not covered by the horizon.
-    /// Written by: `raise`, by one thread, after the horizon is durable. Read by: `reserve`.
+    /// Written by: `raise`, by one thread, after the horizon is durable. Read by: `reserve`, `check`, `take_until`.
     /// Invariant: only grows; every stamp handed out is below it.
     /// Ordering: Release in `raise`, pairs with the Acquire in `reserve`: seen means durable.
     /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`.
@@ -84,18 +86,24 @@ pub enum Shortage {
     },
     /// The format has no such stamps left.
     Ended,
+    /// The format begins later than its session, since it began at a floor: with its first whole tick, at this instant.
+    NotOpen {
+        /// When its first whole tick begins.
+        opens_at: UnixNanos,
+    },
     /// The epoch lies in the future.
     NotBegun,
 }
 
 impl Sequencer {
-    /// A sequencer that begins at `start` and may mint nothing yet: the horizon is raised first.
+    /// A sequencer that begins with a session and may mint nothing yet: the horizon is raised first.
     ///
     /// `end_tick`: the first tick since the epoch that the format cannot mint.
-    pub fn new(line: StampLine, start: UnixNanos, end_tick: u128, lead_ticks: u64) -> Sequencer {
-        let first = line.first_stamp_at(start);
+    pub fn new(line: StampLine, start: SessionStart, end_tick: u128, lead_ticks: u64) -> Sequencer {
+        let begins = line.first_stamp_at(start.at);
+        let first = begins.max(start.floor.map_or(0, |floor| line.first_whole_tick_at(floor)));
         let state =
-            State { next: AtomicU64::new(first), ceiling: AtomicU64::new(first), refill: AtomicU64::new(first) };
+            State { next: AtomicU64::new(first), ceiling: AtomicU64::new(begins), refill: AtomicU64::new(begins) };
         Sequencer { end: line.stamp_of_tick(end_tick), line, start, first, lead_ticks, state: CachePadded::new(state) }
     }
 
@@ -133,27 +141,65 @@ impl Sequencer {
             }
             match self.state.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    let refill = end > self.state.refill.load(Ordering::Relaxed);
-                    return Ok(Grant { first, due, refill });
+                    return Ok(Grant { first, due, refill: self.needs_refill(end) });
                 }
                 Err(newer) => next = newer,
             }
         }
     }
 
-    /// How many stamps could be reserved at this moment with a wait of at most `wait_max`.
-    pub fn available(&self, moment: &Moment, wait_max: Duration) -> u64 {
+    /// The first stamp that nobody has at this moment.
+    pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
         let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
-        let first = self.state.next.load(Ordering::Relaxed).max(floor);
-        let later = moment.later(wait_max);
-        self.free_until(self.line.tick_at(later.now), &later).min(self.end).saturating_sub(first)
+        self.state.next.load(Ordering::Relaxed).max(floor)
     }
 
     /// When a run of `count` stamps could leave, if it were reserved at this moment.
     pub(in crate::minting) fn due_for(&self, count: u64, moment: &Moment) -> UnixNanos {
+        self.due(self.first_free(moment).saturating_add(count), moment)
+    }
+
+    /// Whether stamps below `end` may be taken.
+    ///
+    /// # Errors
+    /// [`Shortage::Ended`] or [`Shortage::Horizon`].
+    pub(in crate::minting) fn check(&self, end: u64) -> Result<(), Shortage> {
+        if end > self.end {
+            return Err(Shortage::Ended);
+        }
+        // Acquire: pairs with the Release in raise(): seen means durable.
+        if end > self.state.ceiling.load(Ordering::Acquire) {
+            return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+        }
+        Ok(())
+    }
+
+    /// Takes every stamp from the first free one to `until`, which has been checked; `None` when others have them.
+    pub(in crate::minting) fn take_until(&self, until: u64, moment: &Moment) -> Option<Range<u64>> {
+        assert_eq!(self.check(until), Ok(()), "what is taken is below the horizon and the format's end");
         let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
-        let first = self.state.next.load(Ordering::Relaxed).max(floor);
-        self.due(first.saturating_add(count), moment)
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let first = next.max(floor);
+            if first >= until {
+                return None;
+            }
+            match self.state.next.compare_exchange_weak(next, until, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Some(first..until),
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// Whether the horizon should be raised soon once stamps below `end` are taken.
+    #[inline]
+    pub(in crate::minting) fn needs_refill(&self, end: u64) -> bool {
+        end > self.state.refill.load(Ordering::Relaxed)
+    }
+
+    /// When the first stamp of all begins, if its format began at a floor.
+    pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
+        self.start.floor.map(|_| self.line.tick_start(self.first / self.line.per_tick()))
     }
 
     /// Lets stamps below the horizon be minted; from `refill` on it should be raised again.
@@ -169,14 +215,16 @@ impl Sequencer {
 
     /// Whether stamps above the refill mark have been handed out.
     pub(in crate::minting) fn is_running_low(&self) -> bool {
-        self.state.next.load(Ordering::Relaxed) > self.state.refill.load(Ordering::Relaxed)
+        let next = self.state.next.load(Ordering::Relaxed);
+        // A first stamp that lies above the mark has not been handed out.
+        next != self.first && self.needs_refill(next)
     }
 
     /// The instant up to which stamps have been handed out; the start, as long as none has been.
     pub fn reached(&self) -> UnixNanos {
         match self.state.next.load(Ordering::Relaxed) {
             // Not where the first stamp stands: of a format whose epoch lies in the future, that is years ahead.
-            next if next == self.first => self.start,
+            next if next == self.first => self.start.at,
             next => self.line.instant_covering(next),
         }
     }
@@ -199,7 +247,7 @@ impl Sequencer {
     }
 
     /// What the clock shows when every stamp below `end` may leave.
-    fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
+    pub(in crate::minting) fn due(&self, end: u64, moment: &Moment) -> UnixNanos {
         let last_tick = (end - 1) / self.line.per_tick();
         let by_clock = self.line.tick_start(last_tick.saturating_sub(self.lead_ticks));
         match moment.catching_up {
@@ -226,7 +274,7 @@ mod tests {
     /// Sequences of 1 296 values a second, as a payment id has.
     fn payment(start: UnixNanos, now: UnixNanos) -> (Sequencer, CatchUp) {
         let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 1296, start);
-        let sequencer = Sequencer::new(line, start, u128::MAX, 0);
+        let sequencer = Sequencer::new(line, SessionStart::at(start), u128::MAX, 0);
         sequencer.raise(FAR, FAR);
         (sequencer, CatchUp::new(start, now))
     }
@@ -248,7 +296,7 @@ mod tests {
         let (sequencer, catch_up) = payment(START, now);
         let half_a_second_later = catch_up.at(now.after(Duration::from_millis(500)));
         // A quarter of a second of the way, rounded up: 324 stamps.
-        assert_eq!(sequencer.available(&half_a_second_later, NO_WAIT), 324);
+        assert!(sequencer.reserve(325, &half_a_second_later, NO_WAIT).is_err());
         assert!(sequencer.reserve(324, &half_a_second_later, NO_WAIT).is_ok());
         let caught_up = now.after(Duration::from_nanos(500_000_000 + 2 * 771_605));
         let Err(Shortage::Sequence { due }) = sequencer.reserve(1, &half_a_second_later, NO_WAIT) else {
@@ -261,7 +309,7 @@ mod tests {
     #[test]
     fn nothing_is_handed_out_above_the_horizon_and_the_need_is_exact() {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
-        let sequencer = Sequencer::new(line, START, u128::MAX, 5);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 5);
         let moment = CatchUp::new(START, START).at(START);
         let Err(Shortage::Horizon { needed }) = sequencer.reserve(4096, &moment, NO_WAIT) else {
             panic!("no horizon was raised yet")
@@ -275,7 +323,7 @@ mod tests {
     fn a_format_ends_at_its_last_tick_and_never_wraps() {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
         let last_tick = 1_800_000_000_000;
-        let sequencer = Sequencer::new(line, START, last_tick + 1, 5);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), last_tick + 1, 5);
         sequencer.raise(FAR, FAR);
         let moment = CatchUp::new(START, START).at(START);
         assert_eq!(sequencer.reserve(4097, &moment, NO_WAIT), Err(Shortage::Ended));
@@ -287,7 +335,8 @@ mod tests {
     #[test]
     fn nothing_is_minted_before_the_epoch() {
         let epoch = UnixTime::from(FAR);
-        let sequencer = Sequencer::new(StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START), START, 9, 0);
+        let line = StampLine::new("1s".parse().expect("a tick"), epoch, 1296, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), 9, 0);
         sequencer.raise(UnixNanos::new(u64::MAX), FAR);
         let catch_up = CatchUp::new(START, START);
         assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::NotBegun));
@@ -318,7 +367,7 @@ mod models {
     /// Two stamps a tick, so that every run meets a tick's end.
     fn sequencer() -> Sequencer {
         let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
-        Sequencer::new(line, START, u128::MAX, 1)
+        Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
     }
 
     fn stamps(grant: Result<Grant, Shortage>, count: u64) -> std::ops::Range<u64> {

@@ -10,7 +10,8 @@ use crate::time::{Tick, UnixNanos, UnixTime};
 /// The stamps of one format, counted from the tick that a sequencer starts in: absolute ones need more than 64 bits.
 ///
 /// Units: stamps and ticks relative to the start, instants in nanoseconds since 1970.
-/// Bounds: results saturate; a saturated stamp is above every end and is never minted.
+/// Bounds: relative stamps last for ten years at least, checked when the format was made; a bound further away is the
+/// greatest stamp, which is never minted. Instants end in 2554, with the clock.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,8 +31,8 @@ pub struct StampLine {
     base: UnixNanos,
     /// How far `base` is into its tick, in units of `1 / parts` nanoseconds.
     phase: u64,
-    /// The tick of `base`, since the epoch.
-    base_tick: u64,
+    /// The tick of `base`, since the epoch. It may be beyond every tick that can be minted, which have 64 bits.
+    base_tick: u128,
     tick: Tick,
     per_tick: u64,
 }
@@ -47,12 +48,14 @@ impl StampLine {
         assert!(per_tick > 0, "a sequence has a value");
         let epoch_nanos = epoch.nanos();
         let base = UnixTime::from(start).nanos().max(epoch_nanos);
-        let scaled = (base - epoch_nanos) * i128::from(tick.parts());
-        let nanos = i128::from(tick.nanos());
+        let scaled = u128::try_from((base - epoch_nanos) * i128::from(tick.parts())).expect("not before the epoch");
+        let (base_tick, phase) = (scaled / u128::from(tick.nanos()), scaled % u128::from(tick.nanos()));
         StampLine {
-            base: UnixNanos::new(u64::try_from(base).unwrap_or(u64::MAX)),
-            phase: u64::try_from(scaled.rem_euclid(nanos)).expect("a remainder is less than its divisor"),
-            base_tick: u64::try_from(scaled.div_euclid(nanos)).unwrap_or(u64::MAX),
+            base: UnixNanos::new(
+                u64::try_from(base).expect("epochs are before 2554, checked when the format was made"),
+            ),
+            phase: u64::try_from(phase).expect("a remainder is less than its divisor"),
+            base_tick,
             tick,
             per_tick,
         }
@@ -71,20 +74,26 @@ impl StampLine {
     /// The tick since the epoch and the sequence of a relative stamp.
     pub fn tick_and_sequence(&self, stamp: u64) -> (u64, u64) {
         let (tick, sequence) = (stamp / self.per_tick, stamp % self.per_tick);
-        (self.base_tick.checked_add(tick).expect("a minted stamp lies below the format's end"), sequence)
+        let tick = u64::try_from(self.base_tick + u128::from(tick));
+        (tick.expect("a minted stamp lies below the format's end"), sequence)
     }
 
     /// The relative stamp at which tick `tick` since the epoch begins; zero if that is before the start.
     pub fn stamp_of_tick(&self, tick: u128) -> u64 {
-        let relative = tick.saturating_sub(u128::from(self.base_tick)).saturating_mul(u128::from(self.per_tick));
-        u64::try_from(relative).unwrap_or(u64::MAX)
+        bounded(tick.saturating_sub(self.base_tick).saturating_mul(u128::from(self.per_tick)))
+    }
+
+    /// The first relative stamp of the first tick that begins at `instant` or later.
+    pub fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
+        let ticks = self.scaled(instant).div_ceil(u128::from(self.tick.nanos()));
+        bounded(ticks.saturating_mul(u128::from(self.per_tick)))
     }
 
     /// The relative tick that an instant falls in.
     #[inline]
     pub fn tick_at(&self, instant: UnixNanos) -> u64 {
         let (tick, _) = divided(self.scaled(instant), self.tick.nanos());
-        u64::try_from(tick).unwrap_or(u64::MAX)
+        u64::try_from(tick).expect("no tick is shorter than a nanosecond, and an instant has 64 bits of those")
     }
 
     /// The first relative stamp whose instant is not before `instant`.
@@ -92,9 +101,8 @@ impl StampLine {
     /// This one function gives both the exclusive end of what may be minted under a horizon and the first stamp after a
     /// restart from that horizon. Rounded up in both, they meet and never overlap, whatever the tick.
     pub fn first_stamp_at(&self, instant: UnixNanos) -> u64 {
-        let stamps =
-            (self.scaled(instant).saturating_mul(u128::from(self.per_tick))).div_ceil(u128::from(self.tick.nanos()));
-        u64::try_from(stamps).unwrap_or(u64::MAX)
+        // 64 bits of nanoseconds, 20 of parts and 32 of stamps are fewer than 128.
+        bounded((self.scaled(instant) * u128::from(self.per_tick)).div_ceil(u128::from(self.tick.nanos())))
     }
 
     /// The first instant at which relative tick `tick` has begun.
@@ -113,8 +121,7 @@ impl StampLine {
 
     /// How long `ticks` ticks last, rounded down to nanoseconds.
     pub fn ticks_last(&self, ticks: u64) -> Duration {
-        let nanos = u128::from(ticks) * u128::from(self.tick.nanos()) / u128::from(self.tick.parts());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        Duration::from_nanos_u128(u128::from(ticks) * u128::from(self.tick.nanos()) / u128::from(self.tick.parts()))
     }
 
     /// Units of `1 / parts` nanoseconds since the beginning of the tick of `base`.
@@ -124,13 +131,20 @@ impl StampLine {
         u128::from(since_base) * u128::from(self.tick.parts()) + u128::from(self.phase)
     }
 
-    /// The first nanosecond that is not before so many units of `1 / parts` nanoseconds after `base`.
+    /// The first nanosecond that is not before so many units of `1 / parts` nanoseconds after `base`; the last that there is
+    /// if that is later.
     #[inline]
     fn unscaled(&self, units: u128) -> UnixNanos {
         let (nanos, part) = divided(units, self.tick.parts());
         let instant = nanos.saturating_add(u128::from(part > 0)).saturating_add(u128::from(self.base.get()));
-        UnixNanos::new(u64::try_from(instant).unwrap_or(u64::MAX))
+        UnixNanos::new(bounded(instant))
     }
+}
+
+/// The number, or the greatest of 64 bits if it is above that: a bound, of stamps or of instants, that is never reached.
+#[inline]
+fn bounded(number: u128) -> u64 {
+    u64::try_from(number.min(u64::MAX.into())).expect("not above the greatest of 64 bits")
 }
 
 /// Quotient and remainder. A division of 64 bits, which nearly always suffices, costs a third of one of 128.
@@ -213,7 +227,7 @@ mod tests {
             let begins = line.tick_start(ahead);
             prop_assert_eq!(line.tick_at(begins), ahead);
             prop_assert_eq!(line.tick_at(UnixNanos::new(begins.get() - 1)), ahead - 1);
-            prop_assert_eq!(u128::from(line.tick_at(start) + line.base_tick), u128::try_from(tick.count(UnixTime::EPOCH, start.into())).expect("after 1970"));
+            prop_assert_eq!(u128::from(line.tick_at(start)) + line.base_tick, u128::try_from(tick.count(UnixTime::EPOCH, start.into())).expect("after 1970"));
         }
     }
 }

@@ -15,7 +15,8 @@ fn at(nanos: u64) -> UnixNanos {
 }
 
 fn format(name: &str, tick: &str) -> KeptFormat {
-    KeptFormat { name: name.to_owned(), description: BTreeMap::from([("tick".to_owned(), tick.to_owned())]) }
+    let description = BTreeMap::from([("tick".to_owned(), tick.to_owned())]);
+    KeptFormat { name: name.to_owned(), description, is_minted: true }
 }
 
 fn restart(opened: Opened) -> Restart {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use super::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
 
 /// Which of the two state files are there.
@@ -64,6 +65,7 @@ pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, never read again: closing it gives the folder free.
     _lock: File,
+    lock_place: Place,
 }
 
 impl DataDir {
@@ -77,7 +79,8 @@ impl DataDir {
         let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
         create_folder(path).map_err(refused("create the folder"))?;
         let lock = lock_folder(path)?;
-        let data_dir = DataDir { path: path.to_owned(), _lock: lock };
+        let lock_place = Place::of(&lock, &path.join("lock")).map_err(refused("look into"))?;
+        let data_dir = DataDir { path: path.to_owned(), _lock: lock, lock_place };
         let has_horizon = data_dir.find()?.has_horizon();
         match probe(path) {
             Ok(()) => Ok(data_dir),
@@ -106,6 +109,14 @@ impl DataDir {
             (false, true) => FoundFiles::DatabaseOnly,
             (true, true) => FoundFiles::Both,
         })
+    }
+
+    /// Whether the folder is still the one that this process has locked: beside another lock, another process could work.
+    ///
+    /// # Errors
+    /// [`Displaced`].
+    pub(crate) fn check_in_place(&self) -> Result<(), Displaced> {
+        self.lock_place.check()
     }
 
     /// Where the horizon lies.

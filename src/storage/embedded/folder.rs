@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tracing::warn;
 
 use super::data_dir::{DataDir, DataDirError, FoundFiles};
-use super::horizon::{HorizonError, HorizonFile, highest_readable};
+use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
+use super::place::{Displaced, Place};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
+use crate::minting::HorizonPlan;
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::Records;
@@ -43,7 +45,8 @@ struct ReadyFolder {
     // As above.
     database: Arc<Database>,
     horizon: HorizonFile,
-    _data_dir: DataDir,
+    horizon_place: Place,
+    data_dir: DataDir,
 }
 
 /// Why the folder cannot be opened as a store.
@@ -64,6 +67,16 @@ pub(in crate::storage) enum OpenError {
         /// Where the horizon should be.
         path: PathBuf,
     },
+    /// The horizon knows of a database that is not there: it has been lost, and with it the formats, ledgers and anchors.
+    #[error(
+        "{} is missing beside a horizon that knows of it; move it back if it was moved, or put a good copy in its place; \
+         without one nothing tells whether the formats are what they were: leave them as they are, and start with --floor \
+         and an instant at or above which no id was ever issued", .path.display()
+    )]
+    DatabaseMissing {
+        /// Where the database should be.
+        path: PathBuf,
+    },
     /// The database.
     #[error(transparent)]
     Database(#[from] DatabaseError),
@@ -75,7 +88,7 @@ impl OpenError {
         match self {
             Self::Folder(error) => error.failure_kind(),
             Self::Horizon(error) => error.failure_kind(),
-            Self::HorizonMissing { .. } => FailureKind::Damaged,
+            Self::HorizonMissing { .. } | Self::DatabaseMissing { .. } => FailureKind::Damaged,
             Self::Database(error) => error.failure_kind(),
         }
     }
@@ -90,9 +103,9 @@ impl From<OpenError> for StoreError {
 impl Folder {
     /// Opens the folder `dir`, creating it if need be, and reads the horizon of `slot`.
     ///
-    /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where the
-    /// horizon itself cannot be: missing, damaged, or of another slot. The file is then written anew at the floor, or
-    /// at the highest value still readable in it if that is higher.
+    /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where what is
+    /// kept does not suffice: the horizon is missing, damaged, or of another slot, or the database that it knows of is
+    /// missing. The horizon is then written anew at the floor, or at the highest value still readable if that is higher.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
@@ -114,15 +127,17 @@ impl From<Folder> for Opened {
     fn from(folder: Folder) -> Opened {
         match folder {
             Folder::Empty(folder) => Opened::first(folder),
-            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder),
+            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder.horizon.floor(), folder),
         }
     }
 }
 
 impl EmptyEngine for EmptyFolder {
-    fn create_horizon(self: Box<Self>, horizon: UnixNanos) -> Result<Box<dyn ReservedEngine>, StoreError> {
+    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
         let EmptyFolder { slot, data_dir } = *self;
-        let horizon = HorizonFile::create(&data_dir.horizon_path(), slot, horizon)?;
+        let (horizon, floor) = (plan.horizon(), plan.floor());
+        let record = HorizonRecord { slot, sequence: 0, horizon, floor, has_records: false };
+        let horizon = HorizonFile::create(&data_dir.horizon_path(), record)?;
         Ok(Box::new(ReservedFolder { database: None, horizon, data_dir }))
     }
 }
@@ -134,23 +149,40 @@ impl ReservedEngine for ReservedFolder {
         slots: u32,
         formats: &[KeptFormat],
     ) -> Result<Box<dyn ReadyEngine>, FormatsError> {
-        let ReservedFolder { database, horizon, data_dir } = *self;
+        let ReservedFolder { database, mut horizon, data_dir } = *self;
         let database = match database {
             Some(database) => database,
             None => Database::create(&data_dir.database_path()).map_err(StoreError::from)?,
         };
         FormatsTable::new(&database).agree(slots, formats)?;
-        Ok(Box::new(ReadyFolder { database: Arc::new(database), horizon, _data_dir: data_dir }))
+        if !horizon.has_records() {
+            horizon.note_records().map_err(StoreError::from)?;
+        }
+        let horizon_place = horizon.place().map_err(StoreError::from)?;
+        Ok(Box::new(ReadyFolder { database: Arc::new(database), horizon, horizon_place, data_dir }))
     }
 }
 
 impl ReadyEngine for ReadyFolder {
     fn raise_horizon(&mut self, horizon: UnixNanos) -> Result<(), StoreError> {
-        Ok(self.horizon.raise(horizon)?)
+        self.check_in_place()?;
+        self.horizon.check_unchanged()?;
+        self.horizon.raise(horizon)?;
+        // Again: only what a start will find may be minted on.
+        Ok(self.check_in_place()?)
     }
 
     fn records(&self) -> Result<Records, StoreError> {
         Ok(Arc::new(RecordTables::open(Arc::clone(&self.database))?))
+    }
+}
+
+impl ReadyFolder {
+    /// Whether a start would find the files that this process works with.
+    fn check_in_place(&self) -> Result<(), Displaced> {
+        self.data_dir.check_in_place()?;
+        self.horizon_place.check()?;
+        self.database.check_in_place()
     }
 }
 
@@ -162,8 +194,19 @@ fn open_horizon(
     floor: Option<UnixNanos>,
 ) -> Result<Option<HorizonFile>, OpenError> {
     let path = data_dir.horizon_path();
+    let written_anew = |floor: UnixNanos, found: Option<UnixNanos>| {
+        let floor = floor.max(found.unwrap_or_default());
+        let has_records = files.has_database();
+        HorizonFile::create(&path, HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records })
+    };
     if files.has_horizon() {
         return match (HorizonFile::open(&path, slot), floor) {
+            (Ok((file, _)), floor) if file.has_records() && !files.has_database() => {
+                let missing = OpenError::DatabaseMissing { path: data_dir.database_path() };
+                let floor = floor.ok_or(missing)?;
+                warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no records");
+                Ok(Some(written_anew(floor, Some(file.horizon()))?))
+            }
             (Ok((file, damage)), _) => {
                 if let Some(floor) = floor {
                     warn!(floor_unix_ns = floor.get(), "the stated floor is not needed: the horizon is good");
@@ -175,8 +218,7 @@ fn open_horizon(
             }
             (Err(error), Some(floor)) if yields_to_a_floor(&error) => {
                 warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: {error}");
-                let readable = highest_readable(&path).unwrap_or_default();
-                Ok(Some(HorizonFile::create(&path, slot, floor.max(readable))?))
+                Ok(Some(written_anew(floor, highest_readable(&path))?))
             }
             (Err(error), _) => Err(error.into()),
         };
@@ -184,7 +226,7 @@ fn open_horizon(
     match (files.has_database(), floor) {
         (_, Some(floor)) => {
             warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no horizon");
-            Ok(Some(HorizonFile::create(&path, slot, floor)?))
+            Ok(Some(written_anew(floor, None)?))
         }
         (true, None) => Err(OpenError::HorizonMissing { path }),
         (false, None) => Ok(None),
@@ -199,6 +241,7 @@ fn yields_to_a_floor(error: &HorizonError) -> bool {
         | HorizonError::OtherSlot { .. } => true,
         // An intact file of another version is not lost: that version can read it.
         HorizonError::UnknownVersion { .. }
+        | HorizonError::Changed { .. }
         | HorizonError::NotOpened { .. }
         | HorizonError::NotWritten { .. }
         | HorizonError::Poisoned { .. } => false,

@@ -53,7 +53,7 @@ fn refusal(dir: &Path) -> OpenError {
 
 fn snowflake() -> [KeptFormat; 1] {
     let description = BTreeMap::from([("tick".to_owned(), "1ms".to_owned())]);
-    [KeptFormat { name: "snowflake".to_owned(), description }]
+    [KeptFormat { name: "snowflake".to_owned(), description, is_minted: true }]
 }
 
 /// A store as a run on `dir` has it, with its horizon there.

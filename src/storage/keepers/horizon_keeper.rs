@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
     use crate::id::preset;
-    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings};
+    use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
     use crate::storage::engine::EngineChoice;
     use crate::storage::samples::ready;
     use crate::time::ManualClock;
@@ -199,7 +199,7 @@ mod tests {
         let settings = MintSettings { wait_max: window, lead_max: Duration::ZERO, window, shard: 0 };
         let mut mint = Mint::new(Arc::clone(clock), settings);
         mint.add_sequenced(format, lanes);
-        mint.prepare(NOON)
+        mint.prepare(SessionStart::at(NOON))
     }
 
     #[tokio::test]

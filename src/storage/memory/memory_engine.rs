@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory_records::MemoryRecords;
+use crate::minting::HorizonPlan;
 use crate::storage::kept_formats::{FormatsError, KeptFormat, differences};
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
@@ -20,6 +21,7 @@ pub(in crate::storage) struct MemoryEngine {
 #[derive(Debug, Default)]
 struct Kept {
     horizon: Option<UnixNanos>,
+    floor: Option<UnixNanos>,
     slots: Option<u32>,
     /// By name, the descriptions.
     formats: BTreeMap<String, BTreeMap<String, String>>,
@@ -28,10 +30,13 @@ struct Kept {
 impl MemoryEngine {
     /// The store as a start finds it.
     pub(in crate::storage) fn open(&self) -> Opened {
-        let horizon = self.kept().horizon;
+        let (horizon, floor) = {
+            let kept = self.kept();
+            (kept.horizon, kept.floor)
+        };
         match horizon {
             None => Opened::first(self.clone()),
-            Some(horizon) => Opened::again(horizon, self.clone()),
+            Some(horizon) => Opened::again(horizon, floor, self.clone()),
         }
     }
 
@@ -42,8 +47,10 @@ impl MemoryEngine {
 }
 
 impl EmptyEngine for MemoryEngine {
-    fn create_horizon(self: Box<Self>, horizon: UnixNanos) -> Result<Box<dyn ReservedEngine>, StoreError> {
-        self.kept().horizon = Some(horizon);
+    fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
+        let mut kept = self.kept();
+        (kept.horizon, kept.floor) = (Some(plan.horizon()), plan.floor());
+        drop(kept);
         Ok(self)
     }
 }
@@ -78,14 +85,15 @@ impl Kept {
         if let Some(kept) = self.slots.filter(|kept| *kept != now) {
             return Err(FormatsError::SlotsChanged { kept, now });
         }
-        for KeptFormat { name, description } in formats {
+        for KeptFormat { name, description, .. } in formats {
             let differences = self.formats.get(name).map(|kept| differences(kept, description)).unwrap_or_default();
             if !differences.is_empty() {
                 return Err(FormatsError::Changed { format: name.clone(), differences });
             }
         }
         self.slots = Some(now);
-        self.formats.extend(formats.iter().map(|format| (format.name.clone(), format.description.clone())));
+        let minted = formats.iter().filter(|format| format.is_minted);
+        self.formats.extend(minted.map(|format| (format.name.clone(), format.description.clone())));
         Ok(())
     }
 }

@@ -5,29 +5,38 @@
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `idmint-h` |
-//! | 8..12 | version of this table, 1 |
+//! | 8..12 | version of this table, 2 |
 //! | 12..16 | slot |
 //! | 16..24 | sequence number of the pass that wrote this copy |
 //! | 24..32 | horizon, nanoseconds since 1970-01-01T00:00:00Z |
-//! | 32..4092 | zero |
+//! | 32..40 | the floor that the node began at, nanoseconds since 1970; zero if it is not known |
+//! | 40 | 1 once the records beside this file were created, else 0 |
+//! | 41..4092 | zero |
 //! | 4092..4096 | CRC-32C of everything before |
+//!
+//! Version 1 had zeros from byte 32 on. It is read as what it says: no floor, and nothing known of records.
 
 use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
 use crate::time::UnixNanos;
 
 const MAGIC: [u8; 8] = *b"idmint-h";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+const VERSION_BEFORE: u32 = 1;
 const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 
 /// What one good copy says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HorizonRecord {
+pub(crate) struct HorizonRecord {
     /// The slot whose ids the horizon bounds.
-    pub(super) slot: u32,
+    pub(crate) slot: u32,
     /// The number of the writing pass of this copy; both copies carry the same number once the pass is complete.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
     /// The first instant that has not been reserved.
-    pub(super) horizon: UnixNanos,
+    pub(crate) horizon: UnixNanos,
+    /// The floor that the node began at: ids of the tick that contains it may have been issued before.
+    pub(crate) floor: Option<UnixNanos>,
+    /// The records were created. If they are not there, they have been lost.
+    pub(crate) has_records: bool,
 }
 
 /// Why a copy cannot be used.
@@ -67,6 +76,8 @@ impl HorizonRecord {
         block[12..16].copy_from_slice(&self.slot.to_be_bytes());
         block[16..24].copy_from_slice(&self.sequence.to_be_bytes());
         block[24..32].copy_from_slice(&self.horizon.get().to_be_bytes());
+        block[32..40].copy_from_slice(&self.floor.unwrap_or_default().get().to_be_bytes());
+        block[40] = u8::from(self.has_records);
         let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
         block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
         block
@@ -84,13 +95,15 @@ impl HorizonRecord {
             return Err(CopyFault::NotAHorizon);
         }
         let version = u32::from_be_bytes(bytes_at(block, 8));
-        if version != VERSION {
+        if ![VERSION, VERSION_BEFORE].contains(&version) {
             return Err(CopyFault::UnknownVersion(version));
         }
         Ok(HorizonRecord {
             slot: u32::from_be_bytes(bytes_at(block, 12)),
             sequence: u64::from_be_bytes(bytes_at(block, 16)),
             horizon: UnixNanos::new(u64::from_be_bytes(bytes_at(block, 24))),
+            floor: Some(UnixNanos::new(u64::from_be_bytes(bytes_at(block, 32)))).filter(|floor| floor.get() > 0),
+            has_records: block[40] == 1,
         })
     }
 }
@@ -103,8 +116,13 @@ fn bytes_at<const N: usize>(block: &Block, start: usize) -> [u8; N] {
 mod tests {
     use super::*;
 
-    const RECORD: HorizonRecord =
-        HorizonRecord { slot: 7, sequence: 300, horizon: UnixNanos::new(1_700_000_000_123_456_789) };
+    const RECORD: HorizonRecord = HorizonRecord {
+        slot: 7,
+        sequence: 300,
+        horizon: UnixNanos::new(1_700_000_000_123_456_789),
+        floor: Some(UnixNanos::new(0x0102)),
+        has_records: true,
+    };
 
     fn with_version(version: u32) -> Block {
         let mut block = RECORD.to_block();
@@ -117,9 +135,10 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_table_above() {
         let block = RECORD.to_block();
-        assert_eq!(&block[..16], b"idmint-h\0\0\0\x01\0\0\0\x07");
+        assert_eq!(&block[..16], b"idmint-h\0\0\0\x02\0\0\0\x07");
         assert_eq!(&block[16..32], &[0, 0, 0, 0, 0, 0, 1, 0x2c, 0x17, 0x97, 0x9c, 0xfe, 0x3d, 0x85, 0xcd, 0x15]);
-        assert!(block[32..CHECKSUM_AT].iter().all(|byte| *byte == 0));
+        assert_eq!(&block[32..41], &[0, 0, 0, 0, 0, 0, 1, 2, 1]);
+        assert!(block[41..CHECKSUM_AT].iter().all(|byte| *byte == 0));
         assert_eq!(HorizonRecord::from_block(&block), Ok(RECORD));
     }
 
@@ -139,7 +158,17 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_damage() {
-        assert_eq!(HorizonRecord::from_block(&with_version(2)), Err(CopyFault::UnknownVersion(2)));
-        assert_eq!(HorizonRecord::from_block(&with_version(1)), Ok(RECORD));
+        assert_eq!(HorizonRecord::from_block(&with_version(3)), Err(CopyFault::UnknownVersion(3)));
+        assert_eq!(HorizonRecord::from_block(&with_version(2)), Ok(RECORD));
+    }
+
+    #[test]
+    fn the_version_before_is_read_as_one_that_knows_of_no_floor_and_no_records() {
+        let mut block = with_version(1);
+        block[32..41].fill(0);
+        let checksum = crc32c::crc32c(&block[..CHECKSUM_AT]);
+        block[CHECKSUM_AT..].copy_from_slice(&checksum.to_be_bytes());
+        let before = HorizonRecord { floor: None, has_records: false, ..RECORD };
+        assert_eq!(HorizonRecord::from_block(&block), Ok(before));
     }
 }

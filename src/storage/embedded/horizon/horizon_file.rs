@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::horizon_block::{CopyFault, HorizonRecord};
 use crate::storage::embedded::block_file::BlockFile;
+use crate::storage::embedded::place::Place;
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::file_replacement::rename_durably;
 use crate::storage::store_error::StoreError;
@@ -104,6 +105,15 @@ pub(crate) enum HorizonError {
         /// The slot asked for.
         asked: u32,
     },
+    /// The file does not hold what this process wrote into it.
+    #[error(
+        "the horizon in {} is not what this process wrote: something else has written to it; stop whatever does, and see \
+         docs/OPERATIONS.md before the next start", .path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another version of the program wrote the file. Nothing was written, and a floor does not help.
     #[error(
         "{} was written by another version of this program (format {version}); start that version", .path.display()
@@ -150,6 +160,7 @@ impl HorizonError {
             Self::BothCopiesDamaged { .. }
             | Self::CopiesDisagree { .. }
             | Self::OtherSlot { .. }
+            | Self::Changed { .. }
             | Self::UnknownVersion { .. } => FailureKind::Damaged,
             Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => FailureKind::NotUsable,
         }
@@ -179,15 +190,14 @@ pub(crate) struct HorizonFile<F = File> {
 }
 
 impl HorizonFile {
-    /// Creates the file with both copies at `horizon`, durable when it returns.
+    /// Creates the file with both copies as `newest` says, durable when it returns.
     ///
     /// It is written whole under another name and renamed, so neither a crash nor a full disk leaves half a file;
     /// a file already there is replaced in one step.
     ///
     /// # Errors
     /// [`HorizonError::NotWritten`]. A file may then be there or not.
-    pub(crate) fn create(path: &Path, slot: u32, horizon: UnixNanos) -> Result<HorizonFile, HorizonError> {
-        let newest = HorizonRecord { slot, sequence: 0, horizon };
+    pub(crate) fn create(path: &Path, newest: HorizonRecord) -> Result<HorizonFile, HorizonError> {
         match create_whole(path, &newest) {
             Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
             Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
@@ -205,6 +215,14 @@ impl HorizonFile {
             .open(path)
             .map_err(|cause| HorizonError::NotOpened { path: path.to_owned(), cause })?;
         HorizonFile::read_from(file, path, slot)
+    }
+
+    /// Where the file lies.
+    ///
+    /// # Errors
+    /// [`HorizonError::NotOpened`] when the system cannot tell.
+    pub(crate) fn place(&self) -> Result<Place, HorizonError> {
+        Place::of(&self.file, &self.path).map_err(|cause| HorizonError::NotOpened { path: self.path.clone(), cause })
     }
 }
 
@@ -233,6 +251,35 @@ impl<F: BlockFile> HorizonFile<F> {
     /// The first instant that has not been reserved.
     pub(crate) fn horizon(&self) -> UnixNanos {
         self.newest.horizon
+    }
+
+    /// The floor that the node began at.
+    pub(crate) fn floor(&self) -> Option<UnixNanos> {
+        self.newest.floor
+    }
+
+    /// Whether the records beside the file were created.
+    pub(crate) fn has_records(&self) -> bool {
+        self.newest.has_records
+    }
+
+    /// Remembers that the records were created.
+    ///
+    /// # Errors
+    /// As [`raise`](Self::raise).
+    pub(crate) fn note_records(&mut self) -> Result<(), HorizonError> {
+        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, has_records: true, ..self.newest })
+    }
+
+    /// Whether both copies still are what this process wrote.
+    ///
+    /// # Errors
+    /// [`HorizonError::Changed`].
+    pub(crate) fn check_unchanged(&self) -> Result<(), HorizonError> {
+        match [A, B].into_iter().all(|copy| read_copy(&self.file, copy) == Ok(self.newest)) {
+            true => Ok(()),
+            false => Err(HorizonError::Changed { path: self.path.clone() }),
+        }
     }
 
     /// Makes `horizon` durable in both copies. The same value again is written again.

@@ -19,7 +19,7 @@ fn instant(nanos: u64) -> UnixNanos {
 }
 
 fn record(sequence: u64, horizon: u64) -> HorizonRecord {
-    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon) }
+    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon), floor: None, has_records: true }
 }
 
 fn disk_with(a: HorizonRecord, b: HorizonRecord) -> SimulatedDisk {
@@ -111,7 +111,7 @@ fn copies_that_no_order_of_writing_explains_are_refused() {
 
 #[test]
 fn another_slot_is_refused_even_when_only_one_copy_names_it() {
-    let other = HorizonRecord { slot: 9, sequence: 8, horizon: instant(500) };
+    let other = HorizonRecord { slot: 9, ..record(8, 500) };
     for (a, b) in [(other, other), (record(8, 500), other), (other, record(8, 500))] {
         let error = open(&disk_with(a, b)).expect_err("slot 9 is not slot 3");
         assert!(matches!(error, HorizonError::OtherSlot { kept: 9, asked: SLOT, .. }));
@@ -243,7 +243,7 @@ fn no_fault_in_any_of_many_lives_lowers_the_horizon_or_loses_it() {
 fn a_real_file_is_created_whole_raised_reopened_and_repaired() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
-    let mut horizon = HorizonFile::create(&path, SLOT, instant(500)).expect("the file is created");
+    let mut horizon = HorizonFile::create(&path, record(0, 500)).expect("the file is created");
     assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
     assert!(!folder.path().join("horizon.new").exists());
     horizon.raise(instant(700)).expect("the file is writable");
@@ -264,16 +264,16 @@ fn a_leftover_of_an_unfinished_creation_is_overwritten() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
     fs::write(folder.path().join("horizon.new"), [9; 20_000]).expect("the leftover is written");
-    HorizonFile::create(&path, SLOT, instant(500)).expect("the file is created");
+    HorizonFile::create(&path, record(0, 500)).expect("the file is created");
     assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
 }
 
 #[test]
 fn a_file_of_another_version_is_refused_whatever_the_other_copy_says() {
     let mut foreign: Block = record(8, 500).to_block();
-    foreign[11] = 2;
+    foreign[11] = 3;
     let checksum = crc32c::crc32c(&foreign[..4092]);
     foreign[4092..].copy_from_slice(&checksum.to_be_bytes());
     let disk = SimulatedDisk::holding(&[foreign, record(8, 500).to_block()], 1);
-    assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 2, .. })));
+    assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 3, .. })));
 }

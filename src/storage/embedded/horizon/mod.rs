@@ -3,4 +3,5 @@
 mod horizon_block;
 mod horizon_file;
 
+pub(super) use horizon_block::HorizonRecord;
 pub(super) use horizon_file::{HorizonError, HorizonFile, highest_readable};

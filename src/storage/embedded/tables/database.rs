@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::{fmt, io};
 
+use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::file_replacement::rename_durably;
 use crate::storage::store_error::StoreError;
@@ -34,6 +35,9 @@ pub(crate) enum DatabaseError {
         /// The file.
         path: PathBuf,
     },
+    /// The file was removed or replaced, so that nothing written to it will be found.
+    #[error(transparent)]
+    Displaced(#[from] Displaced),
     /// The disk refused. What was being written is there whole or not at all.
     #[error("cannot read or write the database {}; see to the disk, start again", .path.display())]
     NotUsable {
@@ -49,7 +53,7 @@ impl DatabaseError {
     /// What kind of failure this is.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Damaged { .. } => FailureKind::Damaged,
+            Self::Damaged { .. } | Self::Displaced(_) => FailureKind::Damaged,
             Self::InUse { .. } => FailureKind::Locked,
             Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
         }
@@ -69,6 +73,8 @@ pub(crate) struct Database {
     /// Opens the engine again.
     open: Box<Opener>,
     path: PathBuf,
+    /// `None` in memory.
+    place: Option<Place>,
     /// Whether the disk has refused something since it was opened.
     has_failed: AtomicBool,
 }
@@ -83,7 +89,7 @@ impl Database {
     pub(crate) fn open(path: &Path) -> Result<Database, DatabaseError> {
         let open = opener_of(path);
         let engine = catch_panic(path, &open)?;
-        Ok(Database::with_engine(engine, Box::new(open), path))
+        Database::with_engine(engine, Box::new(open), path).in_place()
     }
 
     /// Creates a database file, durable when it returns.
@@ -103,7 +109,7 @@ impl Database {
             rename_durably(&unfinished, path)?;
             Ok(engine)
         })?;
-        Ok(Database::with_engine(engine, Box::new(opener_of(path)), path))
+        Database::with_engine(engine, Box::new(opener_of(path)), path).in_place()
     }
 
     /// A database that is gone with the process. Errors call it `memory`.
@@ -131,7 +137,23 @@ impl Database {
     }
 
     fn with_engine(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
-        Database { engine: RwLock::new(Some(engine)), open, path: path.to_owned(), has_failed: AtomicBool::new(false) }
+        let (engine, path, has_failed) = (RwLock::new(Some(engine)), path.to_owned(), AtomicBool::new(false));
+        Database { engine, open, path, place: None, has_failed }
+    }
+
+    /// The same, of a file whose place is watched from now on.
+    fn in_place(mut self) -> Result<Database, DatabaseError> {
+        let place = Place::at(&self.path);
+        self.place = Some(place.map_err(|cause| DatabaseError::NotUsable { path: self.path.clone(), cause })?);
+        Ok(self)
+    }
+
+    /// Whether the next start would find the file that is written to.
+    ///
+    /// # Errors
+    /// [`Displaced`].
+    pub(crate) fn check_in_place(&self) -> Result<(), Displaced> {
+        self.place.as_ref().map_or(Ok(()), Place::check)
     }
 
     /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.
@@ -162,7 +184,8 @@ impl Database {
     /// Does `work` on the engine.
     ///
     /// # Errors
-    /// What `work` returns, told apart; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
+    /// What `work` returns, told apart; [`DatabaseError::Displaced`] whatever it did, since only what the next start finds
+    /// may be answered; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
     /// what it reads back and stops when the pages make no sense.
     pub(crate) fn attempt<T>(
         &self,
@@ -176,7 +199,9 @@ impl Database {
         if let Err(DatabaseError::NotUsable { .. }) = done {
             self.has_failed.store(true, Ordering::Relaxed);
         }
-        done
+        let done = done?;
+        self.check_in_place()?;
+        Ok(done)
     }
 }
 

@@ -59,13 +59,13 @@ fn compare(rows: &mut Rows<'_>, slots: u32, formats: &[KeptFormat]) -> Compariso
         return Ok(Err(StoreError::from(error).into()));
     }
     let now = BTreeMap::from([(SLOTS_ROW.to_owned(), slots.to_string())]);
-    match rows.keep_or_compare(SLOTS_ROW, &now)? {
+    match rows.keep_or_compare(SLOTS_ROW, &now, true)? {
         Ok(differences) if differences.is_empty() => {}
         Ok(differences) => return Ok(Err(rows.slots_changed(&differences, slots))),
         Err(error) => return Ok(Err(StoreError::from(error).into())),
     }
-    for KeptFormat { name, description } in formats {
-        match rows.keep_or_compare(&format!("format/{name}"), description)? {
+    for KeptFormat { name, description, is_minted } in formats {
+        match rows.keep_or_compare(&format!("format/{name}"), description, *is_minted)? {
             Ok(differences) if differences.is_empty() => {}
             Ok(differences) => return Ok(Err(FormatsError::Changed { format: name.clone(), differences })),
             Err(error) => return Ok(Err(StoreError::from(error).into())),
@@ -94,18 +94,21 @@ impl Rows<'_> {
         Ok(Ok(()))
     }
 
-    /// Keeps `now` when the row is new, else says how the row differs from it.
+    /// Keeps `now` when the row is new and it `joins`; says how a row that is there differs from it.
     fn keep_or_compare(
         &mut self,
         row: &str,
         now: &BTreeMap<String, String>,
+        joins: bool,
     ) -> Result<Result<Vec<Difference>, DatabaseError>, redb::Error> {
         let text = canonical_text(now);
         let hash = hash_of(row, text.as_bytes());
         let kept = self.table.get(row)?.map(|kept| kept.value().1.to_vec());
         let Some(kept_text) = kept else {
-            self.table.insert(row, (&hash[..], text.as_bytes()))?;
-            self.has_new = true;
+            if joins {
+                self.table.insert(row, (&hash[..], text.as_bytes()))?;
+                self.has_new = true;
+            }
             return Ok(Ok(Vec::new()));
         };
         let Ok(kept) = serde_json::from_slice(&kept_text) else { return Ok(Err(self.damaged(row))) };

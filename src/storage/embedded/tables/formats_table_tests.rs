@@ -8,7 +8,7 @@ use crate::storage::failure_kind::FailureKind;
 
 fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
     let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-    KeptFormat { name: name.to_owned(), description }
+    KeptFormat { name: name.to_owned(), description, is_minted: true }
 }
 
 fn snowflake() -> KeptFormat {

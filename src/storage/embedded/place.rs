@@ -1,0 +1,106 @@
+//! Where a file that is open lies, and whether it still lies there.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::store_error::StoreError;
+
+/// The path of an open file. What is written to a file that was removed or replaced is durable, and no start finds it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    inode: Inode,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Inode {
+    device: u64,
+    number: u64,
+}
+
+/// Another file lies where this one was, or none.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} was removed or replaced while this process worked with it, so the next start would not find what was written; \
+     put back what was there before the next start, see docs/OPERATIONS.md", .path.display()
+)]
+pub(crate) struct Displaced {
+    path: PathBuf,
+    #[source]
+    cause: Option<io::Error>,
+}
+
+impl From<Displaced> for StoreError {
+    fn from(displaced: Displaced) -> StoreError {
+        StoreError::new(FailureKind::Damaged, displaced)
+    }
+}
+
+impl Place {
+    /// The place of a file that was opened at `path`.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub(crate) fn of(file: &File, path: &Path) -> io::Result<Place> {
+        Ok(Place { path: path.to_owned(), inode: Inode::from(&file.metadata()?) })
+    }
+
+    /// The place of whatever file lies at `path`.
+    ///
+    /// # Errors
+    /// What the system says about the path.
+    pub(crate) fn at(path: &Path) -> io::Result<Place> {
+        Ok(Place { path: path.to_owned(), inode: Inode::from(&fs::metadata(path)?) })
+    }
+
+    /// Whether the path still leads to the file.
+    ///
+    /// # Errors
+    /// [`Displaced`] if it does not, or if that cannot be told.
+    pub(crate) fn check(&self) -> Result<(), Displaced> {
+        let displaced = |cause| Displaced { path: self.path.clone(), cause };
+        let found = fs::metadata(&self.path).map_err(|cause| displaced(Some(cause)))?;
+        if Inode::from(&found) == self.inode { Ok(()) } else { Err(displaced(None)) }
+    }
+}
+
+impl From<&fs::Metadata> for Inode {
+    fn from(metadata: &fs::Metadata) -> Inode {
+        Inode { device: metadata.dev(), number: metadata.ino() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_removed_replaced_or_moved_with_its_folder_is_displaced() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let folder = root.path().join("folder");
+        let path = folder.join("file");
+        for (what, displace) in [
+            ("removed", (|path: &Path| fs::remove_file(path)) as fn(&Path) -> io::Result<()>),
+            ("replaced", |path| {
+                fs::write(path.with_extension("new"), "the same")?;
+                fs::rename(path.with_extension("new"), path)
+            }),
+            ("moved", |path| {
+                let folder = path.parent().expect("it lies in a folder");
+                fs::rename(folder, folder.with_extension("old"))?;
+                fs::create_dir(folder)
+            }),
+        ] {
+            fs::create_dir_all(&folder).expect("the folder is made");
+            fs::write(&path, "the same").expect("the file is written");
+            let file = File::open(&path).expect("the file opens");
+            let place = Place::of(&file, &path).expect("the file is there");
+            place.check().expect("nothing was done to it");
+            displace(&path).expect("it can be displaced");
+            assert!(place.check().is_err(), "{what}");
+        }
+    }
+}
