@@ -86,11 +86,12 @@ impl FormatDefinition {
     }
 }
 
-/// Ids are minted below `mint_below` only, whatever their fields hold: a field above the time can make that impossible.
+/// Ids with a time are minted below `mint_below` only, whatever their other fields hold: one above the time can make that
+/// impossible.
 pub(super) fn check_room(format: &Format) -> Result<(), Cause> {
     let least = format.greatest_without_time();
-    let is_checked_for_each_id = matches!(format.rule, Rule::Grouped | Rule::DecodeOnly);
-    if is_checked_for_each_id || format.mint_below == Format::UNBOUNDED || least < format.mint_below {
+    let is_bounded = format.rule.is_counted() && format.end_tick().is_some() && format.mint_below != Format::UNBOUNDED;
+    if !is_bounded || least < format.mint_below {
         return Ok(());
     }
     Err(Cause::Rule(format!(
@@ -127,5 +128,47 @@ pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
             "field `{}`: stride {} must be a multiple of {place}, or ids of two types could be the same number",
             field.name, field.stride
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FormatDefinition;
+    use super::Format;
+
+    /// 64 bits with the worker above the time.
+    fn worker_first(more: &str) -> Result<Format, String> {
+        let text = format!(
+            r#"
+            summary = ""
+            rule = "sequenced"
+            tick = "1ms"
+            epoch = "2020-01-01T00:00:00Z"
+            fields = [ {{ name = "worker", kind = "worker", bits = 10 }}, {{ name = "time", kind = "time", bits = 42 }},
+                       {{ name = "sequence", kind = "sequence", bits = 12 }} ]
+            encodings = ["decimal"]
+            {more}"#
+        );
+        let definition = FormatDefinition::from_toml("mine", &text).expect("TOML");
+        definition.compile("mine").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_worker_above_the_time_that_reaches_mint_below_is_refused_with_the_ways_out() {
+        let error = worker_first("").expect_err("worker 512 and above set bit 63");
+        assert!(error.contains("9223372036854775808") && error.contains("worker_range"), "{error}");
+        let confined = worker_first("worker_range = [0, 511]").expect("the workers below do not");
+        assert_eq!(confined.end_tick(), Some(1 << 42), "the whole time field is left");
+        let unsigned = worker_first("mint_below = '18446744073709551616'").expect("the operator's word");
+        assert_eq!(unsigned.end_tick(), Some(1 << 42));
+    }
+
+    #[test]
+    fn the_last_tick_leaves_room_below_mint_below_for_every_other_field() {
+        let format = worker_first("worker_range = [0, 1]\nmint_below = '18014398509486080'").expect("some room");
+        // Worker 1 with the greatest sequence is 2^54 + 4095; 2 000 - 4 095 below the bound no whole tick is left above 0.
+        let end = format.end_tick().expect("it has a time");
+        let greatest = |tick: u128| (1 << 54) + (tick << 12) + 4095;
+        assert!(end > 0 && greatest(end - 1) < format.mint_below && greatest(end) >= format.mint_below, "{end}");
     }
 }

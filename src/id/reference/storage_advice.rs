@@ -3,7 +3,7 @@
 use super::database::Database;
 use super::stored::Stored;
 use crate::id::encoding::{Encoding, EncodingKind};
-use crate::id::format::{Format, Rule};
+use crate::id::format::Format;
 use crate::id::layout::Field;
 
 /// One way to keep the ids of a format in one database.
@@ -38,11 +38,9 @@ impl Format {
 
     /// Whether every id that can be met in a database fits a signed 64-bit column: one that others make may be any.
     pub(in crate::id) fn fits_signed_64(&self) -> bool {
-        let met = if self.rule == Rule::DecodeOnly {
-            self.greatest()
-        } else {
-            self.greatest().min(self.mint_below.saturating_sub(1))
-        };
+        // Without a time nothing holds ids below `mint_below`.
+        let is_bounded = self.rule.is_minted() && self.end_tick().is_some();
+        let met = if is_bounded { self.greatest().min(self.mint_below.saturating_sub(1)) } else { self.greatest() };
         met < 1 << 63
     }
 

@@ -310,39 +310,5 @@ fn lead_ticks(lead_max: Duration, tick: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::num::NonZeroU32;
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::id::{FormatDefinition, PRESETS};
-    use crate::minting::durable::Durable;
-    use crate::minting::mint::{Mint, MintSettings};
-    use crate::minting::sequenced::lanes::{LaneCount, LaneRule};
-    use crate::minting::session_start::SessionStart;
-    use crate::time::ManualClock;
-
-    #[test]
-    fn no_request_is_held_while_a_lane_is_free() {
-        let snowflake = PRESETS.iter().find(|preset| preset.name == "snowflake").expect("a built-in format");
-        let format = FormatDefinition::from_toml(snowflake.name, snowflake.toml).expect("a definition");
-        let format = Arc::new(format.compile(snowflake.name).expect("a format"));
-        let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(8), shard: 0 };
-        let lanes = Lanes::of(&format, &rule).expect("room for 8 lanes");
-        let clock = Arc::new(ManualClock::at(UnixNanos::from_seconds(1_795_232_161)).clock());
-        let (wait_max, lead_max) = (Duration::from_millis(250), Duration::from_millis(5));
-        let settings = MintSettings { wait_max, lead_max, window: Duration::from_secs(3), shard: 0 };
-        let mut mint = Mint::new(Arc::clone(&clock), settings);
-        let minter = mint.add_sequenced(format, lanes);
-        let session = mint.prepare(SessionStart::at(clock.now()));
-        let plan = session.plan_extension(clock.now(), clock.now());
-        let on_disk = Durable::write(plan, |_| Ok::<_, std::io::Error>(())).expect("nothing to fail");
-        session.raise(&on_disk, clock.now());
-        mint.begin(session);
-
-        // A lane has 4 096 ids for the present tick and for each of the five of the lead.
-        let whole_lane = minter.request(NonZeroU32::new(6 * 4096).expect("some"), None).expect("a request");
-        let is_held = |_| minter.reserve(&whole_lane).expect("all lanes together have them").due.is_some();
-        assert_eq!((0..9).map(is_held).position(|held| held), Some(8));
-    }
-}
+#[path = "minter_tests.rs"]
+mod tests;
