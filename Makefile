@@ -77,7 +77,7 @@ loom: export RUSTFLAGS := --cfg idmint_loom
 loom: LOOM := $(CARGO) test $(LOCKED) --release --lib --no-default-features loom_
 loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
-	$(LOOM)
+	$(LOOM) -- --nocapture
 
 mutants: ## Break the code on purpose; every break must be caught by a test.
 	tests/mutants/run

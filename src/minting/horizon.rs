@@ -30,6 +30,12 @@ impl HorizonPlan {
     pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
         HorizonPlan { horizon, floor: None }
     }
+
+    /// The same, of a node that begins at a floor.
+    #[cfg(all(test, feature = "server"))]
+    pub(crate) fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
+        HorizonPlan { horizon, floor: Some(floor) }
+    }
 }
 
 /// How much is reserved at a time: little after a start, more with every extension.

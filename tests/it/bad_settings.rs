@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use idmint::server::{RunOptions, open};
+use idmint::storage::FailureKind;
 use idmint::time::ManualClock;
 
 use crate::service::{NEW_YEAR, Service, config};
@@ -16,6 +17,38 @@ async fn refusal(settings: &str) -> String {
     match open(&config, RunOptions::default(), Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
         Ok(_) => panic!("it starts with {settings}"),
         Err(error) => error.to_string(),
+    }
+}
+
+/// A start that other machines reach, where the operator has said that they may.
+#[tokio::test]
+async fn a_second_node_could_have_the_slot_of_a_public_one_unless_the_operator_vouches_for_it() {
+    let start = async |settings: &str| {
+        let options = RunOptions { insecure_public: true, ..RunOptions::default() };
+        let config = config(settings).unwrap();
+        open(&config, options, Arc::new(ManualClock::at(NEW_YEAR).clock())).await.map(drop)
+    };
+    let error = start("http.listen = '0.0.0.0:0'").await.expect_err("two such nodes would mint the same ids");
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    for way_out in ["worker.exclusive = true", "worker.slot", "etcd", "127.0.0.1"] {
+        assert!(error.to_string().contains(way_out), "{error}");
+    }
+    start("http.listen = '0.0.0.0:0'\nworker.exclusive = true").await.expect("the operator's word");
+    start("http.listen = '127.0.0.1:0'").await.expect("only this machine");
+}
+
+#[tokio::test]
+async fn a_tick_or_a_window_that_would_hold_back_every_format_after_a_kill_is_refused() {
+    let ticks = |tick: &str, more: &str| {
+        format!("{more}\n[formats.mine]\nlike = 'payment'\ntick = '{tick}'\nepoch = '2024-01-01T00:00:00Z'")
+    };
+    assert_refusals(&[
+        (ticks("6s", ""), &["`mine`", "tick = 6s", "clock.max_ahead = 5s", "clock.max_ahead = \"6s\""] as &[_]),
+        ("storage.window = '6s'".to_owned(), &["storage.window = 6s", "clock.max_ahead = 5s"]),
+    ])
+    .await;
+    for sound in [ticks("5s", ""), ticks("3600s", "clock.max_ahead = '1h'"), "storage.window = '5s'".to_owned()] {
+        Service::start_on(ManualClock::at(NEW_YEAR), &sound).await;
     }
 }
 

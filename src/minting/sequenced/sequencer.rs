@@ -207,10 +207,11 @@ impl Sequencer {
     /// Only for a horizon that is durable. The callers see to that: see [`Session::raise`](crate::minting::Session::raise).
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
-        assert!(ceiling >= self.state.ceiling.load(Ordering::Relaxed), "a horizon is never lowered");
         self.state.refill.store(self.line.first_stamp_at(refill), Ordering::Relaxed);
-        // Release: pairs with the Acquire in reserve(): seen means durable.
-        self.state.ceiling.store(ceiling, Ordering::Release);
+        // Release: pairs with the Acquire in reserve() and check(): seen means durable. A swap, because a load before a
+        // store would hide from the model checker what the store alone must order.
+        let before = self.state.ceiling.swap(ceiling, Ordering::Release);
+        assert!(ceiling >= before, "a horizon is never lowered");
     }
 
     /// Whether stamps above the refill mark have been handed out.
@@ -353,100 +354,5 @@ mod tests {
 }
 
 #[cfg(all(test, idmint_loom))]
-mod models {
-    use loom::sync::Arc;
-    use loom::thread;
-
-    use super::*;
-    use crate::minting::sequenced::catch_up::CatchUp;
-    use crate::time::UnixTime;
-
-    const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
-    const TICK: Duration = Duration::from_millis(1);
-
-    /// Two stamps a tick, so that every run meets a tick's end.
-    fn sequencer() -> Sequencer {
-        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
-        Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
-    }
-
-    fn stamps(grant: Result<Grant, Shortage>, count: u64) -> std::ops::Range<u64> {
-        grant.map_or(0..0, |grant| grant.first..grant.first + count)
-    }
-
-    fn assert_disjoint(a: &std::ops::Range<u64>, b: &std::ops::Range<u64>) {
-        assert!(a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start, "{a:?} and {b:?} overlap");
-    }
-
-    #[test]
-    fn loom_two_reservations_never_overlap() {
-        loom::model(|| {
-            let sequencer = Arc::new(sequencer());
-            sequencer.raise(START.after(TICK * 10), START);
-            let other = {
-                let sequencer = Arc::clone(&sequencer);
-                thread::spawn(move || {
-                    // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
-                    let moment = CatchUp::new(START, START).at(START.after(TICK));
-                    [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
-                })
-            };
-            let moment = CatchUp::new(START, START).at(START);
-            let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
-            let theirs = other.join().expect("the model does not panic");
-            assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
-            for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
-                assert_disjoint(a, b);
-            }
-        });
-    }
-
-    #[test]
-    fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
-        loom::model(|| {
-            let sequencer = Arc::new(sequencer());
-            // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
-            let durable = Arc::new(AtomicU64::new(START.get()));
-            let keeper = {
-                let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
-                thread::spawn(move || {
-                    for ticks in [1, 3] {
-                        let horizon = START.after(TICK * ticks);
-                        durable.store(horizon.get(), Ordering::Relaxed);
-                        sequencer.raise(horizon, horizon);
-                    }
-                })
-            };
-            let moment = CatchUp::new(START, START).at(START);
-            for _ in 0..2 {
-                if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
-                    let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
-                    assert!(
-                        grant.first + 2 <= sequencer.line().first_stamp_at(horizon),
-                        "minted above what is durable"
-                    );
-                }
-            }
-            keeper.join().expect("the model does not panic");
-        });
-    }
-
-    #[test]
-    fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
-        loom::model(|| {
-            let sequencer = Arc::new(sequencer());
-            sequencer.raise(START.after(TICK), START);
-            let moment = CatchUp::new(START, START).at(START);
-            let other = {
-                let sequencer = Arc::clone(&sequencer);
-                thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))
-            };
-            let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
-            let theirs = other.join().expect("the model does not panic");
-            let all: Vec<_> = mine.iter().chain([&theirs]).filter(|run| !run.is_empty()).collect();
-            assert_eq!(all.len(), 2, "a tick of two stamps serves two of three");
-            assert_disjoint(all[0], all[1]);
-            assert!(all.iter().all(|run| run.end <= 2));
-        });
-    }
-}
+#[path = "sequencer_models.rs"]
+mod models;

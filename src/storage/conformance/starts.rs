@@ -74,6 +74,31 @@ fn a_changed_format_is_refused_and_a_new_one_joins() {
 }
 
 #[test]
+fn a_name_that_was_kept_is_compared_whatever_its_rule_is_now() {
+    on_every_engine(|engine| {
+        let only_read = |name: &str| KeptFormat { is_minted: false, ..format(name, "2ms") };
+        drop(ready(engine.open(), at(500), &[format("a", "1ms"), only_read("b")]));
+        let agree = |formats: &[KeptFormat]| restart(engine.open()).agree_on_formats(1, formats).map(drop);
+        let error = agree(&[only_read("a")]).expect_err("a was minted with other ticks");
+        assert!(matches!(error, FormatsError::Changed { format: name, .. } if name == "a"));
+        agree(&[format("b", "1ms")]).expect("b was only read, so nothing was kept");
+    });
+}
+
+#[test]
+fn the_floor_of_a_first_start_is_found_by_every_later_one() {
+    on_every_engine(|engine| {
+        let Opened::First(first) = engine.open() else { panic!("nothing was reserved") };
+        let plan = HorizonPlan::above_floor(at(500), at(400));
+        let (reserved, _) = first.reserve(plan).expect("the store is writable");
+        drop(reserved.agree_on_formats(1, &[]).expect("the formats are new"));
+        assert_eq!(restart(engine.open()).floor(), Some(at(400)));
+        drop(ready(engine.open(), at(700), &[]));
+        assert_eq!(restart(engine.open()).floor(), Some(at(400)), "a raise keeps it");
+    });
+}
+
+#[test]
 fn lowering_the_horizon_panics() {
     on_every_engine(|engine| {
         let mut store = ready(engine.open(), at(700), &[]);

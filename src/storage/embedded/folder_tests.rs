@@ -212,6 +212,63 @@ fn a_floor_stands_in_for_a_horizon_that_is_missing_damaged_or_of_another_slot() 
 }
 
 #[test]
+fn a_database_missing_beside_a_horizon_that_knows_of_it_is_refused_without_a_floor() {
+    let root = used_folder(500);
+    fs::remove_file(root.path().join("idmint.redb")).expect("the database is removed");
+    let error = refusal(root.path());
+    assert!(matches!(error, OpenError::DatabaseMissing { .. }), "{error}");
+    assert_eq!(error.failure_kind(), FailureKind::Damaged);
+    assert!(error.to_string().contains("--floor") && error.to_string().contains("idmint.redb"), "{error}");
+
+    let Opened::Again(found) =
+        Folder::open(root.path(), SLOT, Some(at(300))).map(Opened::from).expect("a floor is stated")
+    else {
+        panic!("a horizon is there")
+    };
+    assert_eq!((found.horizon(), found.floor()), (at(500), Some(at(500))), "what is readable is never undercut");
+    drop(found.agree_on_formats(1, &snowflake()).expect("the database is created anew"));
+    assert_eq!(restart(root.path()).horizon(), at(500), "the next start needs no floor");
+}
+
+#[test]
+fn nothing_is_raised_once_a_file_was_removed_or_replaced() {
+    type Displace = fn(&Path) -> std::io::Result<()>;
+    let ways: [(&str, Displace); 6] = [
+        ("horizon removed", |dir| fs::remove_file(dir.join("horizon"))),
+        ("database removed", |dir| fs::remove_file(dir.join("idmint.redb"))),
+        ("lock removed", |dir| fs::remove_file(dir.join("lock"))),
+        ("horizon replaced", |dir| {
+            fs::copy(dir.join("horizon"), dir.join("copy"))?;
+            fs::rename(dir.join("copy"), dir.join("horizon"))
+        }),
+        ("horizon written to", |dir| fs::write(dir.join("horizon"), [0; 8192])),
+        ("folder replaced", |dir| {
+            fs::rename(dir, dir.with_extension("old"))?;
+            fs::create_dir(dir)
+        }),
+    ];
+    for (what, displace) in ways {
+        let root = folder();
+        let dir = root.path().join("data");
+        let mut store = used(&dir, 500);
+        store.raise_horizon(plan(600)).expect("nothing was done to the folder");
+        displace(&dir).expect("it can be displaced");
+        let error = store.raise_horizon(plan(700)).expect_err(what);
+        assert_eq!(error.failure_kind(), FailureKind::Damaged, "{what}: {error}");
+    }
+}
+
+#[test]
+fn nothing_is_answered_from_a_database_that_was_removed() {
+    let root = folder();
+    let store = used(root.path(), 500);
+    let records = store.records().expect("they are there");
+    records.ledgers(None, 1).expect("the database is in its place");
+    fs::remove_file(root.path().join("idmint.redb")).expect("the database is removed");
+    assert!(records.ledgers(None, 1).is_err(), "the next start would not find it");
+}
+
+#[test]
 fn a_floor_changes_nothing_beside_a_horizon_that_can_be_read() {
     let root = used_folder(500);
     for floor in [100, 900] {

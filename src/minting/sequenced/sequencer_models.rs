@@ -1,0 +1,176 @@
+//! Models of the sequencer: every interleaving of a few threads, and every order in which they may see what others wrote.
+//!
+//! A model in which nothing happens is green whatever the code does. So each counts how often that came about which it is
+//! about, prints the count beside its iterations, and asserts it.
+
+use std::ops::Range;
+use std::sync::Arc as StdArc;
+use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::*;
+use crate::minting::sequenced::catch_up::CatchUp;
+use crate::time::UnixTime;
+
+const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+const TICK: Duration = Duration::from_millis(1);
+
+/// How often something came about, over all iterations of a model.
+#[derive(Clone, Default)]
+struct Tally {
+    iterations: StdArc<AtomicUsize>,
+    times: StdArc<AtomicUsize>,
+}
+
+impl Tally {
+    fn count(&self, times: usize) {
+        self.times.fetch_add(times, StdOrdering::Relaxed);
+    }
+}
+
+/// Runs a model, and asserts that it had several interleavings and that its subject came about in some of them.
+fn explore(subject: &str, model: impl Fn(&Tally) + Send + Sync + 'static) {
+    let tally = Tally::default();
+    let counted = tally.clone();
+    loom::model(move || {
+        counted.iterations.fetch_add(1, StdOrdering::Relaxed);
+        model(&counted);
+    });
+    let [iterations, times] = [&tally.iterations, &tally.times].map(|count| count.load(StdOrdering::Relaxed));
+    println!("{iterations} iterations, {times} times {subject}");
+    assert!(iterations > 2, "a model of {iterations} interleavings models nothing");
+    assert!(times > 0, "never {subject}");
+}
+
+/// Two stamps a tick, so that every run meets a tick's end.
+fn sequencer() -> Sequencer {
+    let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 2, START);
+    Sequencer::new(line, SessionStart::at(START), u128::MAX, 1)
+}
+
+fn stamps(grant: Result<Grant, Shortage>, count: u64) -> Range<u64> {
+    grant.map_or(0..0, |grant| grant.first..grant.first + count)
+}
+
+fn assert_disjoint(a: &Range<u64>, b: &Range<u64>) {
+    assert!(a.is_empty() || b.is_empty() || a.end <= b.start || b.end <= a.start, "{a:?} and {b:?} overlap");
+}
+
+#[test]
+fn loom_two_reservations_never_overlap() {
+    explore("both threads got stamps", |tally| {
+        let sequencer = Arc::new(sequencer());
+        sequencer.raise(START.after(TICK * 10), START);
+        let other = {
+            let sequencer = Arc::clone(&sequencer);
+            thread::spawn(move || {
+                // The clock of this thread is a tick further: both sides of a tick's end are reserved at once.
+                let moment = CatchUp::new(START, START).at(START.after(TICK));
+                [stamps(sequencer.reserve(3, &moment, TICK), 3), stamps(sequencer.reserve(1, &moment, TICK), 1)]
+            })
+        };
+        let moment = CatchUp::new(START, START).at(START);
+        let mine = [stamps(sequencer.reserve(2, &moment, TICK), 2), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let theirs = other.join().expect("the model does not panic");
+        assert!(mine[0].start <= mine[1].start && theirs[0].start <= theirs[1].start, "each only grows");
+        for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
+            assert_disjoint(a, b);
+        }
+        tally.count(usize::from(!mine[0].is_empty() && !theirs[0].is_empty()));
+    });
+}
+
+#[test]
+fn loom_a_share_of_a_batch_never_overlaps_a_reservation() {
+    explore("both threads got stamps", |tally| {
+        let sequencer = Arc::new(sequencer());
+        sequencer.raise(START.after(TICK * 10), START);
+        let moment = CatchUp::new(START, START).at(START);
+        let other = {
+            let sequencer = Arc::clone(&sequencer);
+            thread::spawn(move || sequencer.take_until(4, &moment).unwrap_or(0..0))
+        };
+        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let theirs = other.join().expect("the model does not panic");
+        mine.iter().for_each(|mine| assert_disjoint(mine, &theirs));
+        assert_disjoint(&mine[0], &mine[1]);
+        tally.count(usize::from(!mine[0].is_empty() && !theirs.is_empty()));
+    });
+}
+
+#[test]
+fn loom_no_stamp_is_above_a_horizon_that_is_being_raised() {
+    explore("a stamp below a horizon raised by the other thread", |tally| {
+        let sequencer = Arc::new(sequencer());
+        // What is on disk: written before the horizon is raised, so whoever gets a stamp must see it.
+        let durable = Arc::new(AtomicU64::new(START.get()));
+        let keeper = {
+            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+            thread::spawn(move || {
+                for ticks in [1, 3] {
+                    let horizon = START.after(TICK * ticks);
+                    durable.store(horizon.get(), Ordering::Relaxed);
+                    sequencer.raise(horizon, horizon);
+                }
+            })
+        };
+        let moment = CatchUp::new(START, START).at(START);
+        for _ in 0..2 {
+            if let Ok(grant) = sequencer.reserve(2, &moment, TICK) {
+                let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                let ceiling = sequencer.line().first_stamp_at(horizon);
+                assert!(grant.first + 2 <= ceiling, "minted above what is durable");
+                tally.count(1);
+            }
+            thread::yield_now();
+        }
+        keeper.join().expect("the model does not panic");
+    });
+}
+
+#[test]
+fn loom_a_share_that_was_checked_is_below_what_is_durable() {
+    explore("a share below a horizon raised by the other thread", |tally| {
+        let sequencer = Arc::new(sequencer());
+        let durable = Arc::new(AtomicU64::new(START.get()));
+        let keeper = {
+            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+            thread::spawn(move || {
+                let horizon = START.after(TICK);
+                durable.store(horizon.get(), Ordering::Relaxed);
+                sequencer.raise(horizon, horizon);
+            })
+        };
+        let moment = CatchUp::new(START, START).at(START);
+        if sequencer.check(2).is_ok()
+            && let Some(taken) = sequencer.take_until(2, &moment)
+        {
+            let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+            assert!(taken.end <= sequencer.line().first_stamp_at(horizon), "minted above what is durable");
+            tally.count(1);
+        }
+        keeper.join().expect("the model does not panic");
+    });
+}
+
+#[test]
+fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
+    explore("the ceiling was filled by both threads", |tally| {
+        let sequencer = Arc::new(sequencer());
+        sequencer.raise(START.after(TICK), START);
+        let moment = CatchUp::new(START, START).at(START);
+        let other = {
+            let sequencer = Arc::clone(&sequencer);
+            thread::spawn(move || stamps(sequencer.reserve(1, &moment, TICK), 1))
+        };
+        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(1, &moment, TICK), 1)];
+        let theirs = other.join().expect("the model does not panic");
+        let all: Vec<_> = mine.iter().chain([&theirs]).filter(|run| !run.is_empty()).collect();
+        assert_eq!(all.len(), 2, "a tick of two stamps serves two of three");
+        assert_disjoint(all[0], all[1]);
+        assert!(all.iter().all(|run| run.end <= 2));
+        tally.count(usize::from(!theirs.is_empty()));
+    });
+}
