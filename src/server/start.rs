@@ -181,8 +181,17 @@ mod tests {
 
     /// A service that is beginning to mint on `dir`, and may have to wait.
     fn beginning(dir: &Path, hand: &ManualClock) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
+        beginning_at(dir, hand, None)
+    }
+
+    /// The same, with an operator's floor.
+    fn beginning_at(
+        dir: &Path,
+        hand: &ManualClock,
+        floor: Option<UnixNanos>,
+    ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
         let engine = EngineChoice::Embedded { data_dir: dir.to_owned() };
-        let opened = engine.open(0, None).expect("the folder is usable");
+        let opened = engine.open(0, floor).expect("the folder is usable");
         let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("the defaults are sound");
         let begins = Arc::clone(&service);
@@ -241,6 +250,41 @@ mod tests {
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
         assert!(service.readiness().horizon.is_ok());
+    }
+
+    #[tokio::test]
+    async fn from_a_false_year_the_way_back_repeats_no_id() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        let service = begun(folder.path(), &hand).await;
+        let mut all = mint(&service, "payment", 100).await;
+        let last_record = service.session().expect("it has begun").horizon();
+        drop(service);
+
+        let ten_years = Duration::from_secs(10 * 365 * 86_400);
+        hand.set_wall(NOON.after(ten_years));
+        let service = begun(folder.path(), &hand).await;
+        all.extend(mint(&service, "payment", 100).await);
+        drop(service);
+
+        hand.set_wall(NOON.after(Duration::from_secs(1)));
+        let (service, starting) = beginning(folder.path(), &hand);
+        while !matches!(service.session(), Err(Refusal::ClockBehind { .. })) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(service.counters().clock_regressions(), 1, "a start that finds it counts it");
+        starting.abort();
+        assert!(starting.await.is_err(), "the store is closed");
+        drop(service);
+
+        std::fs::remove_file(folder.path().join("horizon")).expect("it is moved away");
+        let (service, starting) = beginning_at(folder.path(), &hand, Some(last_record));
+        starting.await.expect("no panic").expect("a start");
+        hand.advance(Duration::from_secs(1));
+        all.extend(mint(&service, "payment", 100).await);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 300, "no id twice");
     }
 
     #[tokio::test]

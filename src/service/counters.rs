@@ -117,6 +117,11 @@ impl ServiceCounters {
         }
     }
 
+    /// How often the wall clock was set back.
+    pub fn clock_regressions(&self) -> u64 {
+        self.clock_regressions.get()
+    }
+
     /// Counts a wall clock that was set back by so much, while the service ran or before it started.
     pub fn count_regression(&self, by: Duration) {
         self.clock_regressions.inc();

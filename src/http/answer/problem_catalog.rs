@@ -265,7 +265,7 @@ impl Slug {
                 status: 503,
                 title: "No more time is reserved",
                 cause: "The next stretch of time is not yet durable: the store is slow or refuses, or this is the first \
-                    start without a record.",
+                    start without a record, or above a stated floor, and the format's next tick has not begun.",
                 safe_action: "Wait for Retry-After. If it lasts, look at the store: its disk, its latency, \
                     idmint_horizon_extensions_total.",
                 dangerous_action: "Pointing the node at an empty data directory: it no longer knows what was minted.",
