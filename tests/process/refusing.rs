@@ -65,8 +65,11 @@ fn another_number_of_slots_exits_78() {
 #[test]
 fn the_folder_of_another_slot_exits_65() {
     let home = Home::new();
-    let slot =
-        |slot: u32| format!("worker = {{ slot = {slot}, slots = 3, exclusive = true }}\nclock.max_ahead = \"100ms\"");
+    let slot = |slot: u32| {
+        format!(
+            "worker = {{ slot = {slot}, slots = 3, exclusive = true }}\nclock.max_ahead = \"1s\"\nstorage.window = \"1s\""
+        )
+    };
     mint_once_with(&home, &slot(1));
     run(home.serve_with(&slot(2))).assert(65, &["is the horizon of slot 1, and slot 2 is configured"]);
 }

@@ -133,8 +133,8 @@ pub(super) fn check_above_word(layout: &Layout) -> Result<(), Cause> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::FormatDefinition;
     use super::Format;
+    use crate::id::FormatDefinition;
 
     /// 64 bits with the worker above the time.
     fn worker_first(more: &str) -> Result<Format, String> {

@@ -215,7 +215,9 @@ impl SequencedMinter {
         // Once, unless others take stamps between the look and the reservation.
         while missing > 0 {
             let free: Vec<_> = sequencers.iter().map(|sequencer| sequencer.first_free(moment)).collect();
-            let ends = spread_ends(&free, sequencers[0].line().per_tick(), missing);
+            // A start ahead of its clock comes past single stamps, not past whole ticks.
+            let together = if moment.catching_up.is_some() { 1 } else { sequencers[0].line().per_tick() };
+            let ends = spread_ends(&free, together, missing);
             let parts =
                 || sequencers.iter().zip(free.iter().zip(&ends)).enumerate().filter(|(_, (_, (free, end)))| free < end);
             due = parts().map(|(_, (sequencer, (_, end)))| sequencer.due(*end, moment)).fold(due, UnixNanos::max);
@@ -266,21 +268,21 @@ impl SequencedMinter {
     }
 }
 
-/// Where the share of each lane ends when `count` stamps are taken from all of them: everything before the last tick, and of
-/// that the lower lanes first. `free`: the first free stamp of each lane.
-fn spread_ends(free: &[u64], per_tick: u64, count: u64) -> Vec<u64> {
-    let all_before = |tick: u64| {
-        let end = tick.saturating_mul(per_tick);
+/// Where the share of each lane ends when `count` stamps are taken from all of them: everything before the last row, and of
+/// that the lower lanes first. A row is `together` stamps that may leave at once. `free`: the first free stamp of each lane.
+fn spread_ends(free: &[u64], together: u64, count: u64) -> Vec<u64> {
+    let all_before = |row: u64| {
+        let end = row.saturating_mul(together);
         free.iter().map(|first| end.saturating_sub(*first)).fold(0, u64::saturating_add)
     };
-    let lowest = free.iter().min().expect("a minter has a lane") / per_tick;
-    // One lane alone would have enough before the end of this tick.
-    let (mut last, mut beyond) = (lowest, lowest.saturating_add(count / per_tick).saturating_add(2));
+    let lowest = free.iter().min().expect("a minter has a lane") / together;
+    // One lane alone would have enough before the end of this row.
+    let (mut last, mut beyond) = (lowest, lowest.saturating_add(count / together).saturating_add(2));
     while beyond - last > 1 {
         let middle = last + (beyond - last) / 2;
         if all_before(middle) >= count { beyond = middle } else { last = middle }
     }
-    let (begins, ends) = (last.saturating_mul(per_tick), beyond.saturating_mul(per_tick));
+    let (begins, ends) = (last.saturating_mul(together), beyond.saturating_mul(together));
     let mut missing = count.saturating_sub(all_before(last));
     let end_of = |first: &u64| {
         let first = begins.max(*first);

@@ -95,6 +95,18 @@ fn batches_at_once_waste_no_id_of_any_tick() {
 }
 
 #[test]
+fn a_start_ahead_of_its_clock_takes_as_much_of_every_lane() {
+    let hand = ManualClock::at(START.before(Duration::from_secs(1)));
+    let minter = minter(preset("payment"), SessionStart::at(START), &hand);
+    let mut granted = reserve(&minter, 1000).expect("125 of each of eight lanes");
+    let ids = ids(&mut granted);
+    assert!(ids.is_sorted_by(|a, b| a < b));
+    // The last of 125 stamps is 124 / 1296 s after the start, to which half speed takes twice as long.
+    let due = granted.due.expect("nothing is free yet").since(hand.wall());
+    assert!((Duration::from_millis(191)..Duration::from_millis(193)).contains(&due), "{due:?}");
+}
+
+#[test]
 fn a_layout_whose_lanes_are_not_in_order_takes_one_lane_for_a_batch() {
     let worker_first = "{ name = 'worker', kind = 'worker', bits = 4 }, { name = 'time', kind = 'time', bits = 41 }, \
                         { name = 'sequence', kind = 'sequence', bits = 12 }";
@@ -123,6 +135,13 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
     };
     assert_eq!(retry_after, Duration::from_secs(49));
     assert!(minutes.counted().counters.exhausted().all(|count| count == 0), "no sequence was used up");
+
+    // A minute later the floor holds nothing back.
+    let later = floor.after(Duration::from_secs(60));
+    let restarted = SessionStart::at(later).above_floor(Some(floor));
+    let mut granted = reserve(&minter(custom("60s", fields), restarted, &ManualClock::at(later)), 1).expect("at once");
+    assert_eq!((granted.due, ids(&mut granted).len()), (None, 1));
+
     let hand = ManualClock::at(floor.after(retry_after));
     let later = minter(custom("60s", fields), start, &hand);
     let mut granted = reserve(&later, 1024).expect("the whole tick");

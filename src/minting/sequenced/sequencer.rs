@@ -197,9 +197,10 @@ impl Sequencer {
         end > self.state.refill.load(Ordering::Relaxed)
     }
 
-    /// When the first stamp of all begins, if its format began at a floor.
+    /// When the first stamp of all begins, if a floor makes that later than the session.
     pub(in crate::minting) fn opens_at(&self) -> Option<UnixNanos> {
-        self.start.floor.map(|_| self.line.tick_start(self.first / self.line.per_tick()))
+        let is_later = self.first > self.line.first_stamp_at(self.start.at);
+        is_later.then(|| self.line.tick_start(self.first / self.line.per_tick()))
     }
 
     /// Lets stamps below the horizon be minted; from `refill` on it should be raised again.

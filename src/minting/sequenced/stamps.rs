@@ -83,9 +83,10 @@ impl StampLine {
         bounded(tick.saturating_sub(self.base_tick).saturating_mul(u128::from(self.per_tick)))
     }
 
-    /// The first relative stamp of the first tick that begins at `instant` or later.
+    /// The first relative stamp of the first tick that begins at `instant` or later; zero if that is before the start.
     pub fn first_whole_tick_at(&self, instant: UnixNanos) -> u64 {
-        let ticks = self.scaled(instant).div_ceil(u128::from(self.tick.nanos()));
+        let before_base = u128::from(self.base.get().saturating_sub(instant.get())) * u128::from(self.tick.parts());
+        let ticks = self.scaled(instant).saturating_sub(before_base).div_ceil(u128::from(self.tick.nanos()));
         bounded(ticks.saturating_mul(u128::from(self.per_tick)))
     }
 
@@ -219,6 +220,20 @@ mod tests {
             if horizon > line.base() {
                 prop_assert!(line.first_stamp_at(UnixNanos::new(horizon.get() - 1)) < end);
             }
+        }
+
+        #[test]
+        fn the_first_whole_tick_at_an_instant_is_the_first_that_begins_there_or_later(
+            tick in ticks(), start in instants(), off_ns in -10_000_000_000_i64..10_000_000_000
+        ) {
+            let line = StampLine::new(tick, UnixTime::EPOCH, 3, start);
+            let instant = UnixNanos::new(start.get().saturating_add_signed(off_ns));
+            let begins_before = |tick: u128| tick * u128::from(line.tick.nanos()) < u128::from(instant.get()) * u128::from(line.tick.parts());
+            let stamp = line.first_whole_tick_at(instant);
+            prop_assert_eq!(stamp % 3, 0, "a tick begins there");
+            let first = line.base_tick + u128::from(stamp / 3);
+            prop_assert!(!begins_before(first), "not before the instant");
+            prop_assert!(stamp == 0 || begins_before(first - 1), "the one before begins too early");
         }
 
         #[test]
