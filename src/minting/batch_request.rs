@@ -43,7 +43,7 @@ impl BatchRequest {
     /// `count` ids of `format`, of the type of that name where the format has types.
     ///
     /// # Errors
-    /// [`OrderError`] names what was asked for and what there is.
+    /// [`RequestError`] names what was asked for and what there is.
     pub(super) fn new(format: &Format, count: NonZeroU32, of_type: Option<&str>) -> Result<BatchRequest, RequestError> {
         let variant = match (of_type, format.has_types()) {
             (None, false) => 0,
