@@ -6,19 +6,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Method, Response};
-use axum::response::IntoResponse;
-use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
-use tower::Service as _;
 
-use super::edge::{Admission, Edge, Handle, Passage};
+use super::edge::{Admission, Edge, Handle, Passage, Routed};
 use super::metrics::{HttpMetrics, Route};
 use super::router::router;
 use super::routes::mint;
-use crate::http::answer::Problem;
+use crate::http::answer::{AnswerBody, Problem};
 use crate::service::{MaybeReady, Service};
 
 /// The whole API, behind one [edge](Edge).
@@ -40,7 +36,7 @@ impl Api {
 }
 
 impl tower::Service<Request> for Api {
-    type Response = Response<Body>;
+    type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Passage<Answering>;
 
@@ -75,7 +71,7 @@ impl Handle for Dispatch {
         if route == self.mint_route && request.method() == Method::POST {
             Answering::Minting { answer: mint::mint(&self.service, request) }
         } else {
-            Answering::Routed { answer: self.router.clone().call(request) }
+            Answering::Routed { answer: self.router.handle(route, request) }
         }
     }
 }
@@ -84,18 +80,18 @@ pin_project! {
     /// One request on the way to its answer.
     #[project = AnsweringProjection]
     pub enum Answering {
-        Minting { #[pin] answer: MaybeReady<Result<Response<Body>, Problem>> },
-        Routed { #[pin] answer: RouteFuture<Infallible> },
+        Minting { #[pin] answer: MaybeReady<Result<Response<AnswerBody>, Problem>> },
+        Routed { #[pin] answer: Routed },
     }
 }
 
 impl Future for Answering {
-    type Output = Result<Response<Body>, Infallible>;
+    type Output = Response<AnswerBody>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<AnswerBody>> {
         match self.project() {
             AnsweringProjection::Minting { answer } => {
-                answer.poll(context).map(|answer| Ok(answer.unwrap_or_else(IntoResponse::into_response)))
+                answer.poll(context).map(|answer| answer.unwrap_or_else(Problem::into_answer))
             }
             AnsweringProjection::Routed { answer } => answer.poll(context),
         }

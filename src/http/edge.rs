@@ -9,10 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Response, Uri};
-use axum::response::IntoResponse;
 use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -20,7 +18,7 @@ use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
-use crate::http::answer::{Problem, Slug, name_instance};
+use crate::http::answer::{AnswerBody, Problem, Slug, name_instance};
 use crate::http::request::{X_REQUEST_ID, request_id};
 
 /// No address may be longer, in bytes of path and query.
@@ -32,7 +30,7 @@ pub type Admission = Arc<dyn Fn(&Request) -> Result<(), Problem> + Send + Sync>;
 /// What answers requests behind the edge.
 pub trait Handle {
     /// One request on the way to its answer.
-    type Answering: Future<Output = Result<Response<Body>, Infallible>>;
+    type Answering: Future<Output = Response<AnswerBody>>;
 
     /// The route of a path, for the counters.
     fn route(&self, metrics: &HttpMetrics, path: &str) -> Route {
@@ -80,15 +78,31 @@ impl<H> Edge<H> {
 }
 
 impl Handle for Router {
-    type Answering = RouteFuture<Infallible>;
+    type Answering = Routed;
 
-    fn handle(&self, _: Route, request: Request) -> Self::Answering {
-        self.clone().call(request)
+    fn handle(&self, _: Route, request: Request) -> Routed {
+        Routed { answer: self.clone().call(request) }
+    }
+}
+
+pin_project! {
+    /// One request on its way through a router.
+    pub struct Routed {
+        #[pin]
+        answer: RouteFuture<Infallible>,
+    }
+}
+
+impl Future for Routed {
+    type Output = Response<AnswerBody>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<AnswerBody>> {
+        self.project().answer.poll(context).map(|Ok(answer)| answer.map(AnswerBody::from))
     }
 }
 
 impl<H: Handle> Service<Request> for Edge<H> {
-    type Response = Response<Body>;
+    type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Passage<H::Answering>;
 
@@ -127,20 +141,17 @@ pin_project! {
     }
 }
 
-impl<F> Future for Passage<F>
-where
-    F: Future<Output = Result<Response<Body>, Infallible>>,
-{
-    type Output = Result<Response<Body>, Infallible>;
+impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
+    type Output = Result<Response<AnswerBody>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = match this.answering.as_pin_mut() {
             Some(answering) => match catch_panic(this.request_id, || answering.poll(context)) {
-                Ok(answer) => ready!(answer).unwrap_or_else(|never| match never {}),
-                Err(problem) => problem.into_response(),
+                Ok(answer) => ready!(answer),
+                Err(problem) => problem.into_answer(),
             },
-            None => this.refusal.take().expect("a future that is ready is not polled again").into_response(),
+            None => this.refusal.take().expect("a future that is ready is not polled again").into_answer(),
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));

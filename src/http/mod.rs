@@ -9,7 +9,7 @@ pub mod request;
 mod router;
 mod routes;
 
-pub use answer::{Problem, Slug};
+pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
 pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;

@@ -10,8 +10,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, error, info, warn};
 
 use super::acceptor::{Acceptor, Arrival};
-use super::connection::Connection;
-use super::handler::Handler;
+use super::connection::{Connection, Handler};
 use super::limits::Limits;
 use super::open_connections::OpenConnections;
 use super::refusal::{REFUSAL_MAX, refuse};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::stream::{LINGER_MAX, TrackedStream};
+use super::stream::{LINGER_MAX, TrackedStream, Tracking};
 
 /// How long [`refuse`] may take: once to write, once to let the caller read.
 pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
@@ -17,7 +17,7 @@ pub(super) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-af
 
 /// Answers 503 and closes.
 pub(super) async fn refuse(stream: TcpStream) -> io::Result<()> {
-    let mut stream = TrackedStream::new(stream, None);
+    let mut stream = TrackedStream::new(stream, Tracking::Nothing);
     stream.write_all(REFUSAL).await?;
     stream.shutdown().await
 }

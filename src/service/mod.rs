@@ -27,6 +27,6 @@ pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Keepers;
 pub use maybe_ready::MaybeReady;
-pub use outgoing::Outgoing;
+pub use outgoing::{Outgoing, Receipt};
 pub use readiness::Readiness;
 pub use service::{Conjunctions, RequestLimits, Service, ServiceParts, SiqDefaults};

@@ -16,7 +16,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["formats"]]),
     folder("http").with_floors(&[&["answer"], &["request"], &["routes"]]),
-    folder("net"),
+    folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
     folder("server").with_floors(&[&["config"]]),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use idmint::http::{Api, Slug, paths};
+use idmint::http::{AnswerBody, Api, Slug, paths};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -357,7 +357,7 @@ async fn ask(document: &Value, router: &Api, call: Call) {
 }
 
 /// Those described have their values, those that must be there are, and none of ours goes undescribed.
-fn check_headers(document: &Value, response: &Value, answer: &Response<Body>, what: &str) {
+fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBody>, what: &str) {
     let described = response["headers"].as_object().expect("headers");
     for (name, header) in described {
         let header = resolved(document, header);

@@ -62,7 +62,7 @@ async fn answer(api: &Api, method: &Method, path: &str) -> (StatusCode, String) 
     let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
     let response = api.clone().oneshot(request).await.unwrap();
     let status = response.status();
-    let body = to_bytes(response.into_body(), 1 << 20).await.unwrap();
+    let body = to_bytes(axum::body::Body::new(response.into_body()), 1 << 20).await.unwrap();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 

@@ -22,6 +22,7 @@ mod http1;
 mod http2;
 mod ledger_pages;
 mod ledgers;
+mod lost_answers;
 mod mint;
 mod ruler;
 mod service;

@@ -1,6 +1,5 @@
 //! Events of a ledger, as answers tell them.
 
-use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode};
 
 use crate::ledger::{EventId, Link};
@@ -17,7 +16,7 @@ pub(in crate::http) fn event_detail(link: &Link, text_of: impl Fn(EventId) -> St
 }
 
 /// 201, or 200 and `Idempotency-Replayed: true` where the same request was done before.
-pub(in crate::http) fn mark_outcome(response: &mut Response<Body>, is_replayed: bool) {
+pub(in crate::http) fn mark_outcome<B>(response: &mut Response<B>, is_replayed: bool) {
     if is_replayed {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     } else {

@@ -1,11 +1,9 @@
 //! Ids as bytes: encoded while they are sent, in bounded memory, with the length known before.
 
-use axum::body::Body;
-
-use super::negotiate::MediaType;
-use super::pieces::{Pieces, long_body};
+use super::media_type::MediaType;
+use super::pieces::{LongBody, Pieces};
 use crate::id::{Format, IdBlock};
-use crate::service::Outgoing;
+use crate::service::{Outgoing, Receipt};
 
 /// Bytes of one piece of a long answer; a few more, since ids are not cut. Fewer would cost more system calls, more would
 /// not stay in the processor's cache until they are sent.
@@ -160,27 +158,35 @@ impl IdEncoder {
     }
 }
 
-/// The body of a mint answer.
-pub(in crate::http) fn ids_body(encoder: IdEncoder, mut ids: Outgoing) -> Body {
+/// Ids as an answer has them.
+pub(super) enum EncodedIds {
+    /// All of them.
+    Whole(Vec<u8>, Receipt),
+    /// To be written while they are sent.
+    InPieces(Box<LongBody<IdPieces>>),
+}
+
+/// Encodes ids: all at once where they fit into one piece.
+pub(super) fn encode_ids(encoder: IdEncoder, mut ids: Outgoing) -> EncodedIds {
     let room = encoder.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
     let mut first_piece =
         Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + encoder.room_for(IDS_AT_ONCE, ids.format())));
     encoder.write_head(ids.format(), &mut first_piece);
     if room <= PIECE_LEN {
         encoder.write(&mut ids, &mut first_piece, usize::MAX);
-        return Body::from(first_piece);
+        return EncodedIds::Whole(first_piece, ids.into_receipt());
     }
     let head_len = u64::try_from(first_piece.len()).expect("a few bytes");
     let len = encoder.len_after_head(&ids).and_then(|after| after.checked_add(head_len));
     let len_max = if len.is_some() { PIECE_LEN } else { BUILT_LEN_MAX };
     if encoder.write(&mut ids, &mut first_piece, len_max) {
-        return Body::from(first_piece);
+        return EncodedIds::Whole(first_piece, ids.into_receipt());
     }
-    long_body(IdPieces { encoder, ids }, first_piece, len)
+    EncodedIds::InPieces(Box::new(LongBody::new(IdPieces { encoder, ids }, first_piece, len)))
 }
 
 /// Ids that are written in pieces.
-struct IdPieces {
+pub struct IdPieces {
     encoder: IdEncoder,
     ids: Outgoing,
 }
@@ -192,5 +198,9 @@ impl Pieces for IdPieces {
         let mut piece = Vec::with_capacity(PIECE_LEN + self.encoder.room_for(IDS_AT_ONCE, self.ids.format()));
         let is_last = self.encoder.write(&mut self.ids, &mut piece, PIECE_LEN);
         (piece, is_last)
+    }
+
+    fn receipt(&mut self) -> Option<Receipt> {
+        Some(self.ids.receipt_of_taken())
     }
 }

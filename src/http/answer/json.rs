@@ -4,7 +4,8 @@ use axum::body::Body;
 use axum::http::Response;
 use serde::Serialize;
 
-use super::negotiate::{MediaType, no_store};
+use super::media_type::MediaType;
+use super::negotiate::no_store;
 
 /// As long as most answers are, in bytes, so that they do not move while they grow.
 pub(in crate::http) const ANSWER_LEN: usize = 8 * 1024;

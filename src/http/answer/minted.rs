@@ -1,9 +1,9 @@
 //! What every answer with minted ids has in common.
 
-use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, header};
 
-use super::negotiate::MediaType;
+use super::body::AnswerBody;
+use super::media_type::MediaType;
 use crate::id::Format;
 
 const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
@@ -14,8 +14,13 @@ pub(in crate::http) const MINT_MEDIA_TYPES: [MediaType; 4] =
     [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
 
 /// An answer of `count` ids.
-pub(in crate::http) fn minted(media: MediaType, format: &Format, count: u64, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
+pub(in crate::http) fn minted(
+    media: MediaType,
+    format: &Format,
+    count: u64,
+    body: impl Into<AnswerBody>,
+) -> Response<AnswerBody> {
+    let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     // With room for the request id, so that it is allocated once.
     headers.reserve(5);

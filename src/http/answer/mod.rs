@@ -1,10 +1,12 @@
 //! What goes back: ids, problems, and in which media type.
 
+mod media_type;
 mod negotiate;
 mod problem;
 mod problem_catalog;
 mod slug;
 
+mod body;
 mod events;
 mod ids;
 mod json;
@@ -12,13 +14,15 @@ mod minted;
 mod pieces;
 mod refusal;
 
+pub use body::AnswerBody;
 pub(in crate::http) use events::{event_detail, mark_outcome};
-pub(in crate::http) use ids::{IdEncoder, ids_body};
+pub(in crate::http) use ids::IdEncoder;
 pub(in crate::http) use json::{ANSWER_LEN, json};
+pub use media_type::MediaType;
 pub(in crate::http) use minted::{MINT_MEDIA_TYPES, minted};
 pub(in crate::http) use negotiate::no_store;
-pub use negotiate::{MediaType, media_type_of_body, negotiate};
-pub(in crate::http) use pieces::{Pieces, long_body};
+pub use negotiate::{media_type_of_body, negotiate};
+pub(in crate::http) use pieces::{LongBody, Pieces};
 pub(crate) use problem::{Page, name_instance};
 pub use problem::{Problem, Slug};
 pub(in crate::http) use refusal::slug_of;

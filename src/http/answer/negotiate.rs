@@ -3,53 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
 
+use super::media_type::MediaType;
 use super::problem::{Problem, Slug};
-
-/// A media type this service reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MediaType {
-    /// `application/json`
-    Json,
-    /// `text/plain`, always UTF-8
-    Text,
-    /// `application/x-ndjson`: one JSON value a line
-    Ndjson,
-    /// `application/octet-stream`
-    OctetStream,
-    /// `text/html`
-    Html,
-    /// `application/yaml` (RFC 9512)
-    Yaml,
-    /// `application/xml`
-    Xml,
-    /// `text/xml`, which says the same (RFC 7303)
-    TextXml,
-}
-
-impl MediaType {
-    /// Type and subtype, as `Accept` names them.
-    pub const fn essence(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Text => "text/plain",
-            Self::Ndjson => "application/x-ndjson",
-            Self::OctetStream => "application/octet-stream",
-            Self::Html => "text/html",
-            Self::Yaml => "application/yaml",
-            Self::Xml => "application/xml",
-            Self::TextXml => "text/xml",
-        }
-    }
-
-    /// The value of `Content-Type`.
-    pub const fn content_type(self) -> &'static str {
-        match self {
-            Self::Text => "text/plain; charset=utf-8",
-            Self::Html => "text/html; charset=utf-8",
-            other => other.essence(),
-        }
-    }
-}
 
 /// The representation the caller prefers among those offered; the first of equals, and the first if nothing is asked.
 ///
@@ -63,10 +18,11 @@ impl MediaType {
 pub fn negotiate(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
     let first = *offered.first().expect("a route offers at least one representation");
     let Some(accept) = headers.get(header::ACCEPT) else { return Ok(first) };
-    if accept == "*/*" {
+    let fields = headers.get_all(header::ACCEPT);
+    if accept == "*/*" && fields.iter().nth(1).is_none() {
         return Ok(first);
     }
-    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let values = fields.iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<Range<'_>> = values.flat_map(|value| split_unquoted(value, ',')).filter_map(Range::parse).collect();
     if ranges.is_empty() {
         return Ok(first);
@@ -251,6 +207,7 @@ mod tests {
     #[test]
     fn several_headers_count_as_one() {
         assert_eq!(negotiate(&accepting(&["image/png", "text/plain;q=0.1"]), &MINT).ok(), Some(MediaType::Text));
+        assert_eq!(negotiate(&accepting(&["*/*", "application/json;q=0"]), &MINT).ok(), Some(MediaType::Text));
         assert_eq!(negotiate(&HeaderMap::new(), &MINT).ok(), Some(MediaType::Json));
     }
 

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
+use super::body::AnswerBody;
 pub(crate) use super::problem_catalog::Page;
 pub use super::slug::Slug;
 
@@ -142,9 +143,10 @@ impl Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response<Body> {
-        let mut response = Response::new(Body::from(self.body(None)));
+impl Problem {
+    /// The answer that tells it.
+    pub(in crate::http) fn into_answer(self) -> Response<AnswerBody> {
+        let mut response = Response::new(AnswerBody::from(self.body(None)));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
@@ -164,12 +166,18 @@ impl IntoResponse for Problem {
     }
 }
 
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        self.into_answer().map(Body::new)
+    }
+}
+
 /// Writes the request id into a problem on its way out; any other answer stays as it is.
 ///
 /// Returns the problem, for the log.
-pub(crate) fn name_instance(response: &mut Response<Body>, request_id: &HeaderValue) -> Option<Problem> {
+pub(crate) fn name_instance(response: &mut Response<AnswerBody>, request_id: &HeaderValue) -> Option<Problem> {
     let problem = response.extensions_mut().remove::<Problem>()?;
-    *response.body_mut() = Body::from(problem.body(request_id.to_str().ok()));
+    *response.body_mut() = AnswerBody::from(problem.body(request_id.to_str().ok()));
     // Whoever set a length did so for the shorter body.
     response.headers_mut().remove(header::CONTENT_LENGTH);
     Some(problem)

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
 use serde_json::value::RawValue;
 
 use super::ledgers;
 use crate::http::answer::{
-    IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, ids_body, mark_outcome, media_type_of_body,
+    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome, media_type_of_body,
     minted, negotiate,
 };
 use crate::http::request::{
@@ -31,7 +30,7 @@ pub(in crate::http) async fn append_events(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     request: Request,
-) -> Result<Response<Body>, Problem> {
+) -> Result<Response<AnswerBody>, Problem> {
     let (parts, request_body) = request.into_parts();
     let format = served.format();
     let media = negotiate(&parts.headers, &MINT_MEDIA_TYPES)?;
@@ -46,11 +45,11 @@ pub(in crate::http) async fn append_events(
     let Appended { is_replayed, links } = service.append(served, request).await?;
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
     let content = match media {
-        MediaType::Json => Body::from(detailed(format, encoding, &links)),
+        MediaType::Json => AnswerBody::from(detailed(format, encoding, &links)),
         _ => {
             let ids = Batch::of_ids(links.iter().map(|link| link.id.value()).collect());
             let encoder = IdEncoder::new(media, format, encoding, count, None);
-            ids_body(encoder, Outgoing::new(Arc::clone(served.counted()), ids))
+            AnswerBody::of_ids(encoder, Outgoing::new(Arc::clone(served.counted()), ids))
         }
     };
     let mut response = minted(media, format, count, content);

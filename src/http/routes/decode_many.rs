@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 
 use super::decode::outcome_of;
-use crate::http::answer::{MediaType, Pieces, Problem, Slug, long_body, media_type_of_body, negotiate, no_store};
+use crate::http::answer::{LongBody, MediaType, Pieces, Problem, Slug, media_type_of_body, negotiate, no_store};
 use crate::http::request::{DecodeInput, Query, read_body, strict_query};
 use crate::id::DecodeFilter;
 use crate::service::{DecodingAt, Service};
@@ -182,6 +182,6 @@ impl Pieces for Answers {
 fn body_of(mut answers: Answers) -> Body {
     match answers.next_piece() {
         (whole, true) => Body::from(whole),
-        (first, false) => long_body(answers, first, None),
+        (first, false) => Body::new(LongBody::new(answers, first, None)),
     }
 }

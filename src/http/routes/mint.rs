@@ -11,7 +11,7 @@ use axum::http::{Response, Uri};
 use super::appends;
 use super::reports;
 use crate::http::answer::{
-    IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, ids_body, media_type_of_body, minted, negotiate,
+    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
 use crate::http::request::{Object, Query, encoding, percent_decode, read_body, strict_json, strict_query};
 use crate::id::{DomainHash, FieldKind, Format};
@@ -35,11 +35,14 @@ pub(in crate::http) fn format_name(path: &str) -> Option<&str> {
 }
 
 /// [`mint`], for the table of routes.
-pub(in crate::http) async fn route(State(service): State<Arc<Service>>, request: Request) -> Answer {
-    mint(&service, request).await
+pub(in crate::http) async fn route(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    mint(&service, request).await.map(|answer| answer.map(Body::new))
 }
 
-type Answer = Result<Response<Body>, Problem>;
+type Answer = Result<Response<AnswerBody>, Problem>;
 
 /// Mints as many ids as asked for, all of them or none.
 ///
@@ -114,7 +117,7 @@ fn mint_wish(
     service.mint(minter, &request).map(move |ids| match ids {
         Ok(ids) => {
             let encoder = IdEncoder::new(media, of_format.format(), encoding, request.count(), label);
-            Ok(minted(media, of_format.format(), request.count(), ids_body(encoder, ids)))
+            Ok(minted(media, of_format.format(), request.count(), AnswerBody::of_ids(encoder, ids)))
         }
         Err(refusal) => {
             let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };

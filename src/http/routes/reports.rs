@@ -5,13 +5,12 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::Response;
 
 use crate::conjunction::{Grouped, GroupedMinter, Report};
 use crate::http::answer::{
-    IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, ids_body, media_type_of_body, minted, negotiate,
+    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
 use crate::http::request::{Query, encoding, read_body, read_reports, refuse_count, strict_query};
 use crate::id::Format;
@@ -52,7 +51,7 @@ pub(in crate::http) async fn mint_reports(
     served: &Arc<ServedFormat>,
     minter: &Arc<GroupedMinter>,
     request: Request,
-) -> Result<Response<Body>, Problem> {
+) -> Result<Response<AnswerBody>, Problem> {
     let (parts, request_body) = request.into_parts();
     let format = &served.counted().format;
     let query = parts.uri.query().unwrap_or_default();
@@ -88,16 +87,16 @@ pub(in crate::http) async fn mint_reports(
         (Wanted::Messages, _) => {
             let messages = reports.messages().expect("checked before anything was minted");
             let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            minted(media, &format, count_of(&grouped), Body::from(messages.annotate(&ids)))
+            minted(media, &format, count_of(&grouped), messages.annotate(&ids))
         }
         (Wanted::Ids, MediaType::Json) => {
-            minted(media, &format, count_of(&grouped), Body::from(detailed(&format, encoding, &grouped)))
+            minted(media, &format, count_of(&grouped), detailed(&format, encoding, &grouped))
         }
         (Wanted::Ids, _) => {
             let count = count_of(&grouped);
             let ids = Batch::of_ids(grouped.iter().map(|one| one.id).collect());
             let encoder = IdEncoder::new(media, &format, encoding, count, None);
-            minted(media, &format, count, ids_body(encoder, Outgoing::new(counted, ids)))
+            minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids)))
         }
     };
     Ok(at_once_or_aside(is_short, write).await)

@@ -1,6 +1,5 @@
 //! Every format of this program, by name and in order.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::served_format::ServedFormat;
@@ -9,7 +8,8 @@ use super::served_format::ServedFormat;
 #[derive(Debug)]
 pub struct Formats {
     in_order: Vec<Arc<ServedFormat>>,
-    by_name: BTreeMap<String, Arc<ServedFormat>>,
+    /// Sorted. Searching halves takes a third of the instructions of a map of the standard library.
+    by_name: Vec<(String, Arc<ServedFormat>)>,
 }
 
 /// No format has this name.
@@ -25,7 +25,9 @@ pub struct UnknownFormat {
 impl Formats {
     /// These formats, whose names differ.
     pub fn new(in_order: Vec<Arc<ServedFormat>>) -> Formats {
-        let by_name = in_order.iter().map(|served| (served.format().name.clone(), Arc::clone(served))).collect();
+        let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
+        let mut by_name: Vec<_> = in_order.iter().map(named).collect();
+        by_name.sort_by(|(one, _), (other, _)| one.cmp(other));
         Formats { in_order, by_name }
     }
 
@@ -39,7 +41,8 @@ impl Formats {
     /// # Errors
     /// [`UnknownFormat`] says which there are.
     pub fn named(&self, name: &str) -> Result<&Arc<ServedFormat>, UnknownFormat> {
-        self.by_name.get(name).ok_or_else(|| {
+        let found = self.by_name.binary_search_by(|(known, _)| known.as_str().cmp(name));
+        found.map(|at| &self.by_name[at].1).map_err(|_| {
             let names: Vec<_> = self.iter().map(|served| served.format().name.as_str()).collect();
             UnknownFormat { name: name.to_owned(), known: names.join(", ") }
         })

@@ -13,35 +13,46 @@ use std::task::{Context, Poll, ready};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::activity::Activity;
 
 /// Longer writes than this are not copied into the buffer.
 const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The most that is buffered before it is sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
 
-/// What is buffered, and the socket it goes to.
+/// The socket of a connection, and what is buffered for it.
 // Locked, since both the stream, which hyper owns, and the connection around it write here; always in one task, so
 // nobody waits for the lock.
 #[derive(Debug)]
-pub(super) struct Outbox(Mutex<Contents>);
+pub(in crate::net) struct Outbox {
+    contents: Mutex<Contents>,
+    activity: Arc<Activity>,
+}
 
 #[derive(Debug)]
 struct Contents {
-    socket: OwnedWriteHalf,
+    socket: TcpStream,
     buffered: Vec<u8>,
     /// How much of it is sent.
     sent: usize,
 }
 
 impl Outbox {
+    /// An empty one.
+    pub(in crate::net) fn new(socket: TcpStream, activity: Arc<Activity>) -> Arc<Outbox> {
+        Arc::new(Outbox { contents: Mutex::new(Contents { socket, buffered: Vec::new(), sent: 0 }), activity })
+    }
+
     /// Sends all that is buffered. Whatever the socket does not take now, the same call sends when it wakes the task.
-    pub(super) fn poll_send_all(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.contents().poll_send_all(context)
+    pub(in crate::net) fn poll_send_all(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.contents().poll_send_all(context))?;
+        self.activity.receipts.all_sent();
+        Poll::Ready(Ok(()))
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().expect("no holder of this lock panics")
+        self.contents.lock().expect("no holder of this lock panics")
     }
 }
 
@@ -74,24 +85,12 @@ impl Contents {
     }
 }
 
-/// A socket whose short writes go to an outbox.
-pub(super) struct CoalescingStream {
-    incoming: OwnedReadHalf,
-    outbox: Arc<Outbox>,
-}
-
-impl CoalescingStream {
-    /// The stream, and the outbox that whoever drives it has to send from.
-    pub(super) fn new(socket: TcpStream) -> (Self, Arc<Outbox>) {
-        let (incoming, socket) = socket.into_split();
-        let outbox = Arc::new(Outbox(Mutex::new(Contents { socket, buffered: Vec::new(), sent: 0 })));
-        (Self { incoming, outbox: Arc::clone(&outbox) }, outbox)
-    }
-}
+/// The stream of an outbox: short writes stay there until they are sent together.
+pub(in crate::net) struct CoalescingStream(pub(in crate::net) Arc<Outbox>);
 
 impl AsyncRead for CoalescingStream {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.incoming).poll_read(context, buf)
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.contents().socket).poll_read(context, buf)
     }
 }
 
@@ -105,7 +104,7 @@ impl AsyncWrite for CoalescingStream {
         context: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.outbox.contents().poll_write(context, bufs)
+        self.0.contents().poll_write(context, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -114,22 +113,22 @@ impl AsyncWrite for CoalescingStream {
 
     /// Ready at once: whoever drives the stream sends when it has nothing more to do.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.activity.receipts.all_buffered();
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut contents = self.outbox.contents();
-        ready!(contents.poll_send_all(context))?;
-        Pin::new(&mut contents.socket).poll_shutdown(context)
+        ready!(self.0.poll_send_all(context))?;
+        Pin::new(&mut self.0.contents().socket).poll_shutdown(context)
     }
 }
 
 pin_project! {
     /// A connection over a [`CoalescingStream`] that sends what is in the outbox whenever it has to wait.
-    pub(super) struct FlushWhenPending<C> {
+    pub(in crate::net) struct FlushWhenPending<C> {
         #[pin]
-        pub(super) connection: C,
-        pub(super) outbox: Arc<Outbox>,
+        pub(in crate::net) connection: C,
+        pub(in crate::net) outbox: Arc<Outbox>,
     }
 }
 

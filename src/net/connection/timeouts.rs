@@ -5,8 +5,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::activity::{Snapshot, State};
-use super::limits::Limits;
+use crate::net::limits::Limits;
+use crate::net::stream::{Snapshot, State};
 
 /// The deadline of what a connection does now. Anything new that it does gets a new one.
 pub(super) struct Timeouts {

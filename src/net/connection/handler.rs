@@ -6,21 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderValue, Request, Response, StatusCode, Version, header};
+use axum::http::{HeaderValue, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
 
-use super::activity::{Activity, RequestGuard, TrackedBody};
+use crate::http::AnswerBody;
+use crate::net::stream::{Activity, RequestBody, RequestGuard, TrackedAnswer};
 
 /// What answers requests, of any connection.
 pub trait Handler:
-    tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send> + Clone + Send + 'static
+    tower::Service<Request<Body>, Response = Response<AnswerBody>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + 'static
 {
 }
 
 impl<H> Handler for H where
-    H: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible, Future: Send>
+    H: tower::Service<Request<Body>, Response = Response<AnswerBody>, Error = Infallible, Future: Send>
         + Clone
         + Send
         + 'static
@@ -28,22 +32,23 @@ impl<H> Handler for H where
 }
 
 /// The handler of one connection, which records requests and answers in its activity.
-pub(super) struct TrackedHandler<H> {
-    pub(super) handler: H,
-    pub(super) activity: Arc<Activity>,
+pub(in crate::net) struct TrackedHandler<H> {
+    pub(in crate::net) handler: H,
+    pub(in crate::net) activity: Arc<Activity>,
 }
 
 impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
-    type Response = Response<TrackedBody<Body, RequestGuard>>;
+    type Response = Response<TrackedAnswer>;
     type Error = Infallible;
     type Future = TrackedResponse<H::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let guard = self.activity.begin_request();
+        let has_body = !request.body().is_end_stream();
+        let guard = self.activity.begin_request(has_body);
         let is_http1 = request.version() < Version::HTTP_2;
-        let request = request.map(|body| match body.is_end_stream() {
-            true => Body::empty(),
-            false => Body::new(TrackedBody { body, activity: Arc::clone(&self.activity) }),
+        let request = request.map(|body| match has_body {
+            true => Body::new(RequestBody { body, activity: Arc::clone(&self.activity) }),
+            false => Body::empty(),
         });
         let response = self.handler.clone().call(request);
         TrackedResponse { response, is_http1, guard: Some(guard) }
@@ -52,7 +57,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
 
 pin_project! {
     /// One request on its way to the head of its answer.
-    pub(super) struct TrackedResponse<F> {
+    pub(in crate::net) struct TrackedResponse<F> {
         #[pin]
         response: F,
         is_http1: bool,
@@ -61,21 +66,16 @@ pin_project! {
     }
 }
 
-impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for TrackedResponse<F> {
-    type Output = Result<Response<TrackedBody<Body, RequestGuard>>, Infallible>;
+impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for TrackedResponse<F> {
+    type Output = Result<Response<TrackedAnswer>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let Ok(mut response) = ready!(this.response.poll(context));
         let guard = this.guard.take().expect("a future that is ready is not polled again");
-        if *this.is_http1 && (guard.closes_after_next_answer() || leaves_body_unread(response.status())) {
+        if *this.is_http1 && (guard.closes_after_next_answer() || guard.leaves_body_unread()) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(response.map(|body| TrackedBody { body, activity: guard })))
+        Poll::Ready(Ok(response.map(|body| TrackedAnswer { body, request: guard })))
     }
-}
-
-// The connection is closed after these anyway; saying so keeps callers from sending more on it.
-fn leaves_body_unread(status: StatusCode) -> bool {
-    status == StatusCode::PAYLOAD_TOO_LARGE || status == StatusCode::REQUEST_TIMEOUT
 }

@@ -13,13 +13,13 @@ const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const PREFACE_PAUSE: Duration = Duration::from_millis(10);
 
 /// A version of HTTP that is served.
-pub(super) enum Protocol {
+pub(in crate::net) enum Protocol {
     Http1,
     Http2,
 }
 
 /// Detects the protocol by the first bytes, which stay unread; `None` if the caller closes first.
-pub(super) async fn detect_protocol(stream: &TcpStream) -> io::Result<Option<Protocol>> {
+pub(in crate::net) async fn detect_protocol(stream: &TcpStream) -> io::Result<Option<Protocol>> {
     let mut first = [0; HTTP2_PREFACE.len()];
     loop {
         let len = stream.peek(&mut first).await?;

@@ -12,22 +12,31 @@ use tokio::time::{Sleep, sleep};
 use super::activity::Activity;
 
 /// How long a closed connection is still read from, so that the caller can read the answer.
-pub(super) const LINGER_MAX: Duration = Duration::from_secs(2);
+pub(in crate::net) const LINGER_MAX: Duration = Duration::from_secs(2);
 
 /// A stream that records what moves in the connection's activity.
 ///
 /// Shutting it down also reads, and throws away, what the caller still sends: closing a socket with unread bytes makes
 /// the kernel reset the connection, and the reset destroys an answer such as 413 before the caller has read it.
-pub(super) struct TrackedStream<S> {
+pub(in crate::net) struct TrackedStream<S> {
     stream: S,
-    /// None where bytes say nothing: in HTTP/2 they may be pings.
-    activity: Option<Arc<Activity>>,
+    tracking: Tracking,
     lingering: Option<Pin<Box<Sleep>>>,
 }
 
+/// What is recorded of the bytes of a stream.
+pub(in crate::net) enum Tracking {
+    /// Nothing.
+    Nothing,
+    /// When answers have been sent. That bytes move says nothing: in HTTP/2 they may be pings.
+    Sent(Arc<Activity>),
+    /// That bytes move. Another one knows when they have been sent.
+    Moves(Arc<Activity>),
+}
+
 impl<S> TrackedStream<S> {
-    pub(super) fn new(stream: S, activity: Option<Arc<Activity>>) -> Self {
-        Self { stream, activity, lingering: None }
+    pub(in crate::net) fn new(stream: S, tracking: Tracking) -> Self {
+        Self { stream, tracking, lingering: None }
     }
 }
 
@@ -36,7 +45,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
         let filled_before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buf))?;
         if buf.filled().len() > filled_before
-            && let Some(activity) = &self.activity
+            && let Tracking::Moves(activity) = &self.tracking
         {
             activity.record_bytes_read();
         }
@@ -64,7 +73,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        if let Tracking::Sent(activity) = &self.tracking {
+            activity.receipts.all_buffered();
+            activity.receipts.all_sent();
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -90,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
 
 impl<S> TrackedStream<S> {
     fn record_write(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
-        if let (Ok(1..), Some(activity)) = (&written, &self.activity) {
+        if let (Ok(1..), Tracking::Moves(activity)) = (&written, &self.tracking) {
             activity.record_progress();
         }
         Poll::Ready(written)

@@ -8,18 +8,19 @@ use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tracing::debug;
 
-use super::activity::{Activity, State};
 use super::handler::{Handler, TrackedHandler};
-use super::limits::Limits;
-use super::outbox::{CoalescingStream, FlushWhenPending};
-use super::protocol::{Protocol, detect_protocol};
-use super::stream::{LINGER_MAX, TrackedStream};
 use super::timeouts::Timeouts;
+use crate::net::limits::Limits;
+use crate::net::stream::{
+    Activity, CoalescingStream, FlushWhenPending, LINGER_MAX, Outbox, Protocol, State, TrackedStream, Tracking,
+    detect_protocol,
+};
 
 /// While draining, how long a silent connection has for one last request. Closed at once, it might cut off a request
 /// that is on its way.
@@ -40,16 +41,16 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection just accepted.
-pub(super) struct Connection<H> {
-    pub(super) stream: TcpStream,
-    pub(super) handler: H,
-    pub(super) limits: Limits,
-    pub(super) draining: watch::Receiver<bool>,
+pub(in crate::net) struct Connection<H> {
+    pub(in crate::net) stream: TcpStream,
+    pub(in crate::net) handler: H,
+    pub(in crate::net) limits: Limits,
+    pub(in crate::net) draining: watch::Receiver<bool>,
 }
 
 impl<H: Handler> Connection<H> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
-    pub(super) async fn run(mut self) {
+    pub(in crate::net) async fn run(mut self) {
         let head_deadline = Instant::now() + self.limits.header_timeout;
         // Answers are written whole; waiting for more to send would only delay them. A refusal does no harm.
         let _ = self.stream.set_nodelay(true);
@@ -76,8 +77,9 @@ impl<H: Handler> Connection<H> {
     async fn run_http1(self, head_deadline: Instant) {
         let activity = Arc::new(Activity::default());
         activity.record_bytes_read();
-        let (stream, outbox) = CoalescingStream::new(self.stream);
-        let stream = TrackedStream::new(stream, Some(Arc::clone(&activity)));
+        let outbox = Outbox::new(self.stream, Arc::clone(&activity));
+        let stream = CoalescingStream(Arc::clone(&outbox));
+        let stream = TrackedStream::new(stream, Tracking::Moves(Arc::clone(&activity)));
         let handler = TrackedHandler { handler: self.handler, activity: Arc::clone(&activity) };
         let http = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -85,14 +87,22 @@ impl<H: Handler> Connection<H> {
             .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_LEN_MAX as usize)
             .max_buf_size(BUFFER_LEN_MAX)
+            // A caller that has sent all it wants to may close its half and wait for the answer.
+            .half_close(true)
             .serve_connection(TokioIo::new(stream), handler);
-        let http = FlushWhenPending { connection: http, outbox };
+        let http = FlushWhenPending { connection: http, outbox: Arc::clone(&outbox) };
         let timeouts = Timeouts::new(self.limits, activity.snapshot(), head_deadline);
-        drive(pin!(http), &activity, timeouts, self.draining).await;
+        let ending = drive(pin!(http), &activity, timeouts, self.draining).await;
+        if ending == Ending::Failed {
+            // hyper is gone, and what it had answered before may still be in the outbox.
+            let mut stream = TrackedStream::new(CoalescingStream(outbox), Tracking::Nothing);
+            let _ = timeout(GOODBYE_MAX, stream.shutdown()).await;
+        }
     }
 
     async fn run_http2(self) {
         let activity = Arc::new(Activity::default());
+        let stream = TrackedStream::new(self.stream, Tracking::Sent(Arc::clone(&activity)));
         let handler = TrackedHandler { handler: self.handler, activity: Arc::clone(&activity) };
         let http = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -105,7 +115,7 @@ impl<H: Handler> Connection<H> {
             .max_send_buf_size(BUFFER_LEN_MAX)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PONG_TIMEOUT)
-            .serve_connection(TokioIo::new(TrackedStream::new(self.stream, None)), handler);
+            .serve_connection(TokioIo::new(stream), handler);
         let timeouts = Timeouts::new(self.limits, activity.snapshot(), Instant::now() + self.limits.idle_timeout);
         drive(pin!(http), &activity, timeouts, self.draining).await;
     }
@@ -144,9 +154,20 @@ impl<H: Handler> HttpConnection for http2::Connection<Stream<TcpStream>, Tracked
     }
 }
 
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// By agreement, or because the caller has gone.
+    Closed,
+    /// By an error of either side.
+    Failed,
+    /// It took too long.
+    CutOff,
+}
+
 /// What ends a turn of [`drive`].
 enum Event {
-    Ended,
+    Ended(Ending),
     Drain,
     TimedOut(State),
 }
@@ -157,7 +178,7 @@ async fn drive<C: HttpConnection>(
     activity: &Activity,
     mut timeouts: Timeouts,
     mut draining: watch::Receiver<bool>,
-) {
+) -> Ending {
     let mut is_draining = false;
     let mut drain = pin!(async {
         wait_for_drain(&mut draining).await;
@@ -168,10 +189,9 @@ async fn drive<C: HttpConnection>(
         // The connection first: a request that has arrived by now is answered even while draining.
         let event = poll_fn(|context| {
             if let Poll::Ready(ended) = http.as_mut().poll(context) {
-                if let Err(error) = ended {
-                    debug!("a connection ended: {error}");
-                }
-                return Poll::Ready(Event::Ended);
+                let Err(error) = ended else { return Poll::Ready(Event::Ended(Ending::Closed)) };
+                debug!("a connection ended: {error}");
+                return Poll::Ready(Event::Ended(Ending::Failed));
             }
             if !is_draining && drain.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Event::Drain);
@@ -179,7 +199,7 @@ async fn drive<C: HttpConnection>(
             timeouts.poll_expired(context, || activity.snapshot()).map(Event::TimedOut)
         });
         match event.await {
-            Event::Ended => return,
+            Event::Ended(ending) => return ending,
             Event::Drain => {
                 is_draining = true;
                 http.as_mut().wind_down();
@@ -188,11 +208,11 @@ async fn drive<C: HttpConnection>(
                 // Say goodbye, so that a caller about to send knows that nothing of it was read.
                 http.as_mut().wind_down();
                 let _ = timeout(GOODBYE_MAX, http).await;
-                return;
+                return Ending::Closed;
             }
             Event::TimedOut(state @ (State::ReadingHead | State::Answering)) => {
                 debug!("a connection is cut off: {state:?} took too long");
-                return;
+                return Ending::CutOff;
             }
         }
     }

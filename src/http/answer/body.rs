@@ -1,0 +1,105 @@
+//! The body of an answer: minted ids, which somebody has to account for, or anything else.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+use super::ids::{EncodedIds, IdEncoder, IdPieces, encode_ids};
+use super::pieces::LongBody;
+use crate::service::{Outgoing, Receipt};
+
+/// The body of an answer.
+///
+/// Ids come with a [`Receipt`] that a connection takes for each frame and settles when the kernel has the frame. Who
+/// takes frames and leaves the receipts has the ids.
+pub enum AnswerBody {
+    /// Ids in one frame.
+    Ids(WrittenIds),
+    /// Ids in many frames.
+    LongIds(Box<LongBody<IdPieces>>),
+    /// What owes nothing to anybody.
+    Other(Body),
+}
+
+/// Ids that are written, and what is owed for them.
+pub struct WrittenIds {
+    /// Empty once it is handed over; there is no answer of ids without a byte.
+    text: Bytes,
+    receipt: Option<Receipt>,
+}
+
+impl AnswerBody {
+    /// The ids of a mint answer.
+    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing) -> Self {
+        match encode_ids(encoder, ids) {
+            EncodedIds::Whole(text, receipt) => {
+                Self::Ids(WrittenIds { text: Bytes::from(text), receipt: Some(receipt) })
+            }
+            EncodedIds::InPieces(pieces) => Self::LongIds(pieces),
+        }
+    }
+
+    /// The receipt of the frame that was handed over last.
+    pub fn take_receipt(&mut self) -> Option<Receipt> {
+        match self {
+            Self::Ids(ids) => ids.receipt.take(),
+            Self::LongIds(pieces) => pieces.take_receipt(),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl From<Body> for AnswerBody {
+    fn from(body: Body) -> Self {
+        Self::Other(body)
+    }
+}
+
+impl From<Vec<u8>> for AnswerBody {
+    fn from(body: Vec<u8>) -> Self {
+        Self::Other(Body::from(body))
+    }
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        match self.get_mut() {
+            Self::Ids(ids) if ids.text.is_empty() => Poll::Ready(None),
+            Self::Ids(ids) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut ids.text))))),
+            Self::LongIds(pieces) => Pin::new(pieces).poll_frame(context).map_err(axum::Error::new),
+            Self::Other(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Ids(ids) => ids.text.is_empty(),
+            Self::LongIds(pieces) => pieces.is_end_stream(),
+            Self::Other(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Ids(ids) => SizeHint::with_exact(u64::try_from(ids.text.len()).expect("memory is shorter than 2^64")),
+            Self::LongIds(pieces) => pieces.size_hint(),
+            Self::Other(body) => body.size_hint(),
+        }
+    }
+}
+
+impl Drop for WrittenIds {
+    fn drop(&mut self) {
+        if self.text.is_empty()
+            && let Some(receipt) = self.receipt.take()
+        {
+            receipt.settle();
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One connection: its protocol, its requests, and how it ends.
+
+mod handler;
+mod timeouts;
+
+mod connection;
+
+pub(super) use connection::Connection;
+pub use handler::Handler;

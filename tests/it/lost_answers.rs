@@ -1,0 +1,107 @@
+//! No answer is lost while its caller can still read it, and every id whose answer is lost is counted.
+
+use std::time::Duration;
+
+use idmint::http::paths;
+use tokio::io::AsyncWriteExt;
+
+use crate::http1::request;
+use crate::service::Service;
+use crate::support::{LONG, Running, WIDE, get_request, post_request, until, within};
+
+#[tokio::test]
+async fn a_caller_that_closes_its_sending_half_gets_its_answer() {
+    const CALLERS: usize = 300;
+    let service = Service::start("").await;
+    for caller in 0..CALLERS {
+        let mut client = service.connect().await;
+        client.send(post_request("/ids/snowflake", "", "")).await;
+        client.stream.shutdown().await.unwrap();
+        assert_eq!(client.receive().await.status, 200, "caller {caller}");
+        assert_eq!(client.read_to_close().await, "");
+    }
+    assert_eq!(service.minted().await, CALLERS as f64);
+
+    let server = Running::start(WIDE).await;
+    let mut waiting = server.connect().await;
+    waiting.send(get_request("/slow")).await;
+    waiting.stream.shutdown().await.unwrap();
+    until(|| server.metrics().contains("idmint_http_in_flight 1")).await;
+    server.release.notify_one();
+    assert_eq!(waiting.receive().await.text(), "at last");
+}
+
+#[tokio::test]
+async fn answers_that_came_before_an_error_are_sent_before_it_ends_the_connection() {
+    const MINTS: usize = 20;
+    let service = Service::start("").await;
+    let mints = post_request("/ids/snowflake", "", "").repeat(MINTS);
+    let broken_body = "POST /ids/snowflake HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\nnot a length\r\n";
+    for ending in ["\0 is no request\r\n\r\n", broken_body, "GET /metrics HTTP/1.1\r\nhost: cut"] {
+        let mut client = service.connect().await;
+        client.send(format!("{mints}{ending}")).await;
+        for _ in 0..MINTS {
+            assert_eq!(client.receive().await.status, 200, "{ending:?}");
+        }
+        client.stream.shutdown().await.unwrap();
+        client.read_to_close().await;
+    }
+    assert_eq!(service.metric(r#"idmint_ids_unsent_total{format="snowflake"}"#).await, 0.0);
+}
+
+/// More answers than the kernel keeps for a caller that reads none of them, and then goes.
+#[tokio::test]
+async fn ids_whose_answers_the_kernel_did_not_take_are_counted() {
+    let service = Service::start("").await;
+    let unsent = r#"idmint_ids_unsent_total{format="uuid4"}"#;
+    for (what, one) in [
+        ("short answers", post_request("/ids/uuid4", "", "")),
+        ("long answers", post_request("/ids/uuid4?count=100000", "", "")),
+    ] {
+        let (minted_before, unsent_before) = (service.minted().await, service.metric(unsent).await);
+        let mut client = service.connect().await;
+        let batch = one.repeat(1_000);
+        // It takes no more requests once the answers have filled everything on their way.
+        while tokio::time::timeout(Duration::from_secs(2), client.stream.write_all(batch.as_bytes())).await.is_ok() {}
+        drop(client);
+        within(LONG, async {
+            while service.metric(unsent).await == unsent_before {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        let minted = service.minted().await - minted_before;
+        let unsent = service.metric(unsent).await - unsent_before;
+        println!("{what}: {minted} ids minted, {unsent} of them not taken");
+        assert!(unsent < minted, "{what}: the kernel took most");
+    }
+}
+
+/// The body comes late, so that no route can have read it unless it waited for it.
+#[tokio::test]
+async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
+    let service = Service::start("").await;
+    let (mut closed, mut kept) = (0, 0);
+    for (method, path) in paths() {
+        for method in [method.as_str(), "PUT"] {
+            let path = path.replace("{format}", "snowflake").replace(['{', '}'], "");
+            let mut client = service.connect().await;
+            let (head, body) = (request(&format!("{method} {path}"), "content-length: 2\r\n", ""), "{}");
+            client.send(head).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let _ = client.stream.write_all(body.as_bytes()).await;
+            let answer = client.receive().await;
+            if answer.header("connection") == Some("close") {
+                assert_eq!(client.read_to_close().await, "", "{method} {path}");
+                closed += 1;
+            } else {
+                let next = client.exchange(get_request("/health/live")).await;
+                assert_eq!(next.status, 200, "{method} {path}: the next request is lost");
+                kept += 1;
+            }
+        }
+    }
+    println!("{closed} answers left a body unread and said so, {kept} read it");
+    assert!(closed >= 20 && kept >= 3, "{closed} closed, {kept} kept");
+}
