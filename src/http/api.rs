@@ -30,8 +30,8 @@ impl Api {
     /// The same; `admission` is asked about every request before anything is done for it.
     pub fn guarded(service: Arc<Service>, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
         let mint_route = metrics.route(mint::ROUTE);
-        let router = router(Arc::clone(&service));
-        Self(Edge::new(Dispatch { service, mint_route, router }, metrics, admission))
+        let (router, requests) = (router(Arc::clone(&service)), Arc::clone(&service.load().requests));
+        Self(Edge::new(Dispatch { service, mint_route, router }, metrics, requests, admission))
     }
 }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, Uri};
+use axum::http::{HeaderMap, HeaderValue, Response, Uri};
 use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -20,6 +20,7 @@ use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
 use crate::http::answer::{AnswerBody, Problem, Slug, name_instance};
 use crate::http::request::{X_REQUEST_ID, request_id};
+use crate::service::{Load, Requests, Shed};
 
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
@@ -51,6 +52,7 @@ pub struct Edge<H>(Arc<Parts<H>>);
 struct Parts<H> {
     handler: H,
     metrics: Arc<HttpMetrics>,
+    requests: Arc<Requests>,
     admission: Option<Admission>,
 }
 
@@ -62,7 +64,7 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a router whose routes are all in place; unknown paths and methods become problems.
 pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
-    Edge::new(with_fallbacks(routes), metrics, None)
+    Edge::new(with_fallbacks(routes), metrics, Load::default().requests, None)
 }
 
 /// A router whose routes are all in place, and whose unknown paths and methods are problems.
@@ -72,8 +74,13 @@ pub(super) fn with_fallbacks(routes: Router) -> Router {
 
 impl<H> Edge<H> {
     /// The edge around what answers; `admission` is asked about every request.
-    pub(super) fn new(handler: H, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
-        Self(Arc::new(Parts { handler, metrics, admission }))
+    pub(super) fn new(
+        handler: H,
+        metrics: Arc<HttpMetrics>,
+        requests: Arc<Requests>,
+        admission: Option<Admission>,
+    ) -> Self {
+        Self(Arc::new(Parts { handler, metrics, requests, admission }))
     }
 }
 
@@ -112,19 +119,19 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, admission } = &*self.0;
+        let Parts { handler, metrics, requests, admission } = &*self.0;
         let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
-        let admitted = check_uri(request.uri()).and_then(|()| match admission {
+        let admitted = check_room(requests, metrics, request.uri()).and_then(|()| match admission {
             Some(admission) => admission(&request),
             None => Ok(()),
         });
-        let begun = admitted.and_then(|()| catch_panic(&request_id, || handler.handle(route, request)));
-        let (answering, refusal) = match begun {
-            Ok(answering) => (Some(answering), None),
-            Err(problem) => (None, Some(problem)),
-        };
+        // Filled where it stays: it is large, and each move of it costs as much as a look at a header.
+        let mut answering = None;
+        let begun =
+            admitted.and_then(|()| catch_panic(&request_id, || answering = Some(handler.handle(route, request))));
+        let refusal = begun.err();
         Passage { answering, refusal, request_id, measured }
     }
 }
@@ -159,6 +166,26 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
     }
+}
+
+/// The answer to a request that is turned away before it comes here; `headers` say its id, or that of its answer.
+pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed) -> Response<AnswerBody> {
+    let request_id = request_id(headers);
+    let mut response = Problem::from(shed).into_answer();
+    name_instance(&mut response, &request_id);
+    response.headers_mut().insert(X_REQUEST_ID, request_id);
+    response
+}
+
+/// Whether there is room for one more request, this one counted already, and its address is not too long.
+///
+/// How the service is can be asked however much goes on.
+fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
+    let has_room = requests.has_room(metrics.in_flight());
+    if !has_room && !uri.path().starts_with("/health/") && uri.path() != "/metrics" {
+        return Err(requests.turn_away().into());
+    }
+    check_uri(uri)
 }
 
 fn check_uri(uri: &Uri) -> Result<(), Problem> {

@@ -99,6 +99,12 @@ impl HttpMetrics {
         self.by_path.at(path).map_or(Route::UNMATCHED, |found| *found.value)
     }
 
+    /// The requests being worked on now.
+    #[inline]
+    pub(super) fn in_flight(&self) -> usize {
+        usize::try_from(self.in_flight.get()).unwrap_or(0)
+    }
+
     /// Begins to measure one request.
     pub fn begin(self: &Arc<Self>, route: Route, method: &Method) -> Measured {
         self.in_flight.inc();

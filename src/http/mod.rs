@@ -11,6 +11,7 @@ mod routes;
 
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
+pub(crate) use edge::turn_away;
 pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;
 pub use router::paths;

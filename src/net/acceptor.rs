@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::future::poll_fn;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(super) struct Acceptor {
 /// What came in.
 pub(super) enum Arrival {
     /// A connection to serve.
-    Connection(TcpStream),
+    Connection(TcpStream, IpAddr),
     /// A connection on the spare descriptor, answered already: to be closed at once.
     Refused(std::net::TcpStream),
 }
@@ -48,11 +49,11 @@ impl Acceptor {
                 self.spare_descriptor = open_spare();
             }
             let error = match self.listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     if std::mem::take(&mut self.is_short) {
                         info!("accepting connections again");
                     }
-                    return Arrival::Connection(stream);
+                    return Arrival::Connection(stream, peer.ip());
                 }
                 Err(error) => error,
             };
@@ -72,27 +73,28 @@ impl Acceptor {
     }
 
     /// Accepts whatever waits in the backlog now.
-    pub(super) async fn accept_backlog(&mut self) -> Vec<TcpStream> {
+    pub(super) async fn accept_backlog(&mut self) -> Vec<(TcpStream, IpAddr)> {
         let mut waiting = Vec::new();
         while waiting.len() < BACKLOG_MAX
-            && let Some(stream) = self.accept_now().await
+            && let Some(arrived) = self.accept_now().await
         {
-            waiting.push(stream);
+            waiting.push(arrived);
         }
         waiting
     }
 
     async fn refuse_with_spare(&mut self) -> Option<std::net::TcpStream> {
         drop(self.spare_descriptor.take()?);
-        let mut stream = self.accept_now().await?.into_std().ok()?;
+        let (stream, _) = self.accept_now().await?;
+        let mut stream = stream.into_std().ok()?;
         // It does not block, and fits into the send buffer of any new connection.
         let _ = stream.write(REFUSAL);
         Some(stream)
     }
 
-    async fn accept_now(&self) -> Option<TcpStream> {
+    async fn accept_now(&self) -> Option<(TcpStream, IpAddr)> {
         poll_fn(|context| match self.listener.poll_accept(context) {
-            Poll::Ready(Ok((stream, _))) => Poll::Ready(Some(stream)),
+            Poll::Ready(Ok((stream, peer))) => Poll::Ready(Some((stream, peer.ip()))),
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(None),
         })
         .await

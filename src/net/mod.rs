@@ -9,14 +9,16 @@
 //! ```
 
 mod acceptor;
+mod callers;
 mod connection;
 mod limits;
 mod listener;
-mod open_connections;
 mod refusal;
 mod stream;
+mod table;
 
+pub use callers::Callers;
 pub use connection::Handler;
 pub use limits::Limits;
 pub use listener::{Drained, serve};
-pub use open_connections::OpenConnections;
+pub use table::OpenConnections;

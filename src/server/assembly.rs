@@ -12,8 +12,8 @@ use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
 use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
 use crate::service::{
-    Conjunctions, Decoding, Formats, IdSource, RequestLimits, ServedFormat, Service, ServiceCounters, ServiceParts,
-    SiqDefaults,
+    Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service, ServiceCounters,
+    ServiceParts, SiqDefaults,
 };
 use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick, format_duration};
@@ -109,6 +109,7 @@ pub fn assemble(
     let mut mint = Mint::new(clock, settings);
     let formats = serve_formats(config, &catalog, &mut mint, randomness)?;
     Ok(Arc::new(Service::new(ServiceParts {
+        load: Load::new(config.http.memory_max, config.http.in_flight_max),
         mint,
         formats,
         decoding: decoding(config)?,

@@ -18,7 +18,7 @@ use super::warnings::warn_of;
 use crate::http;
 use crate::http::HttpMetrics;
 use crate::minting::Randomness;
-use crate::net::{Limits, OpenConnections, serve};
+use crate::net::{Callers, Limits, OpenConnections, serve};
 use crate::server::config::Config;
 use crate::service::{Keepers, Service};
 use crate::storage::{FailureKind, Opened, StoreError};
@@ -181,6 +181,8 @@ impl Running {
         let api = http::Api::new(Arc::clone(&service), Arc::new(metrics));
         let limits = Limits {
             connections_max: config.http.connections_max,
+            connections_per_peer: config.http.connections_per_peer.unwrap_or(config.http.connections_max.div_ceil(2)),
+            connection_age_max: config.http.connection_age_max,
             header_timeout: config.http.header_timeout,
             idle_timeout: config.http.idle_timeout,
         };
@@ -194,7 +196,10 @@ impl Running {
             }
             service.drain();
         };
-        let drained = serve(listener, api, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
+        let open = OpenConnections::registered(&registry).map_err(AssemblyError::Metrics)?;
+        let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
+        let callers = Callers::new(service.load().clone(), trusted);
+        let drained = serve(listener, api, limits, callers, open, ending, DRAIN_MAX).await;
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),

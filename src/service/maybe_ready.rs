@@ -14,6 +14,7 @@ pub enum MaybeReady<T> {
 
 impl<T: Send + Unpin + 'static> MaybeReady<T> {
     /// A value that is there.
+    #[inline]
     pub fn ready(value: T) -> Self {
         Self::Ready(Some(value))
     }
@@ -24,6 +25,7 @@ impl<T: Send + Unpin + 'static> MaybeReady<T> {
     }
 
     /// What `change` makes of the value, at once or later.
+    #[inline]
     pub fn map<U: Send + Unpin + 'static>(self, change: impl FnOnce(T) -> U + Send + 'static) -> MaybeReady<U> {
         match self {
             Self::Ready(value) => MaybeReady::Ready(value.map(change)),

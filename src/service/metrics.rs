@@ -5,6 +5,7 @@
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::service::Service;
+use crate::service::load::Shed;
 
 impl Service {
     /// Every metric, as it is now.
@@ -77,6 +78,8 @@ fn node(service: &Service) -> Vec<MetricFamily> {
     let extensions = counts.map_or((0, 0), |counts| (counts.extended(), counts.failed()));
     let by_outcome = [("extended", extensions.0), ("failed", extensions.1)];
     let extensions = by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));
+    let load = service.load();
+    let shed = Shed::ALL.map(|shed| (vec![("reason", shed.label().to_owned())], count(load.counts.of(shed))));
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
     vec![
         gauges(
@@ -91,6 +94,16 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             vec![(vec![], remaining)],
         ),
         counters("idmint_horizon_extensions_total", "Extensions of the horizon, by outcome.", extensions.to_vec()),
+        counters(
+            "idmint_requests_shed_total",
+            "Requests and connections that were turned away for want of room, by what there was too little of.",
+            shed.to_vec(),
+        ),
+        gauges(
+            "idmint_memory_budget_used_bytes",
+            "Memory of http.memory_max that callers have.",
+            vec![(vec![], count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)))],
+        ),
         gauges("idmint_build_info", "Always 1; the label says which build this is.", vec![(version, 1.0)]),
     ]
 }

@@ -13,6 +13,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal`]: nothing was minted.
+    #[inline]
     pub fn mint(
         self: &Arc<Self>,
         minter: &Arc<Minter>,
@@ -32,6 +33,7 @@ impl Service {
     }
 
     /// Lets ids go when they are due.
+    #[inline]
     fn release(self: &Arc<Self>, minter: &Minter, granted: Granted) -> MaybeReady<Outgoing> {
         let Granted { batch, due, refill } = granted;
         let outgoing = Outgoing::new(Arc::clone(minter.counted()), batch);
@@ -41,9 +43,10 @@ impl Service {
         let Some(due) = due else { return MaybeReady::ready(outgoing) };
         let service = Arc::clone(self);
         MaybeReady::pending(async move {
-            let held = service.counters().mint_wait_seconds.start_timer();
+            let _held = service.load().requests.hold();
+            let waiting = service.counters().mint_wait_seconds.start_timer();
             service.wait_until(due).await;
-            held.observe_duration();
+            waiting.observe_duration();
             outgoing
         })
     }

@@ -9,11 +9,11 @@ mod maybe_ready;
 
 mod decoding;
 mod formats;
+mod load;
 mod outgoing;
 
 mod service;
 
-mod format_info;
 mod group;
 mod ledgers;
 mod metrics;
@@ -26,6 +26,7 @@ pub use error::{GroupFailure, ServiceError};
 pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Keepers;
+pub use load::{BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Shed, ShedCounts};
 pub use maybe_ready::MaybeReady;
 pub use outgoing::{Outgoing, Receipt};
 pub use readiness::Readiness;

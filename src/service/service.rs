@@ -10,6 +10,7 @@ use super::lifecycle::{Keepers, Lifecycle};
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
+use crate::service::load::Load;
 use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
@@ -36,6 +37,8 @@ pub struct ServiceParts {
     pub slot: u32,
     /// What is counted where it happens.
     pub counters: ServiceCounters,
+    /// What all callers may take together.
+    pub load: Load,
 }
 
 /// How reports find their ids.
@@ -114,6 +117,11 @@ impl Service {
     /// Why it has not.
     pub fn session(&self) -> Result<&Arc<Session>, Refusal> {
         self.parts.mint.session()
+    }
+
+    /// What all callers may take together, and what of it is taken.
+    pub fn load(&self) -> &Load {
+        &self.parts.load
     }
 
     /// The clock that ids are minted by.

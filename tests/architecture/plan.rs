@@ -14,7 +14,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("cluster").planned(),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
-    folder("service").with_floors(&[&["formats"]]),
+    folder("service").with_floors(&[&["load"], &["formats"]]),
     folder("http").with_floors(&[&["answer"], &["request"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.

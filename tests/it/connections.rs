@@ -146,9 +146,9 @@ async fn one_connection_too_many_is_told_so() {
     let server = Running::start(Limits { connections_max: 2, ..WIDE }).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     for client in [&mut first, &mut second] {
-        assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
+        client.send(get_request("/slow")).await;
     }
-    assert_eq!(server.open.count(), 2);
+    until(|| server.metrics().contains("idmint_http_in_flight 2")).await;
 
     let mut third = server.connect().await;
     let refused = third.exchange(&get_request("/hello")).await;
@@ -159,5 +159,32 @@ async fn one_connection_too_many_is_told_so() {
     drop(first);
     until(|| server.open.count() == 1).await;
     assert_eq!(server.exchange(&get_request("/hello")).await.status, 200);
-    assert_eq!(second.exchange(&get_request("/hello")).await.status, 200);
+    server.release.notify_one();
+    assert_eq!(second.receive().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_newcomer_has_the_place_of_the_one_idle_longest() {
+    let server = Running::start(Limits { connections_max: 2, ..WIDE }).await;
+    let (mut first, mut second) = (server.connect().await, server.connect().await);
+    for client in [&mut first, &mut second, &mut first] {
+        assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut third = server.connect().await;
+    assert_eq!(third.exchange(&get_request("/hello")).await.status, 200);
+    assert_eq!(second.read_to_close().await, "", "nothing was asked on it for longest");
+    for client in [&mut first, &mut third] {
+        assert_eq!(client.exchange(&get_request("/hello")).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_old_is_closed_with_its_next_answer() {
+    let server = Running::start(Limits { connection_age_max: Some(SHORT), ..WIDE }).await;
+    let mut client = server.connect().await;
+    assert_eq!(client.exchange(&get_request("/hello")).await.header("connection"), None);
+    tokio::time::sleep(2 * SHORT).await;
+    assert_eq!(client.exchange(&get_request("/hello")).await.header("connection"), Some("close"));
+    assert_eq!(client.read_to_close().await, "");
 }

@@ -81,6 +81,48 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
+    const IDLE: Duration = Duration::from_secs(1);
+    let server = Running::start(Limits { idle_timeout: IDLE, ..WIDE }).await;
+    let (mut sender, _connection) = connect(&server).await;
+    let request = Request::builder().uri("http://test/big").body(Body::empty()).unwrap();
+    let mut unread = within(LONG, sender.send_request(request)).await.unwrap().into_body();
+    let began = std::time::Instant::now();
+    let mut asked = 0;
+    while began.elapsed() < 2 * IDLE {
+        assert_eq!(ask(sender.clone(), "GET", "/hello", "").await, (200, "hello".to_owned()));
+        asked += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(asked > 10, "the connection was in use all the time");
+    let broken = within(LONG, async {
+        loop {
+            match unread.frame().await {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error.to_string(),
+                None => panic!("the whole answer came"),
+            }
+        }
+    });
+    println!("{}", broken.await);
+}
+
+#[tokio::test]
+async fn a_flood_of_frames_without_a_request_ends_the_connection() {
+    const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let server = Running::start(WIDE).await;
+    let mut client = server.connect().await;
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    let mut sent = 0;
+    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, &PING).await.is_ok() {
+        sent += 1;
+        assert!(sent < 1_000_000, "any number of pings is answered");
+        tokio::task::yield_now().await;
+    }
+    until(|| server.open.count() == 0).await;
+}
+
+#[tokio::test]
 async fn a_request_in_flight_gets_its_answer_while_draining() {
     let server = Running::start(WIDE).await;
     let release = server.release.clone();

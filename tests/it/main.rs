@@ -24,6 +24,7 @@ mod ledger_pages;
 mod ledgers;
 mod lost_answers;
 mod mint;
+mod overload;
 mod ruler;
 mod service;
 mod support;

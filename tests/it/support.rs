@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use idmint::http::answer::{MediaType, media_type_of_body, negotiate};
 use idmint::http::request::read_body;
 use idmint::http::{Edge, HttpMetrics, Problem, complete, problem_page};
-use idmint::net::{Drained, Limits, OpenConnections, serve};
+use idmint::net::{Callers, Drained, Limits, OpenConnections, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
@@ -25,10 +25,17 @@ use crate::http1::{Answer, AsyncClient, request};
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Limits that no test runs into unless it shortens one.
-pub(crate) const WIDE: Limits = Limits { connections_max: 1_000, header_timeout: LONG, idle_timeout: LONG };
+pub(crate) const WIDE: Limits = Limits {
+    connections_max: 1_000,
+    connections_per_peer: 1_000,
+    connection_age_max: None,
+    header_timeout: LONG,
+    idle_timeout: LONG,
+};
 
 pub(crate) const BODY_LEN_MAX: usize = 16;
-const BIG: usize = 64 << 20;
+/// More than the kernel buffers for a caller that reads nothing.
+const BIG: usize = 16 << 20;
 
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
@@ -54,7 +61,8 @@ impl Running {
         let (release, registry) = (Arc::new(Notify::new()), Registry::new());
         let (drain, drained) = oneshot::channel::<()>();
         let router = router(Arc::clone(&release), &registry);
-        let serving = serve(listener, router, limits, open.clone(), async { _ = drained.await }, drain_max);
+        let serving =
+            serve(listener, router, limits, Callers::default(), open.clone(), async { _ = drained.await }, drain_max);
         Self { address, open, release, registry, drain, ended: tokio::spawn(serving) }
     }
 

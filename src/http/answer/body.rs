@@ -9,7 +9,10 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::ids::{EncodedIds, IdEncoder, IdPieces, encode_ids};
 use super::pieces::LongBody;
-use crate::service::{Outgoing, Receipt};
+use crate::service::{Charge, Outgoing, Receipt};
+
+/// What the pieces of a body are at most that is written while it is sent and does not say how long it is, in bytes.
+const PIECE_LEN_UNTOLD: usize = 128 * 1024;
 
 /// The body of an answer.
 ///
@@ -19,7 +22,12 @@ pub enum AnswerBody {
     /// Ids in one frame.
     Ids(WrittenIds),
     /// Ids in many frames.
-    LongIds(Box<LongBody<IdPieces>>),
+    LongIds {
+        /// Them.
+        pieces: Box<LongBody<IdPieces>>,
+        /// What is paid for the first piece.
+        paid: Option<Box<Charge>>,
+    },
     /// What owes nothing to anybody.
     Other(Body),
 }
@@ -29,16 +37,39 @@ pub struct WrittenIds {
     /// Empty once it is handed over; there is no answer of ids without a byte.
     text: Bytes,
     receipt: Option<Receipt>,
+    /// Paid for them, if they are many.
+    paid: Option<Box<Charge>>,
 }
 
 impl AnswerBody {
-    /// The ids of a mint answer.
-    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing) -> Self {
+    /// The ids of a mint answer; what is paid for the first of them already, if they are many.
+    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing, paid: Option<Box<Charge>>) -> Self {
         match encode_ids(encoder, ids) {
             EncodedIds::Whole(text, receipt) => {
-                Self::Ids(WrittenIds { text: Bytes::from(text), receipt: Some(receipt) })
+                Self::Ids(WrittenIds { text: Bytes::from(text), receipt: Some(receipt), paid })
             }
-            EncodedIds::InPieces(pieces) => Self::LongIds(pieces),
+            EncodedIds::InPieces(pieces) => Self::LongIds { pieces, paid },
+        }
+    }
+
+    /// What is paid for the first frame already.
+    pub fn take_charge(&mut self) -> Option<Charge> {
+        match self {
+            Self::Ids(WrittenIds { paid, .. }) | Self::LongIds { paid, .. } => paid.take().map(|paid| *paid),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// How long the next frame can be, in bytes.
+    pub fn piece_len_max(&self) -> usize {
+        match self {
+            Self::Ids(ids) => ids.text.len(),
+            Self::LongIds { pieces, .. } => pieces.piece_len_max(),
+            Self::Other(body) => match body.size_hint().exact() {
+                Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
+                None if body.is_end_stream() => 0,
+                None => PIECE_LEN_UNTOLD,
+            },
         }
     }
 
@@ -46,7 +77,7 @@ impl AnswerBody {
     pub fn take_receipt(&mut self) -> Option<Receipt> {
         match self {
             Self::Ids(ids) => ids.receipt.take(),
-            Self::LongIds(pieces) => pieces.take_receipt(),
+            Self::LongIds { pieces, .. } => pieces.take_receipt(),
             Self::Other(_) => None,
         }
     }
@@ -72,7 +103,7 @@ impl HttpBody for AnswerBody {
         match self.get_mut() {
             Self::Ids(ids) if ids.text.is_empty() => Poll::Ready(None),
             Self::Ids(ids) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut ids.text))))),
-            Self::LongIds(pieces) => Pin::new(pieces).poll_frame(context).map_err(axum::Error::new),
+            Self::LongIds { pieces, .. } => Pin::new(pieces).poll_frame(context).map_err(axum::Error::new),
             Self::Other(body) => Pin::new(body).poll_frame(context),
         }
     }
@@ -80,7 +111,7 @@ impl HttpBody for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Ids(ids) => ids.text.is_empty(),
-            Self::LongIds(pieces) => pieces.is_end_stream(),
+            Self::LongIds { pieces, .. } => pieces.is_end_stream(),
             Self::Other(body) => body.is_end_stream(),
         }
     }
@@ -88,7 +119,7 @@ impl HttpBody for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Ids(ids) => SizeHint::with_exact(u64::try_from(ids.text.len()).expect("memory is shorter than 2^64")),
-            Self::LongIds(pieces) => pieces.size_hint(),
+            Self::LongIds { pieces, .. } => pieces.size_hint(),
             Self::Other(body) => body.size_hint(),
         }
     }

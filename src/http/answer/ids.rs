@@ -1,8 +1,10 @@
 //! Ids as bytes: encoded while they are sent, in bounded memory, with the length known before.
 
+use std::mem;
+
 use super::media_type::MediaType;
 use super::pieces::{LongBody, Pieces};
-use crate::id::{Format, IdBlock};
+use crate::id::{Format, IdBlock, Rule};
 use crate::service::{Outgoing, Receipt};
 
 /// Bytes of one piece of a long answer; a few more, since ids are not cut. Fewer would cost more system calls, more would
@@ -115,6 +117,22 @@ impl IdEncoder {
         ids_len.checked_add(short_len(self.tail.len()))
     }
 
+    /// How much memory the first piece of an answer of so many ids takes.
+    pub(in crate::http) fn first_piece_len_max(&self, count: u64, format: &Format) -> usize {
+        let whole = self.room_for(usize::try_from(count).unwrap_or(usize::MAX), format);
+        let is_length_known = format.rule == Rule::Sequenced || self.is_fixed(format);
+        let most = if is_length_known { IdPieces::PIECE_LEN_MAX } else { BUILT_LEN_MAX + PIECE_LEN };
+        HEAD_ROOM + whole.min(most)
+    }
+
+    /// Whether all ids of a format have the same length.
+    fn is_fixed(&self, format: &Format) -> bool {
+        match self.form {
+            Form::Bytes { .. } => true,
+            Form::Text { encoding, .. } => format.encodings[encoding].fixed_len().is_some(),
+        }
+    }
+
     /// The most bytes that `count` ids can take, with all that stands between and after them.
     fn room_for(&self, count: usize, format: &Format) -> usize {
         let ids_len = match self.form {
@@ -169,33 +187,37 @@ pub(super) enum EncodedIds {
 /// Encodes ids: all at once where they fit into one piece.
 pub(super) fn encode_ids(encoder: IdEncoder, mut ids: Outgoing) -> EncodedIds {
     let room = encoder.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
-    let mut first_piece =
-        Vec::with_capacity(HEAD_ROOM + room.min(PIECE_LEN + encoder.room_for(IDS_AT_ONCE, ids.format())));
-    encoder.write_head(ids.format(), &mut first_piece);
+    let mut head = Vec::with_capacity(HEAD_ROOM + if room <= PIECE_LEN { room } else { 0 });
+    encoder.write_head(ids.format(), &mut head);
     if room <= PIECE_LEN {
-        encoder.write(&mut ids, &mut first_piece, usize::MAX);
-        return EncodedIds::Whole(first_piece, ids.into_receipt());
+        encoder.write(&mut ids, &mut head, usize::MAX);
+        return EncodedIds::Whole(head, ids.into_receipt());
     }
-    let head_len = u64::try_from(first_piece.len()).expect("a few bytes");
+    let head_len = u64::try_from(head.len()).expect("a few bytes");
     let len = encoder.len_after_head(&ids).and_then(|after| after.checked_add(head_len));
-    let len_max = if len.is_some() { PIECE_LEN } else { BUILT_LEN_MAX };
-    if encoder.write(&mut ids, &mut first_piece, len_max) {
-        return EncodedIds::Whole(first_piece, ids.into_receipt());
+    if len.is_none() && encoder.write(&mut ids, &mut head, BUILT_LEN_MAX) {
+        return EncodedIds::Whole(head, ids.into_receipt());
     }
-    EncodedIds::InPieces(Box::new(LongBody::new(IdPieces { encoder, ids }, first_piece, len)))
+    EncodedIds::InPieces(Box::new(LongBody::new(IdPieces { encoder, ids, head }, None, len)))
 }
 
 /// Ids that are written in pieces.
 pub struct IdPieces {
     encoder: IdEncoder,
     ids: Outgoing,
+    /// What is written already of the first piece, which is written only when somebody takes it.
+    head: Vec<u8>,
 }
 
 impl Pieces for IdPieces {
-    const YIELDS: bool = false;
+    // No id is longer than a few hundred bytes, and few are: a block of them fits into a quarter of a piece.
+    const PIECE_LEN_MAX: usize = PIECE_LEN + PIECE_LEN / 4;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
-        let mut piece = Vec::with_capacity(PIECE_LEN + self.encoder.room_for(IDS_AT_ONCE, self.ids.format()));
+        let mut piece = mem::take(&mut self.head);
+        if piece.len() < PIECE_LEN {
+            piece.reserve_exact(PIECE_LEN + self.encoder.room_for(IDS_AT_ONCE, self.ids.format()));
+        }
         let is_last = self.encoder.write(&mut self.ids, &mut piece, PIECE_LEN);
         (piece, is_last)
     }

@@ -22,7 +22,7 @@ pub use media_type::MediaType;
 pub(in crate::http) use minted::{MINT_MEDIA_TYPES, minted};
 pub(in crate::http) use negotiate::no_store;
 pub use negotiate::{media_type_of_body, negotiate};
-pub(in crate::http) use pieces::{LongBody, Pieces};
+pub(in crate::http) use pieces::{LongBody, Pieces, Place};
 pub(crate) use problem::{Page, name_instance};
 pub use problem::{Problem, Slug};
 pub(in crate::http) use refusal::slug_of;

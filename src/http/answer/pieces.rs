@@ -2,20 +2,26 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::service::Receipt;
+use crate::service::{Receipt, Requests};
 
 /// Writes an answer in pieces.
 pub trait Pieces: Send + Unpin + 'static {
-    /// Whether a piece takes so long that the thread should be left to others between two of them.
-    const YIELDS: bool;
+    /// The length that no piece exceeds, in bytes.
+    const PIECE_LEN_MAX: usize;
 
     /// The next piece, and whether it is the last.
     fn next_piece(&mut self) -> (Vec<u8>, bool);
+
+    /// Where the next piece is written.
+    fn place(&self) -> Place {
+        Place::Here
+    }
 
     /// What is owed for the pieces written since this was asked for last.
     fn receipt(&mut self) -> Option<Receipt> {
@@ -23,9 +29,24 @@ pub trait Pieces: Send + Unpin + 'static {
     }
 }
 
+/// Where a piece is written.
+pub enum Place {
+    /// On the thread of the connection, which waits for it.
+    Here,
+    /// There too, but then others have their turn.
+    HereInTurn,
+    /// On another thread, when a core is free for long work.
+    Aside(Arc<Requests>),
+}
+
+/// A piece that is being written on another thread, and the others.
+type Writing<P> = Pin<Box<dyn Future<Output = (P, Vec<u8>, bool)> + Send>>;
+
 /// The body of an answer in pieces.
 pub struct LongBody<P: Pieces> {
-    pieces: P,
+    /// None while another thread has them.
+    pieces: Option<P>,
+    writing: Option<Writing<P>>,
     /// The piece that is written already.
     ready: Option<Vec<u8>>,
     /// Bytes not handed over yet, where the length is known.
@@ -35,16 +56,27 @@ pub struct LongBody<P: Pieces> {
 }
 
 impl<P: Pieces> LongBody<P> {
-    /// The body whose first piece is written already and is not the last.
+    /// A body of at least one piece; `first` if that is written already and is not the last.
     ///
     /// `len`: of the whole body, if it is known.
-    pub(in crate::http) fn new(pieces: P, first: Vec<u8>, len: Option<u64>) -> Self {
-        Self { pieces, ready: Some(first), left: len, is_done: false }
+    pub(in crate::http) fn new(pieces: P, first: Option<Vec<u8>>, len: Option<u64>) -> Self {
+        Self { pieces: Some(pieces), writing: None, ready: first, left: len, is_done: false }
+    }
+
+    /// How long the next piece can be, in bytes.
+    pub(super) fn piece_len_max(&self) -> usize {
+        match (&self.ready, self.left) {
+            (Some(ready), _) => ready.len(),
+            (None, _) if self.is_done => 0,
+            (None, None) => P::PIECE_LEN_MAX,
+            (None, Some(left)) => usize::try_from(left).unwrap_or(usize::MAX).min(P::PIECE_LEN_MAX),
+        }
     }
 
     /// What is owed for the pieces that were handed over since this was asked for last.
     pub(super) fn take_receipt(&mut self) -> Option<Receipt> {
-        self.ready.is_none().then(|| self.pieces.receipt()).flatten()
+        let pieces = self.pieces.as_mut().filter(|_| self.ready.is_none())?;
+        pieces.receipt()
     }
 
     /// Who took a piece and left its receipt has what is in it.
@@ -52,6 +84,44 @@ impl<P: Pieces> LongBody<P> {
         if let Some(receipt) = self.take_receipt() {
             receipt.settle();
         }
+    }
+}
+
+impl<P: Pieces> LongBody<P> {
+    /// Has the next piece written, to be found in `ready`.
+    fn poll_next_piece(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let is_in_turn = match (&mut self.writing, &mut self.pieces) {
+            (Some(writing), _) => {
+                let (pieces, piece, is_last) = ready!(writing.as_mut().poll(context));
+                (self.pieces, self.writing) = (Some(pieces), None);
+                (self.ready, self.is_done) = (Some(piece), is_last);
+                return Poll::Ready(());
+            }
+            (None, Some(pieces)) => match pieces.place() {
+                Place::Here => false,
+                Place::HereInTurn => true,
+                Place::Aside(requests) => {
+                    let mut pieces = self.pieces.take().expect("matched just now");
+                    self.writing = Some(Box::pin(async move {
+                        let write = move || {
+                            let (piece, is_last) = pieces.next_piece();
+                            (pieces, piece, is_last)
+                        };
+                        requests.work_aside(write).await
+                    }));
+                    return self.poll_next_piece(context);
+                }
+            },
+            (None, None) => unreachable!("pieces that another thread has are being written"),
+        };
+        self.settle_unclaimed();
+        let (piece, is_last) = self.pieces.as_mut().expect("matched just now").next_piece();
+        (self.ready, self.is_done) = (Some(piece), is_last);
+        if is_in_turn {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(())
     }
 }
 
@@ -74,14 +144,7 @@ impl<P: Pieces> Body for LongBody<P> {
             return Poll::Ready(None);
         }
         if this.ready.is_none() {
-            this.settle_unclaimed();
-            let (piece, is_last) = this.pieces.next_piece();
-            this.ready = Some(piece);
-            this.is_done = is_last;
-            if P::YIELDS {
-                context.waker().wake_by_ref();
-                return Poll::Pending;
-            }
+            ready!(this.poll_next_piece(context));
         }
         let piece = this.ready.take().expect("written just now, or before");
         if let Some(left) = &mut this.left {

@@ -6,7 +6,7 @@ use super::problem::{Problem, Slug};
 use crate::conjunction::GroupRefusal;
 use crate::ledger::{AppendRefusal, LedgerId, PlaceError};
 use crate::minting::{Refusal, RequestError};
-use crate::service::{ServiceError, UnknownFormat, UnknownReading};
+use crate::service::{ServiceError, Shed, UnknownFormat, UnknownReading};
 use crate::storage::RecordError;
 
 /// When to ask again where no better time is known.
@@ -24,6 +24,12 @@ impl From<ServiceError> for Problem {
             ServiceError::UnknownLedger(ledger) => unknown_ledger(ledger),
             ServiceError::UnknownEvent { .. } => Problem::new(Slug::NotFound, detail),
         }
+    }
+}
+
+impl From<Shed> for Problem {
+    fn from(shed: Shed) -> Problem {
+        Problem::new(Slug::Overloaded, shed.to_string()).reason(shed.label()).retry_after(SOON)
     }
 }
 

@@ -1,13 +1,16 @@
 //! Reading a request body: all of it, within a length and a time.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::Extensions;
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
 use crate::http::answer::{Problem, Slug};
+use crate::service::{Charge, Payer, Service};
 
 /// The whole body, at most `len_max` bytes long and complete within `timeout`.
 ///
@@ -21,15 +24,77 @@ pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<
     if body.is_end_stream() {
         return Ok(Bytes::new());
     }
-    let declared_len = body.size_hint().lower();
-    if declared_len > len_max as u64 {
-        let detail = format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
-        return Err(too_large(detail, len_max));
+    check_declared_len(&body, len_max)?;
+    tokio::time::timeout(timeout, collect(body, len_max)).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+}
+
+/// A body that is paid for until it is dropped.
+pub(in crate::http) struct PaidBody {
+    pub(in crate::http) bytes: Bytes,
+    /// None for a body so short that its connection pays for it.
+    charge: Option<Charge>,
+}
+
+impl PaidBody {
+    /// Hands over the bytes, and what is paid for them.
+    pub(in crate::http) fn into_parts(self) -> (Bytes, Option<Charge>) {
+        (self.bytes, self.charge)
     }
-    tokio::time::timeout(timeout, collect(body, len_max)).await.unwrap_or_else(|_| {
-        let detail = format!("the body was not complete within {timeout:?}");
-        Err(Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}")))
-    })
+}
+
+/// As [`read_body`], for what may be long: paid for as it arrives, with `factor` times as much for what is made of it.
+///
+/// # Errors
+/// As [`read_body`], and 503 `overloaded` when there is too little memory.
+pub(in crate::http) async fn read_paid_body(
+    body: Body,
+    len_max: usize,
+    timeout: Duration,
+    payer: &Payer,
+    factor: usize,
+) -> Result<PaidBody, Problem> {
+    if body.is_end_stream() {
+        return Ok(PaidBody { bytes: Bytes::new(), charge: None });
+    }
+    check_declared_len(&body, len_max)?;
+    let paying = collect_paid(body, len_max, payer, factor);
+    tokio::time::timeout(timeout, paying).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+}
+
+async fn collect_paid(mut body: Body, len_max: usize, payer: &Payer, factor: usize) -> Result<PaidBody, Problem> {
+    let first = next_piece(&mut body).await?.unwrap_or_default();
+    let mut whole = PaidBody { bytes: first, charge: None };
+    let mut paid_len = 0;
+    let mut buffer = BytesMut::new();
+    while let Some(piece) = next_piece(&mut body).await? {
+        if buffer.is_empty() {
+            buffer = BytesMut::from(std::mem::take(&mut whole.bytes));
+        }
+        if piece.len() > len_max.saturating_sub(buffer.len()) {
+            return Err(passed(len_max));
+        }
+        let len = buffer.len() + piece.len();
+        let more = payer.pay((len - paid_len) * (1 + factor)).await?;
+        paid_len = len;
+        match &mut whole.charge {
+            Some(charge) => charge.add(more),
+            none => *none = Some(more),
+        }
+        buffer.extend_from_slice(&piece);
+    }
+    if !buffer.is_empty() {
+        whole.bytes = buffer.freeze();
+    }
+    if whole.bytes.len() > len_max {
+        return Err(passed(len_max));
+    }
+    Ok(whole)
+}
+
+/// Who pays for a request: whom its connection names, or, where there is no connection, one peer for all.
+pub(in crate::http) fn payer_of(service: &Service, extensions: &Extensions) -> Payer {
+    let named = extensions.get::<Payer>().cloned();
+    named.unwrap_or_else(|| service.load().memory.payer(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
 }
 
 async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
@@ -60,6 +125,20 @@ pub(in crate::http) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>
         }
     }
     Ok(None)
+}
+
+fn check_declared_len(body: &Body, len_max: usize) -> Result<(), Problem> {
+    let declared_len = body.size_hint().lower();
+    if declared_len <= len_max as u64 {
+        return Ok(());
+    }
+    let detail = format!("the body is {declared_len} bytes long; this route reads at most {len_max}");
+    Err(too_large(detail, len_max))
+}
+
+fn too_slow(timeout: Duration) -> Problem {
+    let detail = format!("the body was not complete within {timeout:?}");
+    Problem::new(Slug::RequestTimeout, detail).limit(format!("{timeout:?}"))
 }
 
 fn passed(len_max: usize) -> Problem {

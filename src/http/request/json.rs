@@ -15,6 +15,12 @@ use crate::http::answer::{Problem, Slug};
 /// How deep arrays and objects may be nested.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
 
+/// How serde begins to say of a struct that one of its members is given twice.
+const TWICE: &str = "duplicate field";
+
+/// How many members an object may have of which every name is kept, to see that none is given twice.
+const MEMBERS_MAX: usize = 1024;
+
 /// Reads a whole body as one JSON value of this type; `invalid` is the kind of problem if the JSON is another value.
 ///
 /// Two passes: the first looks only at the form, because a type that skips an unknown value would also skip the
@@ -38,7 +44,7 @@ pub(crate) fn shallow_json<'de, T: Deserialize<'de>>(body: &'de [u8], invalid: S
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        if inner.classify() != Category::Data {
+        if inner.classify() != Category::Data || inner.to_string().starts_with(TWICE) {
             return unacceptable(&inner);
         }
         let detail = match path.as_str() {
@@ -155,6 +161,9 @@ impl<'de> Visitor<'de> for Form {
         while let Some(key) = members.next_key::<Key<'de>>()? {
             if let Some(Key(repeated)) = keys.replace(key) {
                 return Err(de::Error::custom(format_args!("key {repeated:?} is given twice")));
+            }
+            if keys.len() > MEMBERS_MAX {
+                return Err(de::Error::custom(format_args!("an object has more than {MEMBERS_MAX} members")));
             }
             members.next_value_seed(inside)?;
         }

@@ -13,8 +13,8 @@ mod mint_query;
 mod path;
 mod reports;
 
-pub(in crate::http) use body::next_piece;
 pub use body::read_body;
+pub(in crate::http) use body::{next_piece, payer_of, read_paid_body};
 pub(in crate::http) use decode_input::DecodeInput;
 pub(in crate::http) use events::read_event;
 pub(in crate::http) use idempotency_key::{idempotency_key, key_required};

@@ -6,14 +6,14 @@ use axum::extract::Request;
 use axum::http::Response;
 use serde_json::value::RawValue;
 
-use super::ledgers;
+use super::ledgers::{self, PARSE_FACTOR};
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome, media_type_of_body,
     minted, negotiate,
 };
 use crate::http::request::{
-    Object, encoding, event_id, idempotency_key, key_required, ledger_id, read_body, read_event, refuse_count,
-    shallow_json, strict_query,
+    Object, encoding, event_id, idempotency_key, key_required, ledger_id, payer_of, read_event, read_paid_body,
+    refuse_count, shallow_json, strict_query,
 };
 use crate::id::Format;
 use crate::ledger::{EventId, KeyHash, LedgerRequest, Link, RequestMark, digest_of};
@@ -38,9 +38,12 @@ pub(in crate::http) async fn append_events(
     refuse_count(&query, "event", format)?;
     let encoding = encoding(&query, format)?;
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
-    let request_body = read_body(request_body, LEDGER_BODY_LEN_MAX, service.limits().body_timeout).await?;
+    let payer = payer_of(service, &parts.extensions);
+    let timeout = service.limits().body_timeout;
+    let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, &[MediaType::Json])?;
-    let request = read_request(&request_body, key)?;
+    let request = read_request(request_body, key)?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
@@ -49,7 +52,7 @@ pub(in crate::http) async fn append_events(
         _ => {
             let ids = Batch::of_ids(links.iter().map(|link| link.id.value()).collect());
             let encoder = IdEncoder::new(media, format, encoding, count, None);
-            AnswerBody::of_ids(encoder, Outgoing::new(Arc::clone(served.counted()), ids))
+            AnswerBody::of_ids(encoder, Outgoing::new(Arc::clone(served.counted()), ids), None)
         }
     };
     let mut response = minted(media, format, count, content);

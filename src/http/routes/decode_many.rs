@@ -2,16 +2,17 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Response;
 
 use super::decode::outcome_of;
-use crate::http::answer::{LongBody, MediaType, Pieces, Problem, Slug, media_type_of_body, negotiate, no_store};
-use crate::http::request::{DecodeInput, Query, read_body, strict_query};
+use crate::http::answer::{LongBody, MediaType, Pieces, Place, Problem, Slug, media_type_of_body, negotiate, no_store};
+use crate::http::request::{DecodeInput, Query, payer_of, read_paid_body, strict_query};
 use crate::id::DecodeFilter;
-use crate::service::{DecodingAt, Service};
+use crate::service::{BulkPass, Charge, DecodingAt, Requests, Service};
 use crate::time::UnixNanos;
 use crate::wire::{Style, ruler};
 
@@ -26,6 +27,9 @@ const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Text, MediaType
 
 /// A request that works.
 const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
+
+/// About what reading and answering takes for each byte.
+const NANOS_FOR_A_BYTE: u64 = 120;
 
 /// Bytes of one piece of an answer; a few more, since what is said of one text is not cut.
 const PIECE_LEN: usize = 64 * 1024;
@@ -53,12 +57,20 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let detail = detail(&query)?;
     service.decoding().check(DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
     let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
-    let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
-    let input = if body.len() <= BODY_LEN_AT_ONCE_MAX {
-        DecodeInput::read(body, media_of_body)?
-    } else {
-        let checked = tokio::task::spawn_blocking(move || DecodeInput::read(body, media_of_body));
-        checked.await.expect("it does not panic, and nobody aborts it")?
+    let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
+    let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {
+        true => Some(requests.enter_bulk(estimate(declared_len))?),
+        false => None,
+    };
+    pass.iter_mut().for_each(BulkPass::pause);
+    let paid = read_paid_body(body, BODY_LEN_MAX, service.limits().body_timeout, &payer, 0).await?;
+    let (body, paid) = paid.into_parts();
+    pass.iter_mut().for_each(|pass| pass.resume(estimate(body.len())));
+    let aside = (body.len() > BODY_LEN_AT_ONCE_MAX).then(|| Arc::clone(requests));
+    let input = match &aside {
+        None => DecodeInput::read(body, media_of_body)?,
+        Some(requests) => requests.work_aside(move || DecodeInput::read(body, media_of_body)).await?,
     };
     let answers = Answers {
         service: Arc::clone(service),
@@ -68,8 +80,15 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         form: Form { media, detail },
         now: service.clock().now(),
         written: 0,
+        aside,
+        _held: (paid, pass),
     };
     Ok(no_store(media, body_of(answers)))
+}
+
+/// About what a body of so many bytes takes.
+fn estimate(len: usize) -> Duration {
+    Duration::from_nanos(NANOS_FOR_A_BYTE.saturating_mul(u64::try_from(len).unwrap_or(u64::MAX)))
 }
 
 /// How much is said of each text.
@@ -153,11 +172,23 @@ struct Answers {
     /// When the request came: one moment decides for all texts what times are plausible.
     now: UnixNanos,
     written: u64,
+    /// Where long work is done.
+    aside: Option<Arc<Requests>>,
+    /// What is paid for the texts, and the leave to work so long.
+    _held: (Option<Charge>, Option<BulkPass>),
 }
 
 impl Pieces for Answers {
-    // A caller who reads fast would keep the thread for seconds.
-    const YIELDS: bool = true;
+    fn place(&self) -> Place {
+        match &self.aside {
+            Some(requests) => Place::Aside(Arc::clone(requests)),
+            // A caller who reads fast would keep the thread for long.
+            None => Place::HereInTurn,
+        }
+    }
+
+    // What is said of one text in full takes a few KiB.
+    const PIECE_LEN_MAX: usize = 2 * PIECE_LEN;
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
@@ -180,8 +211,11 @@ impl Pieces for Answers {
 }
 
 fn body_of(mut answers: Answers) -> Body {
+    if answers.aside.is_some() {
+        return Body::new(LongBody::new(answers, None, None));
+    }
     match answers.next_piece() {
         (whole, true) => Body::from(whole),
-        (first, false) => Body::new(LongBody::new(answers, first, None)),
+        (first, false) => Body::new(LongBody::new(answers, Some(first), None)),
     }
 }

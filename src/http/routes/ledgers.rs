@@ -1,6 +1,7 @@
 //! `/ledgers`: ledgers are created, listed and shown.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -8,8 +9,8 @@ use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::http::answer::{MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate};
 use crate::http::request::{
-    event_before, event_id, idempotency_key, invalid, key_required, ledger_id, no_query, path_params, read_body,
-    read_event, strict_query,
+    event_before, event_id, idempotency_key, invalid, key_required, ledger_id, no_query, path_params, payer_of,
+    read_event, read_paid_body, strict_query,
 };
 use crate::id::Rejection;
 use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, RequestMark, digest_of};
@@ -20,6 +21,12 @@ use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}";
 pub(in crate::http) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
 pub(in crate::http) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
+
+/// About what reading a page of ledgers takes.
+const PAGE_ESTIMATE: Duration = Duration::from_millis(1);
+
+/// What events take once they are read, beside the bytes that they are read from, as a multiple of those.
+pub(in crate::http) const PARSE_FACTOR: usize = 4;
 
 /// Creates the ledger that begins with the event in the body.
 ///
@@ -37,9 +44,12 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     negotiate(&parts.headers, &[MediaType::Json])?;
     no_query(&parts.uri)?;
     let key = idempotency_key(&parts.headers)?;
-    let body = read_body(body, LEDGER_BODY_LEN_MAX, service.limits().body_timeout).await?;
+    let payer = payer_of(service, &parts.extensions);
+    let timeout = service.limits().body_timeout;
+    let paid = read_paid_body(body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let body = &paid.bytes;
     media_type_of_body(&parts.headers, &[MediaType::Json])?;
-    let genesis = read_event(&body, None)?;
+    let genesis = read_event(body, None)?;
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));
     }
@@ -67,7 +77,9 @@ pub(in crate::http) async fn list(
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(ledger_id).transpose();
     let after = after.map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))?;
-    let page = service.ledgers(after)?;
+    let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let page = service.load().requests.work_aside(move || reading.ledgers(after)).await?;
     let next = next(&page, |last| last.head.id.ledger().to_string());
     Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
 }

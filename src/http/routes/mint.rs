@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
@@ -13,11 +14,17 @@ use super::reports;
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
-use crate::http::request::{Object, Query, encoding, percent_decode, read_body, strict_json, strict_query};
+use crate::http::request::{Object, Query, encoding, payer_of, percent_decode, read_body, strict_json, strict_query};
 use crate::id::{DomainHash, FieldKind, Format};
 use crate::minting::{BatchRequest, Minter, Refusal};
-use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
+use crate::service::{Charge, IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use crate::wire::MintRequest;
+
+/// More ids than these are long work.
+const IDS_AT_ONCE_MAX: u64 = 1024;
+
+/// About what minting, writing and sending one takes when there are many.
+const NANOS_FOR_AN_ID: u64 = 20;
 
 /// The longest body of a mint request, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024;
@@ -48,6 +55,7 @@ type Answer = Result<Response<AnswerBody>, Problem>;
 ///
 /// # Errors
 /// A [`Problem`]: nothing was minted.
+#[inline]
 pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeReady<Answer> {
     let served = match format_in(service, request.uri()) {
         Ok(served) => served,
@@ -89,6 +97,7 @@ fn count_refusal(served: &ServedFormat, answer: Answer, example: impl FnOnce() -
     })
 }
 
+#[inline]
 fn mint_by_count(service: &Arc<Service>, served: &Arc<ServedFormat>, request: Request) -> MaybeReady<Answer> {
     let (parts, request_body) = request.into_parts();
     if request_body.is_end_stream() {
@@ -103,22 +112,55 @@ fn mint_by_count(service: &Arc<Service>, served: &Arc<ServedFormat>, request: Re
     })
 }
 
+#[inline]
 fn mint_wish(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     parts: &Parts,
     request_body: &[u8],
 ) -> MaybeReady<Answer> {
-    let Wish { minter, request, media, encoding, label } = match Wish::read(service, served, parts, request_body) {
-        Ok(wish) => wish,
-        Err(problem) => return MaybeReady::ready(refuse(service, served, problem, None)),
+    match Wish::read(service, served, parts, request_body) {
+        Ok(wish) if wish.request.count() > IDS_AT_ONCE_MAX => mint_many(service, served, &wish, parts),
+        Ok(wish) => mint_paid(service, served, &wish, None),
+        Err(problem) => MaybeReady::ready(refuse(service, served, problem, None)),
+    }
+}
+
+/// Mints so many ids that callers who come at the same time share what this node can do, and who finds too little left
+/// is refused before anything is minted.
+fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, parts: &Parts) -> MaybeReady<Answer> {
+    let count = wish.request.count();
+    let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
+    let pass = match service.load().requests.enter_bulk(estimate) {
+        Ok(pass) => pass,
+        Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
+    let price = wish.encoder(served.format()).first_piece_len_max(count, served.format());
+    let (service, served, wish) = (Arc::clone(service), Arc::clone(served), wish.clone());
+    let payer = payer_of(&service, &parts.extensions);
+    MaybeReady::pending(async move {
+        let paid = match payer.pay(price).await {
+            Ok(paid) => Box::new(paid),
+            Err(shed) => return refuse(&service, &served, shed.into(), None),
+        };
+        // Whoever else has arrived by now is looked at first: refused if it is too much, or let past if it is short.
+        tokio::task::yield_now().await;
+        drop(pass);
+        mint_paid(&service, &served, &wish, Some(paid)).await
+    })
+}
+
+#[inline]
+fn mint_paid(
+    service: &Arc<Service>,
+    served: &Arc<ServedFormat>,
+    wish: &Wish,
+    paid: Option<Box<Charge>>,
+) -> MaybeReady<Answer> {
+    let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
-    service.mint(minter, &request).map(move |ids| match ids {
-        Ok(ids) => {
-            let encoder = IdEncoder::new(media, of_format.format(), encoding, request.count(), label);
-            Ok(minted(media, of_format.format(), request.count(), AnswerBody::of_ids(encoder, ids)))
-        }
+    service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
+        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, paid))),
         Err(refusal) => {
             let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
             refuse(&of_service, &of_format, ServiceError::from(refusal).into(), most)
@@ -132,8 +174,9 @@ fn refuse(service: &Service, served: &ServedFormat, problem: Problem, count: Opt
 }
 
 /// What a request for so many ids wants.
-struct Wish<'a> {
-    minter: &'a Arc<Minter>,
+#[derive(Clone)]
+struct Wish {
+    minter: Arc<Minter>,
     request: BatchRequest,
     media: MediaType,
     /// The position of the encoding among those of the format.
@@ -142,13 +185,8 @@ struct Wish<'a> {
     label: Option<&'static str>,
 }
 
-impl<'a> Wish<'a> {
-    fn read(
-        service: &Service,
-        served: &'a ServedFormat,
-        parts: &Parts,
-        request_body: &[u8],
-    ) -> Result<Wish<'a>, Problem> {
+impl Wish {
+    fn read(service: &Service, served: &ServedFormat, parts: &Parts, request_body: &[u8]) -> Result<Wish, Problem> {
         let media = negotiate(&parts.headers, &MINT_MEDIA_TYPES)?;
         let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
         let in_body = if request_body.is_empty() {
@@ -161,7 +199,11 @@ impl<'a> Wish<'a> {
         let encoding = encoding(&query, served.format())?;
         let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
         let (request, label) = batch_request(service, minter, &query, count)?;
-        Ok(Wish { minter, request, media, encoding, label })
+        Ok(Wish { minter: Arc::clone(minter), request, media, encoding, label })
+    }
+
+    fn encoder(&self, format: &Format) -> IdEncoder {
+        IdEncoder::new(self.media, format, self.encoding, self.request.count(), self.label)
     }
 }
 

@@ -4,7 +4,9 @@
 //! cannot mint others answers too.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::http::Response;
 
@@ -12,10 +14,10 @@ use crate::conjunction::{Grouped, GroupedMinter, Report};
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
-use crate::http::request::{Query, encoding, read_body, read_reports, refuse_count, strict_query};
+use crate::http::request::{Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, strict_query};
 use crate::id::Format;
 use crate::minting::Batch;
-use crate::service::{GroupFailure, Outgoing, ServedFormat, Service};
+use crate::service::{BulkPass, GroupFailure, Outgoing, Requests, ServedFormat, Service};
 use crate::time::UnixTime;
 use crate::wire::{MintAnswer, MintDetails, ReportDetail, ReportRequest};
 
@@ -25,6 +27,12 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 /// A longer body is answered on a thread of its own: a list of the greatest length takes a good part of a second, for
 /// which the other requests of this thread would wait.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
+
+/// What reports take once they are read, beside the bytes that they are read from, as a multiple of those.
+const PARSE_FACTOR: usize = 1;
+
+/// About what reading, grouping and answering takes for each byte.
+const NANOS_FOR_A_BYTE: u64 = 25;
 
 /// What a body of reports can be.
 const BODY_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Xml, MediaType::TextXml];
@@ -62,9 +70,19 @@ pub(in crate::http) async fn mint_reports(
         Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
         Wanted::Messages => negotiate(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
     };
-    let request_body = read_body(request_body, BODY_LEN_MAX, service.limits().body_timeout).await?;
+    let (payer, timeout) = (payer_of(service, &parts.extensions), service.limits().body_timeout);
+    let declared_len = usize::try_from(request_body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {
+        true => Some(service.load().requests.enter_bulk(estimate(declared_len))?),
+        false => None,
+    };
+    pass.iter_mut().for_each(BulkPass::pause);
+    let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let (request_body, _paid) = paid.into_parts();
+    pass.iter_mut().for_each(|pass| pass.resume(estimate(request_body.len())));
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, &BODY_TYPES)? };
+    let requests = &service.load().requests;
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
 
     let (most, of_format) = (service.limits().batch_max, Arc::clone(format));
@@ -77,7 +95,7 @@ pub(in crate::http) async fn mint_reports(
         let sightings = reports.sightings(&of_format, encoding)?;
         Ok::<_, Problem>((reports, sightings))
     };
-    let (reports, sightings) = at_once_or_aside(is_short, read).await?;
+    let (reports, sightings) = at_once_or_aside(requests, is_short, read).await?;
     let grouped = service.group(served, minter, &sightings).await.map_err(|error| match error {
         GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
         GroupFailure::Service(error) => Problem::from(error),
@@ -96,18 +114,24 @@ pub(in crate::http) async fn mint_reports(
             let count = count_of(&grouped);
             let ids = Batch::of_ids(grouped.iter().map(|one| one.id).collect());
             let encoder = IdEncoder::new(media, &format, encoding, count, None);
-            minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids)))
+            minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids), None))
         }
     };
-    Ok(at_once_or_aside(is_short, write).await)
+    Ok(at_once_or_aside(requests, is_short, write).await)
 }
 
 /// Does short work here, and long work on a thread where nobody waits for it.
-async fn at_once_or_aside<T: Send + 'static>(is_short: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
-    if is_short {
-        return work();
-    }
-    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
+async fn at_once_or_aside<T: Send + 'static>(
+    requests: &Requests,
+    is_short: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    if is_short { work() } else { requests.work_aside(work).await }
+}
+
+/// About what a body of so many bytes takes.
+fn estimate(len: usize) -> Duration {
+    Duration::from_nanos(NANOS_FOR_A_BYTE.saturating_mul(u64::try_from(len).unwrap_or(u64::MAX)))
 }
 
 fn count_of(grouped: &[Grouped]) -> u64 {

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Response;
 use bytes::Bytes;
 
 use crate::http::answer::{MediaType, Problem, Slug, json, media_type_of_body, negotiate};
-use crate::http::request::{event_before, ledger_id, next_piece, path_params, strict_query};
+use crate::http::request::{event_before, ledger_id, next_piece, path_params, payer_of, strict_query};
 use crate::ledger::{ChainChecker, ChainLines, LineTooLong};
-use crate::service::Service;
+use crate::service::{Requests, Service};
 use crate::wire::LedgerCheck;
 
 pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}/verify";
@@ -42,11 +42,13 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
     media_type_of_body(&parts.headers, &[MediaType::Ndjson, MediaType::Text])?;
+    let len_max = usize::try_from(body.size_hint().upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let _paid = payer_of(service, &parts.extensions).pay(2 * len_max.min(LineTooLong::LEN_MAX)).await?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
     while let Some(mut piece) = piece_within(&mut body, service.limits().body_timeout).await? {
         while !piece.is_empty() {
             let part = piece.split_to(piece.len().min(CHECKED_AT_ONCE_MAX));
-            lines = read(lines, part).await?;
+            lines = read(lines, part, &service.load().requests).await?;
         }
     }
     let verdict = lines.end();
@@ -66,14 +68,13 @@ async fn piece_within(body: &mut Body, timeout: Duration) -> Result<Option<Bytes
 }
 
 /// Checks the lines that end in this part.
-async fn read(mut lines: ChainLines, part: Bytes) -> Result<ChainLines, Problem> {
+async fn read(mut lines: ChainLines, part: Bytes, requests: &Requests) -> Result<ChainLines, Problem> {
     let read = if lines.open_len() + part.len() <= CHECKED_AT_ONCE_MAX {
         let read = lines.read(&part);
         tokio::task::yield_now().await;
         read.map(|()| lines)
     } else {
-        let reading = tokio::task::spawn_blocking(move || lines.read(&part).map(|()| lines));
-        reading.await.expect("it does not panic, and nobody aborts it")
+        requests.work_aside(move || lines.read(&part).map(|()| lines)).await
     };
     read.map_err(|too_long| {
         let problem = Problem::new(Slug::PayloadTooLarge, too_long.to_string());

@@ -1,25 +1,28 @@
 //! One connection, from its first byte to its close.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::handler::{Handler, TrackedHandler};
+use super::http2_streams::StreamExecutor;
 use super::timeouts::Timeouts;
+use crate::net::callers::Callers;
 use crate::net::limits::Limits;
 use crate::net::stream::{
-    Activity, CoalescingStream, FlushWhenPending, LINGER_MAX, Outbox, Protocol, State, TrackedStream, Tracking,
-    detect_protocol,
+    Activity, CoalescingStream, FlushWhenPending, FrameAllowance, HeadPayment, LINGER_MAX, Outbox, Protocol, State,
+    TrackedStream, Tracking, detect_protocol,
 };
 
 /// While draining, how long a silent connection has for one last request. Closed at once, it might cut off a request
@@ -33,19 +36,27 @@ const HEADERS_MAX: usize = 64;
 const HEAD_LEN_MAX: u32 = 16 * 1024;
 /// Read and written through buffers of at most this size.
 const BUFFER_LEN_MAX: usize = 64 * 1024;
+/// What h2 keeps of one stream's answer.
+const SEND_BUFFER_LEN: usize = 16 * 1024;
 const STREAMS_MAX: u32 = 100;
 /// Streams reset before they were looked at, and streams reset for an error: more of either, and it is an attack.
 const RESETS_MAX: usize = 100;
-const WINDOW_LEN: u32 = 256 * 1024;
+const WINDOW_LEN: u32 = 64 * 1024;
+/// What a connection of HTTP/2 holds beside its streams, in bytes: its window, and what is written.
+const HTTP2_LEN: usize = 96 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection just accepted.
 pub(in crate::net) struct Connection<H> {
     pub(in crate::net) stream: TcpStream,
+    pub(in crate::net) peer: IpAddr,
     pub(in crate::net) handler: H,
+    pub(in crate::net) callers: Callers,
     pub(in crate::net) limits: Limits,
-    pub(in crate::net) draining: watch::Receiver<bool>,
+    pub(in crate::net) activity: Arc<Activity>,
+    /// Cancelled when everything ends, or when its place is needed.
+    pub(in crate::net) stop: CancellationToken,
 }
 
 impl<H: Handler> Connection<H> {
@@ -62,10 +73,12 @@ impl<H: Handler> Connection<H> {
     }
 
     async fn detect_protocol(&mut self, head_deadline: Instant) -> Option<Protocol> {
-        let Self { stream, draining, .. } = self;
+        let Self { stream, stop, activity, .. } = self;
         let quiet_while_draining = async {
-            wait_for_drain(draining).await;
-            sleep(LAST_REQUEST_WAIT).await;
+            stop.cancelled().await;
+            if !activity.is_given_up() {
+                sleep(LAST_REQUEST_WAIT).await;
+            }
         };
         tokio::select! {
             biased;
@@ -74,13 +87,18 @@ impl<H: Handler> Connection<H> {
         }
     }
 
+    fn handler(&self) -> TrackedHandler<H> {
+        let proxied = self.callers.is_trusted(self.peer).then(|| (self.callers.clone(), self.peer));
+        TrackedHandler { handler: self.handler.clone(), activity: Arc::clone(&self.activity), proxied }
+    }
+
     async fn run_http1(self, head_deadline: Instant) {
-        let activity = Arc::new(Activity::default());
-        activity.record_bytes_read();
+        let handler = self.handler();
+        let activity = self.activity;
+        activity.record_bytes_read(0);
         let outbox = Outbox::new(self.stream, Arc::clone(&activity));
         let stream = CoalescingStream(Arc::clone(&outbox));
-        let stream = TrackedStream::new(stream, Tracking::Moves(Arc::clone(&activity)));
-        let handler = TrackedHandler { handler: self.handler, activity: Arc::clone(&activity) };
+        let stream = TrackedStream::new(stream, Tracking::Bytes(Arc::clone(&activity), HeadPayment::default()));
         let http = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
@@ -92,7 +110,7 @@ impl<H: Handler> Connection<H> {
             .serve_connection(TokioIo::new(stream), handler);
         let http = FlushWhenPending { connection: http, outbox: Arc::clone(&outbox) };
         let timeouts = Timeouts::new(self.limits, activity.snapshot(), head_deadline);
-        let ending = drive(pin!(http), &activity, timeouts, self.draining).await;
+        let ending = drive(pin!(http), &activity, timeouts, self.stop, self.limits).await;
         if ending == Ending::Failed {
             // hyper is gone, and what it had answered before may still be in the outbox.
             let mut stream = TrackedStream::new(CoalescingStream(outbox), Tracking::Nothing);
@@ -101,10 +119,12 @@ impl<H: Handler> Connection<H> {
     }
 
     async fn run_http2(self) {
-        let activity = Arc::new(Activity::default());
-        let stream = TrackedStream::new(self.stream, Tracking::Sent(Arc::clone(&activity)));
-        let handler = TrackedHandler { handler: self.handler, activity: Arc::clone(&activity) };
-        let http = http2::Builder::new(TokioExecutor::new())
+        let Ok(_paid) = self.activity.payer.pay_now(HTTP2_LEN) else { return };
+        let handler = self.handler();
+        let allowance = FrameAllowance::new(Arc::clone(&self.callers.load().counts));
+        let activity = self.activity;
+        let stream = TrackedStream::new(self.stream, Tracking::Frames(Arc::clone(&activity), allowance));
+        let http = http2::Builder::new(StreamExecutor { idle_timeout: self.limits.idle_timeout })
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)
@@ -112,18 +132,13 @@ impl<H: Handler> Connection<H> {
             .max_header_list_size(HEAD_LEN_MAX)
             .initial_stream_window_size(WINDOW_LEN)
             .initial_connection_window_size(WINDOW_LEN)
-            .max_send_buf_size(BUFFER_LEN_MAX)
+            .max_send_buf_size(SEND_BUFFER_LEN)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PONG_TIMEOUT)
             .serve_connection(TokioIo::new(stream), handler);
         let timeouts = Timeouts::new(self.limits, activity.snapshot(), Instant::now() + self.limits.idle_timeout);
-        drive(pin!(http), &activity, timeouts, self.draining).await;
+        drive(pin!(http), &activity, timeouts, self.stop, self.limits).await;
     }
-}
-
-async fn wait_for_drain(draining: &mut watch::Receiver<bool>) {
-    // The sender lives as long as the listener, which ends after all connections: gone means drained.
-    let _ = draining.wait_for(|draining| *draining).await;
 }
 
 /// A connection of either protocol.
@@ -145,7 +160,7 @@ impl<H: Handler> HttpConnection for FlushWhenPending<http1::Connection<Stream<Co
     }
 }
 
-impl<H: Handler> HttpConnection for http2::Connection<Stream<TcpStream>, TrackedHandler<H>, TokioExecutor> {
+impl<H: Handler> HttpConnection for http2::Connection<Stream<TcpStream>, TrackedHandler<H>, StreamExecutor> {
     // Here both sides agree on the last request.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 
@@ -165,6 +180,11 @@ enum Ending {
     CutOff,
 }
 
+/// The time, give or take a tenth: connections that were opened together are not closed together.
+fn jittered(time: Duration) -> Duration {
+    time.mul_f64(rand::random_range(0.9..1.1))
+}
+
 /// What ends a turn of [`drive`].
 enum Event {
     Ended(Ending),
@@ -177,13 +197,27 @@ async fn drive<C: HttpConnection>(
     mut http: Pin<&mut C>,
     activity: &Activity,
     mut timeouts: Timeouts,
-    mut draining: watch::Receiver<bool>,
+    stop: CancellationToken,
+    limits: Limits,
 ) -> Ending {
     let mut is_draining = false;
     let mut drain = pin!(async {
-        wait_for_drain(&mut draining).await;
+        match limits.connection_age_max {
+            None => stop.cancelled().await,
+            // In HTTP/1 it goes on until somebody asks once more.
+            Some(age_max) => {
+                if timeout(jittered(age_max), stop.cancelled()).await.is_err() {
+                    activity.close_after_next_answer();
+                    if C::WIND_DOWN_WAIT > Duration::ZERO {
+                        stop.cancelled().await;
+                    }
+                }
+            }
+        }
         activity.close_after_next_answer();
-        sleep(C::WIND_DOWN_WAIT).await;
+        if !activity.is_given_up() {
+            sleep(C::WIND_DOWN_WAIT).await;
+        }
     });
     loop {
         // The connection first: a request that has arrived by now is answered even while draining.
@@ -196,7 +230,7 @@ async fn drive<C: HttpConnection>(
             if !is_draining && drain.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Event::Drain);
             }
-            timeouts.poll_expired(context, || activity.snapshot()).map(Event::TimedOut)
+            timeouts.poll_expired(context, activity).map(Event::TimedOut)
         });
         match event.await {
             Event::Ended(ending) => return ending,

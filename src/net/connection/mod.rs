@@ -1,5 +1,8 @@
 //! One connection: its protocol, its requests, and how it ends.
 
+mod http2_streams;
+mod sent_answer;
+
 mod handler;
 mod timeouts;
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::net::limits::Limits;
-use crate::net::stream::{Snapshot, State};
+use crate::net::stream::{Activity, Snapshot, State};
 
 /// The deadline of what a connection does now. Anything new that it does gets a new one.
 pub(super) struct Timeouts {
@@ -25,12 +25,12 @@ impl Timeouts {
     }
 
     /// Ready once the deadline has passed, with what took too long.
-    pub(super) fn poll_expired(&mut self, context: &mut Context<'_>, snapshot: impl Fn() -> Snapshot) -> Poll<State> {
+    pub(super) fn poll_expired(&mut self, context: &mut Context<'_>, activity: &Activity) -> Poll<State> {
         loop {
-            self.update(snapshot());
+            self.update(activity);
             ready!(self.timer.as_mut().poll(context));
             // It may have moved on another thread while the timer slept.
-            self.update(snapshot());
+            self.update(activity);
             if Instant::now() >= self.deadline {
                 return Poll::Ready(self.last.state);
             }
@@ -39,11 +39,15 @@ impl Timeouts {
     }
 
     /// Sets a new deadline if anything has moved.
-    fn update(&mut self, snapshot: Snapshot) {
+    fn update(&mut self, activity: &Activity) {
+        let snapshot = activity.snapshot();
         if snapshot == self.last {
             return;
         }
         self.last = snapshot;
+        if snapshot.state == State::Idle {
+            activity.record_idle();
+        }
         let timeout = match snapshot.state {
             State::ReadingHead => self.limits.header_timeout,
             State::Idle | State::Answering => self.limits.idle_timeout,

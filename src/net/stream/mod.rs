@@ -1,5 +1,7 @@
 //! The bytes of a connection: what moves, what is buffered, and what is owed for it.
 
+mod frame_allowance;
+mod head_payment;
 mod receipts;
 
 mod activity;
@@ -8,7 +10,9 @@ mod outbox;
 mod protocol;
 mod tracked_stream;
 
-pub(super) use activity::{Activity, RequestBody, RequestGuard, Snapshot, State, TrackedAnswer};
+pub(super) use activity::{Activity, PROGRESS_LEN, RequestBody, RequestGuard, Snapshot, State};
+pub(super) use frame_allowance::FrameAllowance;
+pub(super) use head_payment::HeadPayment;
 pub(super) use outbox::{CoalescingStream, FlushWhenPending, Outbox};
 pub(super) use protocol::{Protocol, detect_protocol};
 pub(super) use tracked_stream::{LINGER_MAX, TrackedStream, Tracking};

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use super::activity::Activity;
+use crate::service::{Charge, Payer};
 
 /// Longer writes than this are not copied into the buffer.
 const SHORT_LEN_MAX: usize = 8 * 1024;
@@ -36,12 +37,15 @@ struct Contents {
     buffered: Vec<u8>,
     /// How much of it is sent.
     sent: usize,
+    /// For more than a short answer; without it no more is buffered.
+    charge: Option<Charge>,
 }
 
 impl Outbox {
     /// An empty one.
     pub(in crate::net) fn new(socket: TcpStream, activity: Arc<Activity>) -> Arc<Outbox> {
-        Arc::new(Outbox { contents: Mutex::new(Contents { socket, buffered: Vec::new(), sent: 0 }), activity })
+        let contents = Contents { socket, buffered: Vec::new(), sent: 0, charge: None };
+        Arc::new(Outbox { contents: Mutex::new(contents), activity })
     }
 
     /// Sends all that is buffered. Whatever the socket does not take now, the same call sends when it wakes the task.
@@ -69,12 +73,27 @@ impl Contents {
         self.buffered.clear();
         // Thousands of connections may be idle from now on.
         self.buffered.shrink_to(SHORT_LEN_MAX);
+        self.charge = None;
         Poll::Ready(Ok(()))
     }
 
-    fn poll_write(&mut self, context: &mut Context<'_>, bufs: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    /// Whether so much more may be buffered. The connection itself pays for a short answer.
+    fn has_room_for(&mut self, len: usize, payer: &Payer) -> bool {
+        let buffered = self.buffered.len() + len;
+        if buffered > SHORT_LEN_MAX && buffered <= BUFFERED_LEN_MAX && self.charge.is_none() {
+            self.charge = payer.try_pay(BUFFERED_LEN_MAX);
+        }
+        buffered <= SHORT_LEN_MAX || buffered <= BUFFERED_LEN_MAX && self.charge.is_some()
+    }
+
+    fn poll_write(
+        &mut self,
+        context: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+        payer: &Payer,
+    ) -> Poll<io::Result<usize>> {
         let len = bufs.iter().map(|buf| buf.len()).sum();
-        if len > SHORT_LEN_MAX || self.buffered.len() + len > BUFFERED_LEN_MAX {
+        if len > SHORT_LEN_MAX || !self.has_room_for(len, payer) {
             ready!(self.poll_send_all(context))?;
         }
         if len > SHORT_LEN_MAX {
@@ -104,7 +123,7 @@ impl AsyncWrite for CoalescingStream {
         context: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.0.contents().poll_write(context, bufs)
+        self.0.contents().poll_write(context, bufs, &self.0.activity.payer)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::activity::Activity;
+use super::frame_allowance::FrameAllowance;
+use super::head_payment::HeadPayment;
 
 /// How long a closed connection is still read from, so that the caller can read the answer.
 pub(in crate::net) const LINGER_MAX: Duration = Duration::from_secs(2);
@@ -28,10 +30,10 @@ pub(in crate::net) struct TrackedStream<S> {
 pub(in crate::net) enum Tracking {
     /// Nothing.
     Nothing,
-    /// When answers have been sent. That bytes move says nothing: in HTTP/2 they may be pings.
-    Sent(Arc<Activity>),
-    /// That bytes move. Another one knows when they have been sent.
-    Moves(Arc<Activity>),
+    /// HTTP/2: when answers have been sent, and how many frames ask for nothing. That bytes move says nothing there.
+    Frames(Arc<Activity>, FrameAllowance),
+    /// HTTP/1: that bytes move. The outbox knows when they have been sent.
+    Bytes(Arc<Activity>, HeadPayment),
 }
 
 impl<S> TrackedStream<S> {
@@ -44,12 +46,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let filled_before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buf))?;
-        if buf.filled().len() > filled_before
-            && let Tracking::Moves(activity) = &self.tracking
-        {
-            activity.record_bytes_read();
-        }
-        Poll::Ready(Ok(()))
+        let came = &buf.filled()[filled_before..];
+        Poll::Ready(match &mut self.tracking {
+            Tracking::Bytes(activity, payment) if !came.is_empty() => {
+                activity.record_bytes_read(came.len());
+                payment.pay_for(activity.head_len(), &activity.payer)
+            }
+            Tracking::Frames(_, allowance) => allowance.spend_on(came),
+            Tracking::Nothing | Tracking::Bytes(..) => Ok(()),
+        })
     }
 }
 
@@ -74,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        if let Tracking::Sent(activity) = &self.tracking {
+        if let Tracking::Frames(activity, _) = &self.tracking {
             activity.receipts.all_buffered();
             activity.receipts.all_sent();
         }
@@ -103,9 +108,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
 }
 
 impl<S> TrackedStream<S> {
-    fn record_write(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
-        if let (Ok(1..), Tracking::Moves(activity)) = (&written, &self.tracking) {
-            activity.record_progress();
+    fn record_write(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        match (&written, &mut self.tracking) {
+            (Ok(len @ 1..), Tracking::Bytes(activity, _)) => activity.record_bytes_written(*len),
+            (Ok(len @ 1..), Tracking::Frames(_, allowance)) => allowance.refill_for_bytes(*len),
+            _ => {}
         }
         Poll::Ready(written)
     }

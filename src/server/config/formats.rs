@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::duration::some_between;
+use super::units::some_between;
 use super::value::{self, distinct, some_whole};
 use crate::conjunction::PairOrder;
 

@@ -1,12 +1,13 @@
 //! Where and how the service listens.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use serde::{Deserialize, Deserializer};
 
-use super::duration::between;
-use super::value::{self, distinct, whole};
+use super::units::{between, mebibytes, some_between};
+use super::value::{self, distinct, some_whole, whole};
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -21,6 +22,21 @@ pub struct HttpConfig {
     /// How many connections are open at once: 1 to 1 000 000. Default 10 000.
     #[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")]
     pub connections_max: usize,
+    /// How many of them one peer may have, loopback and trusted proxies apart: 1 to 1 000 000. Default half of all.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000>")]
+    pub connections_per_peer: Option<usize>,
+    /// How long a connection is used before an answer closes it, give or take a tenth: 1 s to 30 days. Default for ever.
+    #[serde(deserialize_with = "some_between::<_, 1_000, 2_592_000_000>")]
+    pub connection_age_max: Option<Duration>,
+    /// How many requests are worked on at once, half of them long ones: 2 to 1 000 000. Default 4 096.
+    #[serde(deserialize_with = "whole::<_, _, 2, 1_000_000>")]
+    pub in_flight_max: usize,
+    /// How much memory is kept for callers, in bytes: 32 MiB to 1 TiB. Default 128 MiB.
+    #[serde(deserialize_with = "mebibytes::<_, 32, 1_048_576>")]
+    pub memory_max: usize,
+    /// Proxies whose `X-Forwarded-For` says who the caller is: addresses, or networks such as `10.0.0.0/8`. Default none.
+    #[serde(deserialize_with = "distinct")]
+    pub trusted_proxies: Vec<Network>,
     /// How long a connection may take to send the head of a request: 1 ms to 1 h. Default 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub header_timeout: Duration,
@@ -41,6 +57,11 @@ impl Default for HttpConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             admin_listen: None,
             connections_max: 10_000,
+            connections_per_peer: None,
+            connection_age_max: None,
+            in_flight_max: 4_096,
+            memory_max: 128 * 1024 * 1024,
+            trusted_proxies: Vec::new(),
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
@@ -87,6 +108,17 @@ impl<'de> Deserialize<'de> for CorsOrigin {
     }
 }
 
+/// A network of proxies, `10.0.0.0/8`, or one of them, `10.1.2.3`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network(pub IpNet);
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = |text: &str| text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from)).map(Self);
+        value::read_text(deserializer, "an address such as \"10.1.2.3\" or a network such as \"10.0.0.0/8\"", read)
+    }
+}
+
 fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
     let expected = "an IP address and a port such as \"127.0.0.1:8080\" or \"[::1]:8080\"";
     value::read_text(deserializer, expected, |text| text.parse().ok())
@@ -118,6 +150,22 @@ mod tests {
     fn a_public_admin_address_makes_the_service_public() {
         let admin_listen = "0.0.0.0:9090".parse().ok();
         assert!(HttpConfig { admin_listen, ..HttpConfig::default() }.is_public());
+    }
+
+    #[test]
+    fn a_network_contains_its_addresses() {
+        let network = |text: &str| {
+            let parsed: Result<Network, _> = Network::deserialize(toml::Value::from(text));
+            parsed.ok()
+        };
+        let contains =
+            |text: &str, address: &str| network(text).unwrap().0.contains(&address.parse::<IpAddr>().unwrap());
+        assert!(contains("10.0.0.0/8", "10.255.0.1"));
+        assert!(contains("10.1.2.3", "10.1.2.3") && !contains("10.1.2.3", "10.1.2.4"));
+        assert!(contains("2001:db8::/32", "2001:db8::1") && !contains("2001:db8::/32", "10.0.0.1"));
+        for text in ["", "10.0.0.0/33", "proxy.example.com", "10.0.0"] {
+            assert_eq!(network(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -166,6 +166,10 @@ fn a_file_that_is_not_there_is_refusal_of() {
 fn every_number_and_duration_is_accepted_at_its_bounds_and_refused_one_past_them() {
     let bounds = [
         ("http.connections_max", "1", "1_000_000", "0", "1_000_001"),
+        ("http.connections_per_peer", "1", "1_000_000", "0", "1_000_001"),
+        ("http.connection_age_max", "'1s'", "'30d'", "'999ms'", "'31d'"),
+        ("http.in_flight_max", "2", "1_000_000", "1", "1_000_001"),
+        ("http.memory_max", "'32MiB'", "'1048576MiB'", "'31MiB'", "'128'"),
         ("http.header_timeout", "'1ms'", "'1h'", "'999us'", "'3601s'"),
         ("http.body_timeout", "'1ms'", "'1h'", "'0s'", "'3600001ms'"),
         ("http.idle_timeout", "'1ms'", "'60m'", "'0ms'", "'61m'"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::duration::between;
+use super::units::between;
 use super::value::whole;
 
 /// The section `mint`.

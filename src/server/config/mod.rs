@@ -11,10 +11,10 @@ mod mint;
 mod storage;
 mod worker;
 
-mod duration;
 mod error;
 mod layers;
 mod load;
+mod units;
 mod value;
 
 #[cfg(test)]

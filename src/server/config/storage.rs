@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::duration::between;
+use super::units::between;
 use super::value;
 use crate::storage::EngineChoice;
 

@@ -48,12 +48,21 @@ impl<'a> Endings<'a> {
         usize::try_from(ids.step).ok().filter(|step| (1..=self.letters.len() / 8).contains(step))
     }
 
-    /// The endings of the ids after `value` whose texts begin like its own.
-    fn after(&self, value: u128, step: usize) -> impl Iterator<Item = [u8; 2]> {
+    /// The endings of the ids after `value` whose texts begin like its own, as many as that at most.
+    fn after(&self, value: u128, step: usize, most: u64) -> Later<'a> {
         let (_, own) = split(value, u64::try_from(self.letters.len()).expect("at most 94 squared"));
         let next = usize::try_from(own).expect("an index into letters") + step;
-        self.letters.get(next..).unwrap_or_default().chunks(step).map(|alike| alike[0])
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Later { letters: self.letters.get(next..).unwrap_or_default(), step, most }
     }
+}
+
+/// Endings one after another: every `step`-th of these, `most` at most.
+#[derive(Clone, Copy)]
+struct Later<'a> {
+    letters: &'a [[u8; 2]],
+    step: usize,
+    most: usize,
 }
 
 /// Writes the text of each id and a seam after it; returns how much of `out` that took.
@@ -104,8 +113,7 @@ fn write_progression(
             && value >= endings.from
             && left.count > 0
         {
-            let later = endings.after(value, step).take(usize::try_from(left.count).unwrap_or(usize::MAX));
-            let count = copy_sample(sample, seam_len, later, room);
+            let count = copy_sample(sample, seam_len, endings.after(value, step, left.count), room);
             written += count * sample_len;
             left.skip(u64::try_from(count).expect("no more than are left"));
         }
@@ -115,7 +123,7 @@ fn write_progression(
 
 /// Writes texts like `sample`, which ends in a seam, with these endings, as far as there is room for a chunk; returns how
 /// many.
-fn copy_sample(sample: &[u8], seam_len: usize, endings: impl Iterator<Item = [u8; 2]>, out: &mut [u8]) -> usize {
+fn copy_sample(sample: &[u8], seam_len: usize, endings: Later<'_>, out: &mut [u8]) -> usize {
     let (beginning, end) = sample.split_at(sample.len() - seam_len - Endings::LEN);
     match sample.len() {
         0..=16 => copy_chunks::<16>(beginning, end, endings, out),
@@ -127,12 +135,9 @@ fn copy_sample(sample: &[u8], seam_len: usize, endings: impl Iterator<Item = [u8
 
 /// Writes one chunk for each ending: the ending, the seam, and the beginning of the next text. The ending comes first, as
 /// the one thing that changes; what the chunk is too long is covered by the next one.
-fn copy_chunks<const CHUNK: usize>(
-    beginning: &[u8],
-    end: &[u8],
-    endings: impl Iterator<Item = [u8; 2]>,
-    out: &mut [u8],
-) -> usize {
+// Not inlined: three loops in one function share its registers, which costs each text a third more instructions.
+#[inline(never)]
+fn copy_chunks<const CHUNK: usize>(beginning: &[u8], end: &[u8], endings: Later<'_>, out: &mut [u8]) -> usize {
     let stride = end.len() + beginning.len();
     let mut chunk = [0; CHUNK];
     chunk[..end.len()].copy_from_slice(end);
@@ -140,10 +145,10 @@ fn copy_chunks<const CHUNK: usize>(
     let Some((first, mut rest)) = out.split_at_mut_checked(beginning.len()) else { return 0 };
     first.copy_from_slice(beginning);
     let mut count = 0;
-    for ending in endings {
+    for ending in endings.letters.iter().step_by(endings.step).take(endings.most) {
         let Some(room) = rest.first_chunk_mut() else { break };
         *room = chunk;
-        room[..Endings::LEN].copy_from_slice(&ending);
+        room[..Endings::LEN].copy_from_slice(ending);
         rest = &mut rest[stride..];
         count += 1;
     }

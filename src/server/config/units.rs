@@ -1,4 +1,4 @@
-//! Settings that are durations, between bounds.
+//! Settings with a unit: durations, and sizes in memory, between bounds.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,6 +27,20 @@ where
     D: Deserializer<'de>,
 {
     between::<D, MIN_MS, MAX_MS>(deserializer).map(Some)
+}
+
+/// Reads a size from `MIN_MIB` to `MAX_MIB` mebibytes, both included.
+pub(super) fn mebibytes<'de, D, const MIN_MIB: usize, const MAX_MIB: usize>(deserializer: D) -> Result<usize, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let expected = format_args!("a size from \"{MIN_MIB}MiB\" to \"{MAX_MIB}MiB\", a whole number and MiB");
+    value::read_text(deserializer, expected, |text| {
+        let number = text.strip_suffix("MiB")?;
+        let is_plain = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number = number.parse().ok().filter(|number| is_plain && (MIN_MIB..=MAX_MIB).contains(number))?;
+        number.checked_mul(1024 * 1024)
+    })
 }
 
 struct Bounds {

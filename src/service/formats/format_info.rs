@@ -1,7 +1,7 @@
 //! What this node says of a format that it serves.
 
-use super::service::Service;
-use crate::service::formats::{IdSource, ServedFormat};
+use super::served_format::{IdSource, ServedFormat};
+use crate::service::Service;
 use crate::wire::FormatInfo;
 
 impl Service {

@@ -1,0 +1,98 @@
+//! Who calls: the other end of a connection, or whom a trusted proxy names.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+
+use crate::service::{Load, Payer};
+
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// What callers may take together, and who is believed to speak for others.
+#[derive(Debug, Clone, Default)]
+pub struct Callers {
+    load: Load,
+    trusted_proxies: Arc<[IpNet]>,
+}
+
+impl Callers {
+    /// These bounds; `X-Forwarded-For` is believed from these networks.
+    pub fn new(load: Load, trusted_proxies: impl IntoIterator<Item = IpNet>) -> Self {
+        Self { load, trusted_proxies: trusted_proxies.into_iter().collect() }
+    }
+
+    /// What callers may take.
+    pub(super) fn load(&self) -> &Load {
+        &self.load
+    }
+
+    /// Who pays for a request with these headers, if a connection from this address speaks for others.
+    pub(super) fn forwarded_payer(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Payer> {
+        let caller = if self.is_trusted(peer) { self.forwarded(headers) } else { None };
+        caller.map(|caller| self.load.memory.payer(caller))
+    }
+
+    /// Whether this address may have any number of connections: it is this machine, or speaks for many.
+    pub(super) fn is_exempt(&self, address: IpAddr) -> bool {
+        address.to_canonical().is_loopback() || self.is_trusted(address)
+    }
+
+    /// Whether connections from this address may speak for others.
+    pub(super) fn is_trusted(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.trusted_proxies.iter().any(|network| network.contains(&address))
+    }
+
+    /// The caller that proxies name: the last one that is none of them. What stands before it, anybody may have written.
+    fn forwarded(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let fields = headers.get_all(X_FORWARDED_FOR).iter().rev();
+        let names = fields.filter_map(|field| field.to_str().ok()).flat_map(|field| field.rsplit(','));
+        let mut addresses = names.map_while(|name| name.trim().parse().ok());
+        addresses.find(|address| !self.is_trusted(*address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn forwarded(fields: &[&str]) -> Option<String> {
+        let trusted = ["10.0.0.0/8", "127.0.0.1/32"].map(|network| network.parse().expect("a network"));
+        let callers = Callers::new(Load::default(), trusted);
+        let mut headers = HeaderMap::new();
+        for field in fields {
+            headers.append(X_FORWARDED_FOR, HeaderValue::from_str(field).expect("visible ASCII"));
+        }
+        callers.forwarded(&headers).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn the_last_address_that_is_no_proxy_is_the_caller() {
+        for (fields, caller) in [
+            ([].as_slice(), None),
+            (&["192.0.2.1"], Some("192.0.2.1")),
+            (&["198.51.100.7, 192.0.2.1, 10.1.1.1"], Some("192.0.2.1")),
+            (&["198.51.100.7", "192.0.2.1,10.1.1.1", "10.2.2.2"], Some("192.0.2.1")),
+            (&["2001:db8::1"], Some("2001:db8::1")),
+            (&["192.0.2.1, unknown"], None),
+            (&["10.1.1.1"], None),
+        ] {
+            assert_eq!(forwarded(fields).as_deref(), caller, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_speaks_for_others() {
+        let callers = Callers::new(Load::default(), ["10.0.0.0/8".parse().expect("a network")]);
+        let headers =
+            HeaderMap::from_iter([(X_FORWARDED_FOR.parse().expect("a name"), HeaderValue::from_static("192.0.2.1"))]);
+        let payer = callers.forwarded_payer([10, 0, 0, 1].into(), &headers).expect("a trusted proxy");
+        let _paid = payer.pay_now(32 * 1024 * 1024).expect("its share");
+        assert!(callers.load().memory.payer([192, 0, 2, 1].into()).pay_now(1).is_err(), "that is the caller");
+        assert!(callers.forwarded_payer([192, 0, 2, 9].into(), &headers).is_none(), "nobody believes this one");
+    }
+}

@@ -1,0 +1,141 @@
+//! How many HTTP/2 frames may come that ask for nothing: PING, SETTINGS, WINDOW_UPDATE, PRIORITY, empty DATA.
+//!
+//! Each costs its sender nothing and this side an answer, or a look at every stream; hyper and h2 take any number of them.
+//! So the headers of frames are read here, below hyper:
+//!
+//! ```text
+//! | length: 3 bytes | type: 1 | flags: 1 | stream: 4 | as many bytes as length says | length …
+//! ```
+
+use std::io;
+use std::sync::Arc;
+
+use crate::service::{Shed, ShedCounts};
+
+/// How many may come before anything is asked; and the most that can be saved up.
+const FULL: usize = 1_000;
+
+/// A request allows so many more: its stream may be given a window, and each of its answer's frames too.
+const FOR_A_REQUEST: usize = 16;
+
+/// Bytes sent that allow one more.
+const BYTES_FOR_ONE: usize = 1024;
+
+/// What a client sends before its first frame.
+const PREFACE_LEN: usize = 24;
+
+const HEADER_LEN: usize = 9;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const PRIORITY: u8 = 2;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+
+/// The frames of one connection that may still come without a request.
+pub(in crate::net) struct FrameAllowance {
+    left: usize,
+    /// Bytes sent that are not worth a frame yet.
+    sent: usize,
+    /// Bytes to pass over until the next header.
+    skip: usize,
+    header: [u8; HEADER_LEN],
+    header_len: usize,
+    counts: Arc<ShedCounts>,
+}
+
+impl FrameAllowance {
+    pub(in crate::net) fn new(counts: Arc<ShedCounts>) -> Self {
+        Self { left: FULL, sent: 0, skip: PREFACE_LEN, header: [0; HEADER_LEN], header_len: 0, counts }
+    }
+
+    /// Looks at the frames in the bytes that came next.
+    ///
+    /// # Errors
+    /// More came than may: the connection ends.
+    pub(super) fn spend_on(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let skipped = self.skip.min(rest.len());
+            (self.skip, rest) = (self.skip - skipped, &rest[skipped..]);
+            let taken = (HEADER_LEN - self.header_len).min(rest.len());
+            let (of_header, after) = rest.split_at(taken);
+            self.header[self.header_len..][..taken].copy_from_slice(of_header);
+            (self.header_len, rest) = (self.header_len + taken, after);
+            if self.header_len == HEADER_LEN {
+                self.header_len = 0;
+                self.look_at_header()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_header(&mut self) -> io::Result<()> {
+        let [a, b, c, frame_type, ..] = self.header;
+        let len = u32::from_be_bytes([0, a, b, c]);
+        self.skip = usize::try_from(len).expect("24 bits");
+        match (frame_type, len) {
+            (HEADERS, _) => self.refill(FOR_A_REQUEST),
+            (DATA, 0) | (PRIORITY | SETTINGS | PING | WINDOW_UPDATE, _) => {
+                self.left =
+                    self.left.checked_sub(1).ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// So many bytes were sent, which the other side acknowledges by frames of its own.
+    pub(super) fn refill_for_bytes(&mut self, len: usize) {
+        let sent = self.sent + len;
+        self.refill(sent / BYTES_FOR_ONE);
+        self.sent = sent % BYTES_FOR_ONE;
+    }
+
+    fn refill(&mut self, frames: usize) {
+        self.left = (self.left + frames).min(FULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(frame_type: u8, payload: &[u8]) -> Vec<u8> {
+        let len = u8::try_from(payload.len()).expect("short");
+        [&[0, 0, len, frame_type, 0, 0, 0, 0, 0], payload].concat()
+    }
+
+    fn allowance() -> (FrameAllowance, Arc<ShedCounts>) {
+        let counts = Arc::new(ShedCounts::default());
+        let mut allowance = FrameAllowance::new(Arc::clone(&counts));
+        allowance.spend_on(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").expect("the preface");
+        (allowance, counts)
+    }
+
+    #[test]
+    fn frames_without_a_request_are_counted_however_they_are_cut() {
+        let idle = [frame(PING, &[0; 8]), frame(SETTINGS, &[]), frame(DATA, &[]), frame(PRIORITY, &[0; 5])].concat();
+        for cut in 1..=idle.len() {
+            let (mut allowance, counts) = allowance();
+            let frames = std::iter::repeat_n(&idle, FULL / 4).flatten().copied().collect::<Vec<u8>>();
+            assert!(frames.chunks(cut).all(|piece| allowance.spend_on(piece).is_ok()), "in pieces of {cut}");
+            assert!(allowance.spend_on(&frame(WINDOW_UPDATE, &[0; 4])).is_err());
+            assert_eq!(counts.of(Shed::Frames), 1);
+        }
+    }
+
+    #[test]
+    fn requests_and_what_is_sent_allow_more() {
+        let (mut allowance, _) = allowance();
+        for _ in 0..10_000 {
+            let update = frame(WINDOW_UPDATE, &[0; 4]);
+            allowance.spend_on(&[frame(HEADERS, b"a request"), frame(DATA, b"its body")].concat()).expect("a request");
+            allowance.spend_on(&update.repeat(FOR_A_REQUEST)).expect("a request allows them");
+            allowance.refill_for_bytes(3 * BYTES_FOR_ONE / 2);
+            allowance.refill_for_bytes(BYTES_FOR_ONE / 2);
+            allowance.spend_on(&update.repeat(2)).expect("2 KiB allow two");
+        }
+    }
+}

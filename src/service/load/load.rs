@@ -1,0 +1,37 @@
+//! The bounds of one process, and what of them is taken.
+
+use std::sync::Arc;
+
+use super::memory::MemoryBudget;
+use super::requests::Requests;
+use super::shed::ShedCounts;
+
+/// What all callers may take together.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// The memory that is kept for them.
+    pub memory: Arc<MemoryBudget>,
+    /// The requests that are worked on.
+    pub requests: Arc<Requests>,
+    /// How often somebody was turned away.
+    pub counts: Arc<ShedCounts>,
+}
+
+impl Load {
+    /// So many bytes, and so many requests at once.
+    pub fn new(memory_max: usize, in_flight_max: usize) -> Load {
+        let counts = Arc::new(ShedCounts::default());
+        Load {
+            memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
+            requests: Requests::new(in_flight_max, Arc::clone(&counts)),
+            counts,
+        }
+    }
+}
+
+/// The defaults of the configuration.
+impl Default for Load {
+    fn default() -> Self {
+        Load::new(128 * 1024 * 1024, 4096)
+    }
+}

@@ -1,0 +1,222 @@
+//! One budget of memory for all callers: what is kept for them is paid for before it is kept.
+//!
+//! ```text
+//! http.memory_max   ┌────────────────────────────────────────────────────────┬────────────┐
+//!                   │ connections, bodies, answers: what is paid for here    │ never sold │
+//!                   └────────────────────────────────────────────────────────┴────────────┘
+//!                     one peer: at most a quarter of http.memory_max           16 MiB, for single mints and health
+//! ```
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use super::shed::{Shed, ShedCounts};
+
+/// What is counted at once, in bytes.
+const UNIT: usize = 1024;
+
+/// Never sold, so that single mints and health have memory whatever the others do.
+const KEPT_FREE: usize = 16 * 1024 * 1024;
+
+/// How long a caller waits for memory that others have.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// The memory that callers may take together.
+#[derive(Debug)]
+pub struct MemoryBudget {
+    /// The units nobody has. Fair: who asks first is served first.
+    free: Arc<Semaphore>,
+    units: usize,
+    units_per_peer: usize,
+    /// What each peer may still take. Only those that hold something are kept.
+    peers: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    counts: Arc<ShedCounts>,
+}
+
+/// Who pays: one peer, whatever it asks for on however many connections.
+#[derive(Debug, Clone)]
+pub struct Payer {
+    budget: Arc<MemoryBudget>,
+    share: Arc<Semaphore>,
+}
+
+/// Memory that is paid for, until it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Charge {
+    from_share: OwnedSemaphorePermit,
+    from_all: OwnedSemaphorePermit,
+}
+
+impl Charge {
+    /// Both together. The same payer made them.
+    pub fn add(&mut self, other: Charge) {
+        self.from_share.merge(other.from_share);
+        self.from_all.merge(other.from_all);
+    }
+}
+
+impl MemoryBudget {
+    /// The least that `http.memory_max` can be, in bytes: twice what is never sold.
+    pub const LEAST: usize = 2 * KEPT_FREE;
+
+    /// A budget of so many bytes, at least [`MemoryBudget::LEAST`].
+    pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
+        let units = memory_max.max(Self::LEAST).saturating_sub(KEPT_FREE) / UNIT;
+        let units = units.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        let units_per_peer = (memory_max.max(Self::LEAST) / 4 / UNIT).min(units);
+        Arc::new(MemoryBudget {
+            free: Arc::new(Semaphore::new(units)),
+            units,
+            units_per_peer,
+            peers: Mutex::default(),
+            counts,
+        })
+    }
+
+    /// Who pays for what this peer asks for.
+    ///
+    /// Addresses of IPv6 count by their first 64 bits, which is what one customer gets.
+    pub fn payer(self: &Arc<Self>, peer: IpAddr) -> Payer {
+        let peer = match peer.to_canonical() {
+            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+            v4 => v4,
+        };
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let share = peers.get(&peer).and_then(Weak::upgrade).unwrap_or_else(|| {
+            if peers.len() == peers.capacity() {
+                peers.retain(|_, share| share.strong_count() > 0);
+            }
+            let share = Arc::new(Semaphore::new(self.units_per_peer));
+            peers.insert(peer, Arc::downgrade(&share));
+            share
+        });
+        Payer { budget: Arc::clone(self), share }
+    }
+
+    /// How much is paid for now, in bytes.
+    pub fn used(&self) -> usize {
+        (self.units - self.free.available_permits().min(self.units)) * UNIT
+    }
+}
+
+impl Payer {
+    /// Pays for so many bytes, and waits up to a second for others to give them back. A thing that is larger than the
+    /// whole share of a peer costs all of it.
+    ///
+    /// # Errors
+    /// [`Shed::Memory`]: nothing was paid.
+    pub async fn pay(&self, bytes: usize) -> Result<Charge, Shed> {
+        let paying = async {
+            let units = self.units_of(bytes);
+            // Its own share first: a peer that has used it up must not make others wait.
+            let from_share = Arc::clone(&self.share).acquire_many_owned(units).await;
+            let from_all = Arc::clone(&self.budget.free).acquire_many_owned(units).await;
+            let never_closed = "nobody closes a budget";
+            Charge { from_share: from_share.expect(never_closed), from_all: from_all.expect(never_closed) }
+        };
+        timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
+    }
+
+    /// Pays for so many bytes at once.
+    ///
+    /// # Errors
+    /// [`Shed::Memory`]: nothing was paid.
+    pub fn pay_now(&self, bytes: usize) -> Result<Charge, Shed> {
+        self.try_pay(bytes).ok_or_else(|| self.budget.counts.count(Shed::Memory))
+    }
+
+    /// Pays for so many bytes at once, if that can be done; without it the caller does with less.
+    pub fn try_pay(&self, bytes: usize) -> Option<Charge> {
+        let units = self.units_of(bytes);
+        let from_share = Arc::clone(&self.share).try_acquire_many_owned(units).ok()?;
+        let from_all = Arc::clone(&self.budget.free).try_acquire_many_owned(units).ok()?;
+        Some(Charge { from_share, from_all })
+    }
+
+    fn units_of(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT).min(self.budget.units_per_peer)).expect("a budget has no more units")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn budget(memory_max: usize) -> (Arc<MemoryBudget>, Arc<ShedCounts>) {
+        let counts = Arc::new(ShedCounts::default());
+        (MemoryBudget::new(memory_max, Arc::clone(&counts)), counts)
+    }
+
+    fn peer(number: u8) -> IpAddr {
+        IpAddr::from([127, 0, 0, number])
+    }
+
+    #[test]
+    fn one_peer_has_at_most_a_quarter_and_all_together_leave_16_mib() {
+        let (budget, counts) = budget(128 * MIB);
+        let mut charges = Vec::new();
+        for number in 0..8 {
+            let payer = budget.payer(peer(number));
+            while let Ok(charge) = payer.pay_now(MIB) {
+                charges.push(charge);
+            }
+            assert_eq!(charges.len(), [32, 64, 96, 112, 112, 112, 112, 112][usize::from(number)]);
+        }
+        assert_eq!((budget.used(), counts.of(Shed::Memory)), (112 * MIB, 8));
+        drop(charges);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn connections_of_one_peer_share_and_a_peer_that_left_is_forgotten() {
+        let (budget, _) = budget(128 * MIB);
+        let one = budget.payer(peer(1));
+        let charge = one.pay_now(32 * MIB).expect("a quarter");
+        assert_eq!(budget.payer(peer(1)).pay_now(1).err(), Some(Shed::Memory));
+        drop((charge, one));
+        (0..=255).for_each(|number| drop(budget.payer(peer(number))));
+        let kept = budget.peers.lock().expect("no test panics with it").len();
+        assert!(kept < 64, "{kept} peers that hold nothing are kept");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_peer() {
+        let (budget, _) = budget(128 * MIB);
+        let payer = |address: &str| budget.payer(address.parse().expect("an address"));
+        let _charge = payer("2001:db8::1").pay_now(32 * MIB).expect("a quarter");
+        assert!(payer("2001:db8::ffff:2").pay_now(1).is_err());
+        assert!(payer("2001:db8:0:1::1").pay_now(1).is_ok());
+        let _mapped = payer("::ffff:10.0.0.1").pay_now(32 * MIB).expect("a quarter");
+        assert!(payer("10.0.0.1").pay_now(1).is_err());
+    }
+
+    #[tokio::test]
+    async fn who_finds_too_little_waits_a_second() {
+        let (budget, counts) = budget(128 * MIB);
+        let payer = budget.payer(peer(1));
+        let charge = payer.pay(32 * MIB).await.expect("all of its share");
+        let began = tokio::time::Instant::now();
+        assert_eq!(payer.pay(1).await.err(), Some(Shed::Memory));
+        assert!(began.elapsed() >= WAIT_MAX);
+        assert_eq!(counts.of(Shed::Memory), 1);
+
+        let waiting = tokio::spawn({
+            let payer = payer.clone();
+            async move { payer.pay(MIB).await.is_ok() }
+        });
+        tokio::task::yield_now().await;
+        drop(charge);
+        assert!(waiting.await.expect("it does not panic"));
+        assert_eq!(budget.used(), 0);
+        let _charge = payer.pay(1024 * MIB).await.expect("no more than all of its share");
+        assert_eq!(budget.used(), 32 * MIB);
+    }
+}

@@ -1,0 +1,13 @@
+//! What callers may take of this process at once: memory, requests, bulk work. Who asks for more is turned away.
+
+mod shed;
+
+mod memory;
+mod requests;
+
+mod load;
+
+pub use load::Load;
+pub use memory::{Charge, MemoryBudget, Payer};
+pub use requests::{BulkPass, Requests};
+pub use shed::{Shed, ShedCounts};

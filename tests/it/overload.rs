@@ -1,0 +1,108 @@
+//! Who asks for more than there is room for is told so at once, and everybody else is served.
+
+use std::time::Duration;
+
+use crate::http1::request;
+use crate::service::Service;
+use crate::support::{LONG, post_request, within};
+
+#[tokio::test]
+async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() {
+    const READERS: usize = 200;
+    let service = Service::start("http.idle_timeout = '2s'\nhttp.memory_max = '32MiB'").await;
+    let mut readers = Vec::new();
+    for _ in 0..READERS {
+        let mut reader = service.connect().await;
+        reader.send(post_request("/ids/snowflake?count=100000", "", "")).await;
+        readers.push(reader);
+    }
+    let used = "idmint_memory_budget_used_bytes";
+    service.until_metric(r#"idmint_requests_shed_total{reason="memory"}"#, 1.0).await;
+    let most = service.metric(used).await;
+    assert!(most <= 8.0 * 1024.0 * 1024.0 + 64.0 * 1024.0, "{most} bytes are more than a quarter");
+    assert_eq!(service.mint("/ids/snowflake").await.len(), 1, "single mints go on");
+
+    within(LONG, async {
+        while service.metric(used).await > 256.0 * 1024.0 * 8.0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    println!("{most} bytes at most, {} once those that read nothing were cut", service.metric(used).await);
+}
+
+#[tokio::test]
+async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
+    let service = Service::start("http.memory_max = '32MiB'\nhttp.body_timeout = '3s'").await;
+    let used = "idmint_memory_budget_used_bytes";
+    let before = service.metric(used).await;
+    let half = format!("[{}", "\"175928847299117063\",".repeat(150_000));
+    let head = request(
+        "POST /decode",
+        &format!("content-type: application/json\r\ncontent-length: {}\r\n", half.len() + 1),
+        "",
+    );
+    let mut senders = Vec::new();
+    for _ in 0..2 {
+        let mut sender = service.connect().await;
+        sender.send(&head).await;
+        sender.send(&half).await;
+        senders.push(sender);
+    }
+    service.until_metric(used, before + 6e6).await;
+    let mut last = service.connect().await;
+    last.send(&head).await;
+    let _ = tokio::io::AsyncWriteExt::write_all(&mut last.stream, half.as_bytes()).await;
+    let refused = last.receive().await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert!(refused.text().contains("overloaded"));
+    drop((senders, last));
+    within(LONG, async {
+        while service.metric(used).await > before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_beyond_in_flight_max_is_shed_at_once() {
+    let service = Service::start("http.in_flight_max = 2").await;
+    let unfinished = request("POST /ids/snowflake", "content-type: application/json\r\ncontent-length: 100\r\n", "{");
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let mut client = service.connect().await;
+        client.send(&unfinished).await;
+        waiting.push(client);
+    }
+    service.until_metric("idmint_http_in_flight", 3.0).await;
+    let refused = service.post("/ids/snowflake").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
+    assert_eq!(service.get("/health/ready").await.status, 200, "that is asked however much goes on");
+    assert!(service.metric(r#"idmint_requests_shed_total{reason="in_flight"}"#).await >= 1.0);
+    drop(waiting);
+    within(LONG, async {
+        while service.post("/ids/snowflake").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mints_that_are_held_are_not_in_the_way_of_others() {
+    let service = Service::start("http.in_flight_max = 2\nworker.lanes = 1\nmint.wait_max = '5s'").await;
+    service.mint("/ids/payment?count=1296").await;
+    let mut held = Vec::new();
+    for _ in 0..5 {
+        let mut client = service.connect().await;
+        client.send(post_request("/ids/payment", "", "")).await;
+        held.push(client);
+    }
+    service.until_metric(r#"idmint_mint_waits_total{format="payment"}"#, 5.0).await;
+    assert_eq!(service.mint("/ids/snowflake").await.len(), 1);
+    service.clock.advance(Duration::from_secs(1));
+    for client in &mut held {
+        assert_eq!(client.receive().await.status, 200);
+    }
+}
