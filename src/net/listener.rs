@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
@@ -14,7 +15,7 @@ use super::connection::Connection;
 use super::handler::Handler;
 use super::limits::Limits;
 use super::open_connections::OpenConnections;
-use super::refusal::{REFUSAL_MAX, refuse};
+use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
 
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +32,13 @@ const LINGERING_REFUSALS_MAX: usize = 256;
 /// Once `drain` completes, nothing new is accepted, each connection is closed after its next answer, an idle one after
 /// a second; what is still open after `drain_max` is cut off. Each connection speaks HTTP/1.1, or HTTP/2 with prior knowledge.
 /// A panic ends at most its own connection.
+///
+/// `obstacle`: asked about every new connection; while it has an answer, as the bytes of HTTP/1.1, the connection gets that
+/// and is closed.
 pub async fn serve(
     listener: TcpListener,
     handler: impl Handler,
+    obstacle: impl Fn() -> Option<Bytes>,
     limits: Limits,
     open: OpenConnections,
     drain: impl Future<Output = ()>,
@@ -42,15 +47,19 @@ pub async fn serve(
     let (draining, _) = watch::channel(false);
     let mut tasks = JoinSet::new();
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
-    let admit = |tasks: &mut JoinSet<()>, stream| match open.enter(limits.connections_max) {
-        Some(entry) => {
-            let connection = Connection { stream, handler: handler.clone(), limits, draining: draining.subscribe() };
-            tasks.spawn(async move {
-                let _entry = entry;
-                connection.run().await;
-            });
+    let admit = |tasks: &mut JoinSet<()>, stream| {
+        if let Some(answer) = obstacle() {
+            return turn_away(stream, answer, &refusals);
         }
-        None => turn_away(stream, &refusals),
+        let Some(entry) = open.enter(limits.connections_max) else {
+            debug!("turning a connection away: http.connections_max are open");
+            return turn_away(stream, Bytes::from_static(REFUSAL), &refusals);
+        };
+        let connection = Connection { stream, handler: handler.clone(), limits, draining: draining.subscribe() };
+        tasks.spawn(async move {
+            let _entry = entry;
+            connection.run().await;
+        });
     };
 
     let mut acceptor = Acceptor::new(listener);
@@ -88,11 +97,10 @@ pub async fn serve(
     Drained { connections_closed_by_force }
 }
 
-fn turn_away(stream: TcpStream, refusals: &Arc<Semaphore>) {
-    debug!("turning a connection away: http.connections_max are open");
+fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {
     if let Ok(permit) = Arc::clone(refusals).try_acquire_owned() {
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream)).await;
+            let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream, answer)).await;
             drop(permit);
         });
     }

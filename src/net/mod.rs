@@ -4,7 +4,7 @@
 //! kernel ─► acceptor ─► listener ─► connection ─► protocol      HTTP/1.1 or HTTP/2
 //!              │            │            ├─► stream, outbox     bytes: tracked when read, coalesced when written
 //!              └► refusal ◄─┘            ├─► handler            requests: tracked from head to last byte
-//!                 no room                └─► timeouts           looks at the activity, and says what took too long
+//!                 not served             └─► timeouts           looks at the activity, and says what took too long
 //! ```
 
 mod acceptor;

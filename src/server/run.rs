@@ -17,7 +17,7 @@ use super::start::{StartError, StartRule, begin};
 use super::warnings::warn_of;
 use crate::http;
 use crate::http::HttpMetrics;
-use crate::minting::Randomness;
+use crate::minting::{Randomness, Refusal};
 use crate::net::{Limits, OpenConnections, serve};
 use crate::server::config::Config;
 use crate::service::{Keepers, Service};
@@ -184,6 +184,9 @@ impl Running {
             header_timeout: config.http.header_timeout,
             idle_timeout: config.http.idle_timeout,
         };
+        // The library that speaks HTTP panics where it has to write a date before 1970, so it must not get the connection.
+        let clock = Arc::clone(service.clock());
+        let obstacle = move || Some(http::unserved(Refusal::ClockJumped { shown: clock.shown_before_1970()? }));
         warn_of(&service);
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
@@ -194,7 +197,7 @@ impl Running {
             }
             service.drain();
         };
-        let drained = serve(listener, api, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
+        let drained = serve(listener, api, obstacle, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),

@@ -54,7 +54,7 @@ impl Running {
         let (release, registry) = (Arc::new(Notify::new()), Registry::new());
         let (drain, drained) = oneshot::channel::<()>();
         let router = router(Arc::clone(&release), &registry);
-        let serving = serve(listener, router, limits, open.clone(), async { _ = drained.await }, drain_max);
+        let serving = serve(listener, router, || None, limits, open.clone(), async { _ = drained.await }, drain_max);
         Self { address, open, release, registry, drain, ended: tokio::spawn(serving) }
     }
 
