@@ -42,6 +42,7 @@ mod interface;
 mod killing;
 mod ledger;
 mod ledgers;
+mod long_ticks;
 mod memory;
 mod metrics;
 mod storage_advice;
