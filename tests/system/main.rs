@@ -30,6 +30,7 @@ mod databases;
 mod small_disk;
 mod tampering_proxy;
 mod tools;
+mod torture;
 mod wall_clock;
 
 mod alerts;
