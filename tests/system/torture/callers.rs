@@ -34,7 +34,7 @@ pub(crate) struct Callers {
     progress: Vec<Arc<Progress>>,
 }
 
-/// How far one caller is. Written by it, read by the test. Ordering: `SeqCst`, it is no time that counts here.
+/// How far one caller is. Written by it, read by the test. Ordering: `SeqCst`, the simplest to reason about.
 #[derive(Default)]
 struct Progress {
     /// Twice the requests that are over, and one more while one is in flight.

@@ -31,8 +31,8 @@ const fn custom(name: &'static str, table: &'static str, step: u128) -> Tortured
 /// Ids of a second: few.
 const FEW: u32 = 200;
 
-/// Ids of a long tick: a second's worth, so that the horizon stays near.
-const LONG_TICK_COUNT_MAX: u32 = 200_000;
+/// Ids of a long tick: of each lane some seconds' worth, so that what is reserved runs ahead of the clock, but not by hours.
+const LONG_TICK_COUNT_MAX: u32 = 100_000;
 
 pub(crate) const FORMATS: [Tortured; 13] = [
     built_in("snowflake"),
@@ -51,7 +51,7 @@ pub(crate) const FORMATS: [Tortured; 13] = [
             fields = [
                 { name = "time", kind = "time", bits = 32 },
                 { name = "worker", kind = "worker", bits = 4 },
-                { name = "sequence", kind = "sequence", bits = 24 },
+                { name = "sequence", kind = "sequence", bits = 20 },
             ]"#,
             1,
         )
@@ -65,7 +65,7 @@ pub(crate) const FORMATS: [Tortured; 13] = [
             fields = [
                 { name = "worker", kind = "worker", cardinality = 31, stride = "36028797018963968" },
                 { name = "time", kind = "time", cardinality = "67108864", stride = "536870912" },
-                { name = "sequence", kind = "sequence", cardinality = 536870909 },
+                { name = "sequence", kind = "sequence", cardinality = 67108859 },
             ]"#,
             1,
         )

@@ -19,17 +19,27 @@ pub(crate) struct Node {
     wall: WallClock,
     /// How far its right time is ahead of the time of this machine. Only grows.
     ahead_s: i64,
+    /// Whether the process that ran last began no later than its clock, so that no id was ahead of it by much.
+    began_by_its_clock: bool,
+}
+
+/// A process that began above nothing but an instant.
+pub(crate) struct Fresh {
+    pub(crate) service: Service,
+    /// Ids may have been reserved up to an instant above that one: only whole ticks keep the next ones apart.
+    pub(crate) is_below_reserved: bool,
 }
 
 impl Node {
     pub(crate) fn new() -> Node {
         let home = Home::new();
         let wall = WallClock::of(&home);
-        Node { home, wall, ahead_s: 0 }
+        Node { home, wall, ahead_s: 0, began_by_its_clock: true }
     }
 
     /// Starts and waits until it mints.
-    pub(crate) fn start(&self, configuration: &Configuration) -> Service {
+    pub(crate) fn start(&mut self, configuration: &Configuration) -> Service {
+        self.began_by_its_clock = !self.home.data_dir().exists() || self.horizon_s() <= self.now_s();
         self.start_with(configuration, &[])
     }
 
@@ -49,7 +59,8 @@ impl Node {
     }
 
     /// Starts while the wall clock is hours behind, which it must wait for, and sets it right.
-    pub(crate) fn start_behind(&self, configuration: &Configuration) -> Service {
+    pub(crate) fn start_behind(&mut self, configuration: &Configuration) -> Service {
+        self.began_by_its_clock = self.horizon_s() <= self.now_s();
         self.set_wall(-FAR_BEHIND_S);
         let service = self.wall.start(self.home.serve_with(&configuration.to_toml()));
         until("the start has found its clock behind", || service.log().contains("not minting yet").then_some(()));
@@ -60,27 +71,30 @@ impl Node {
         service
     }
 
-    /// Removes the folder and starts with the floor that docs/OPERATIONS.md prescribes: a little after now, if the clock has
-    /// been right, and above the horizon that was reserved in any case.
-    pub(crate) fn restore(&self, configuration: &Configuration) -> Service {
-        let now_s = self.now_s();
-        let floor_s = (now_s + 10).max(self.horizon_s() + 1);
+    /// Removes the folder and starts with the floor that docs/OPERATIONS.md prescribes: a little after now, where no start
+    /// was ahead of its clock, else above the horizon.
+    pub(crate) fn restore(&mut self, configuration: &Configuration) -> Fresh {
+        let horizon_s = self.horizon_s();
+        let floor_s = if self.began_by_its_clock { self.now_s() + 10 } else { (self.now_s() + 10).max(horizon_s) };
         fs::remove_dir_all(self.home.data_dir()).unwrap();
         let floor = UnixTime::from_nanos(i128::from(floor_s) * 1_000_000_000).to_text(0).unwrap();
         let service = self.start_with(configuration, &["--floor", &floor]);
         assert!(service.log().contains("starting above the stated floor"), "{}", service.log());
-        service
+        self.began_by_its_clock = false;
+        Fresh { service, is_below_reserved: floor_s < horizon_s }
     }
 
-    /// Removes the folder, and starts once the right time is later than any that was minted, as it is wherever a clock was
-    /// right and some time has passed.
-    pub(crate) fn lose_folder(&mut self, configuration: &Configuration) -> Service {
-        let passed_s = (self.horizon_s() + 1 - self.now_s()).max(1);
+    /// Removes the folder and starts with a right clock: a little later than the last process ended, or, if that was ahead
+    /// of its clock, later than any time that it may have reserved.
+    pub(crate) fn lose_folder(&mut self, configuration: &Configuration) -> Fresh {
+        let horizon_s = self.horizon_s();
+        let passed_s = if self.began_by_its_clock { 1 } else { (horizon_s - self.now_s()).max(1) };
         fs::remove_dir_all(self.home.data_dir()).unwrap();
         self.step_ahead(passed_s);
+        let begun_s = self.now_s() + 1;
         let service = self.start(configuration);
         assert_eq!(service.metric("idmint_horizon_cold_starts_total"), 1.0);
-        service
+        Fresh { service, is_below_reserved: begun_s < horizon_s }
     }
 
     /// Sets the wall clock ahead, for good.
