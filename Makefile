@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants torture
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,15 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
+
+# The test of `make test-all`, with ten times the ids. Optimised, without the link-time optimisation, which would only cost
+# minutes.
+torture: export CARGO_TARGET_DIR := target/torture
+torture: export CARGO_PROFILE_RELEASE_LTO := off
+torture: export TORTURE_IDS ?= 1000000000
+torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED).
+	.ci/install-packages
+	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'

@@ -8,6 +8,7 @@ mod metrics;
 pub mod request;
 mod router;
 mod routes;
+mod unserved;
 
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
@@ -16,3 +17,4 @@ pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;
 pub use router::paths;
 pub use routes::problem_page::problem_page;
+pub use unserved::unserved;

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -14,16 +15,28 @@ use super::acceptor::{Acceptor, Arrival};
 use super::callers::Callers;
 use super::connection::{Connection, Handler};
 use super::limits::Limits;
-use super::refusal::{REFUSAL_MAX, refuse};
+use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
 use super::stream::Activity;
 use super::table::OpenConnections;
-use crate::service::Shed;
 
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
     /// Connections that had not finished in time; requests on them may have lost their answers.
     pub connections_closed_by_force: usize,
+}
+
+/// What connections are served under.
+pub struct Terms {
+    /// What connections may take.
+    pub limits: Limits,
+    /// Who calls, and what they may take.
+    pub callers: Callers,
+    /// The connections that are open.
+    pub open: OpenConnections,
+    /// Asked about every new connection; while it has an answer, as the bytes of HTTP/1.1, the connection gets that and is
+    /// closed.
+    pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
 }
 
 /// How many refused connections may linger so that the refusal is read; beyond that they are closed at once.
@@ -42,12 +55,11 @@ const CONNECTION_LEN: usize = 8 * 1024;
 pub async fn serve(
     listener: TcpListener,
     handler: impl Handler,
-    limits: Limits,
-    callers: Callers,
-    open: OpenConnections,
+    terms: Terms,
     drain: impl Future<Output = ()>,
     drain_max: Duration,
 ) -> Drained {
+    let Terms { limits, callers, open, obstacle } = terms;
     let draining = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
@@ -59,6 +71,9 @@ pub async fn serve(
         Ok((activity, (entry, charge)))
     };
     let admit = |tasks: &mut JoinSet<()>, (stream, peer)| {
+        if let Some(answer) = obstacle() {
+            return turn_away(stream, answer, &refusals);
+        }
         let stop = draining.child_token();
         match enter(peer, &stop) {
             Ok((activity, held)) => {
@@ -69,7 +84,10 @@ pub async fn serve(
                     connection.run().await;
                 });
             }
-            Err(shed) => turn_away(stream, shed, &refusals),
+            Err(shed) => {
+                debug!("turning a connection away: {shed}");
+                turn_away(stream, Bytes::from_static(REFUSAL), &refusals);
+            }
         }
     };
 
@@ -108,11 +126,10 @@ pub async fn serve(
     Drained { connections_closed_by_force }
 }
 
-fn turn_away(stream: TcpStream, shed: Shed, refusals: &Arc<Semaphore>) {
-    debug!("turning a connection away: {shed}");
+fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {
     if let Ok(permit) = Arc::clone(refusals).try_acquire_owned() {
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream)).await;
+            let _ = tokio::time::timeout(REFUSAL_MAX, refuse(stream, answer)).await;
             drop(permit);
         });
     }

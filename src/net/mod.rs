@@ -5,7 +5,7 @@
 //!              │            │            ├─► stream, outbox     bytes: tracked when read, coalesced when written
 //!              │            │            │     └─► receipts     ids that the kernel does not have yet
 //!              └► refusal ◄─┘            ├─► handler            requests: tracked from head to last byte
-//!                 no room                └─► timeouts           looks at the activity, and says what took too long
+//!                 not served             └─► timeouts           looks at the activity, and says what took too long
 //! ```
 
 mod acceptor;
@@ -20,5 +20,5 @@ mod table;
 pub use callers::Callers;
 pub use connection::Handler;
 pub use limits::Limits;
-pub use listener::{Drained, serve};
+pub use listener::{Drained, Terms, serve};
 pub use table::OpenConnections;

@@ -17,8 +17,8 @@ use super::start::{StartError, StartRule, begin};
 use super::warnings::warn_of;
 use crate::http;
 use crate::http::HttpMetrics;
-use crate::minting::Randomness;
-use crate::net::{Callers, Limits, OpenConnections, serve};
+use crate::minting::{Randomness, Refusal};
+use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::Config;
 use crate::service::{Keepers, Service};
 use crate::storage::{FailureKind, Opened, StoreError};
@@ -199,7 +199,12 @@ impl Running {
         let open = OpenConnections::registered(&registry).map_err(AssemblyError::Metrics)?;
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
         let callers = Callers::new(service.load().clone(), trusted);
-        let drained = serve(listener, api, limits, callers, open, ending, DRAIN_MAX).await;
+        // The library that speaks HTTP panics where it has to write a date before 1970, so it must not get the connection.
+        let clock = Arc::clone(service.clock());
+        let obstacle =
+            Box::new(move || Some(http::unserved(Refusal::ClockJumped { shown: clock.shown_before_1970()? })));
+        let terms = Terms { limits, callers, open, obstacle };
+        let drained = serve(listener, api, terms, ending, DRAIN_MAX).await;
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::source::Source;
 use super::unix_nanos::UnixNanos;
+use super::unix_time::UnixTime;
 
 /// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
 const STEP_MIN: Duration = Duration::from_millis(20);
@@ -116,6 +117,12 @@ impl Clock {
             || self.source.boot_nanos(),
         );
         Observation { skew_nanos, step, too_far_ahead }
+    }
+
+    /// What the wall clock shows, if that is a time before 1970.
+    pub fn shown_before_1970(&self) -> Option<UnixTime> {
+        let before = self.source.wall_before_1970()?.as_nanos();
+        i128::try_from(before).ok().map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
     /// Whether the wall clock shows a time before this program was built, and so was never set.

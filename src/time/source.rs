@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The two clocks of a machine: the time since it started, which nobody can set, and the wall clock, which an operator or a
 /// time server can.
@@ -36,6 +36,15 @@ impl Source {
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)),
             Source::Manual(time) => time.wall_nanos(),
+        }
+    }
+
+    /// How long before 1970 the wall clock stands; `None` from that year on.
+    pub(super) fn wall_before_1970(&self) -> Option<Duration> {
+        match self {
+            Source::System => SystemTime::now().duration_since(UNIX_EPOCH).err().map(|before| before.duration()),
+            // Cannot be set to such a time.
+            Source::Manual(_) => None,
         }
     }
 }

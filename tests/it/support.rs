@@ -13,7 +13,7 @@ use axum::routing::{get, post};
 use idmint::http::answer::{MediaType, media_type_of_body, negotiate};
 use idmint::http::request::read_body;
 use idmint::http::{Edge, HttpMetrics, Problem, complete, problem_page};
-use idmint::net::{Callers, Drained, Limits, OpenConnections, serve};
+use idmint::net::{Callers, Drained, Limits, OpenConnections, Terms, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};

@@ -56,6 +56,39 @@ fn a_format_of_a_new_name_joins() {
 }
 
 #[test]
+fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back() {
+    let home = Home::new();
+    let fields = |rest: &str| format!("[{{ name = \"time\", kind = \"time\", bits = 48 }}, {rest}]");
+    let format = |rule: &str, rest: &str| {
+        format!(
+            "[formats.invoice]\nsummary = \"\"\nrule = \"{rule}\"\ntick = \"1ms\"\nepoch = \"2025-01-01T00:00:00Z\"\n\
+             encodings = [\"decimal\"]\nfields = {}\n",
+            fields(rest)
+        )
+    };
+    let sequenced = format("sequenced", "{ name = \"sequence\", kind = \"sequence\", bits = 14 }");
+    let random = format("random", "{ name = \"random\", kind = \"random\", bits = 14 }");
+    let mint = |toml: &str| -> Vec<u128> {
+        let service = Service::start(home.serve_with(toml));
+        service.wait_until_ready();
+        let ids = service.mint("invoice?count=1000").iter().map(|id| id.parse().unwrap()).collect();
+        service.kill();
+        ids
+    };
+    let mut ids = mint(&sequenced);
+    for changed in [&random, &random.replace("\"random\"\ntick", "\"decode-only\"\ntick")] {
+        run(home.serve_with(changed)).assert(78, &["\"invoice\"", "rule: kept sequenced, now"]);
+    }
+    ids.extend(mint(&sequenced));
+    assert!(ids.is_sorted_by(|a, b| a < b), "no id twice");
+    // Under another name it may join.
+    let both = format!("{sequenced}{}", random.replace("formats.invoice", "formats.voucher"));
+    let service = Service::start(home.serve_with(&both));
+    service.wait_until_ready();
+    assert_eq!((service.mint("invoice").len(), service.mint("voucher").len()), (1, 1));
+}
+
+#[test]
 fn another_number_of_slots_exits_78() {
     let home = Home::new();
     mint_once_with(&home, "");

@@ -141,3 +141,31 @@ fn a_wall_clock_that_was_never_set_is_waited_for_without_an_exit() {
     service.wait_until_ready();
     assert!(SEQUENCED[SNOWFLAKE].ahead_ms(SEQUENCED[SNOWFLAKE].value(&service.mint("snowflake")[0])) < 2_000);
 }
+
+#[test]
+fn a_clock_30_days_after_the_last_record_is_warned_of_at_the_start_and_one_29_days_after_is_not() {
+    const DAY_S: i64 = 24 * HOUR_S;
+    let home = Home::new();
+    let wall = WallClock::of(&home);
+    let warning = "days after the last record of this node";
+    let mut callers = fresh_callers();
+    // From start to start: nothing, 29 days, and 31 days.
+    for (ahead_s, warned) in
+        [(0, None), (29 * DAY_S, None), (60 * DAY_S + HOUR_S, Some("31 days after the last record"))]
+    {
+        wall.set(ahead_s);
+        let service = ready(&wall, home.serve());
+        let log = service.log();
+        assert_eq!(log.contains(warning), warned.is_some(), "{log}");
+        if let Some(warned) = warned {
+            assert!(log.contains(warned) && log.contains("\"A clock years ahead\""), "{log}");
+            let at = |text| log.find(text).unwrap_or_else(|| panic!("{text:?} is not in {log}"));
+            assert!(at(warned) < at("minting begins at"), "said before anything is durable: {log}");
+        }
+        let load = Load::start(service.address(), callers);
+        sleep(A_WHILE);
+        service.kill();
+        callers = into_received(load.join());
+    }
+    println!("{:?} ids, none twice", assert_no_id_twice(callers));
+}

@@ -34,8 +34,12 @@ impl WallClock {
 
     /// How far the second day of 1970 is ahead of now.
     pub(crate) fn in_1970() -> i64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        86_400 - i64::try_from(now).unwrap()
+        86_400 - now_s()
+    }
+
+    /// How far the last day of 1969 is ahead of now.
+    pub(crate) fn before_1970() -> i64 {
+        -43_200 - now_s()
     }
 
     /// Starts a service that runs by this clock.
@@ -49,6 +53,11 @@ impl WallClock {
         self.pids.borrow_mut().push(service.pid());
         service
     }
+}
+
+/// The true time, in seconds since 1970.
+pub(crate) fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
 }
 
 impl Drop for WallClock {

@@ -138,7 +138,7 @@ impl Problem {
         StatusCode::from_u16(self.0.slug.page().status).expect("the catalog holds valid status codes, tested there")
     }
 
-    fn body(&self, instance: Option<&str>) -> Vec<u8> {
+    pub(in crate::http) fn body(&self, instance: Option<&str>) -> Vec<u8> {
         serde_json::to_vec(&Document { problem: &self.0, instance }).expect("strings and numbers always serialize")
     }
 }
