@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Response, Uri};
+use axum::http::{HeaderValue, Response, Uri, header};
 use axum::response::IntoResponse;
 use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
@@ -22,6 +22,7 @@ use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
 use crate::http::answer::{Problem, Slug, name_instance};
 use crate::http::request::{X_REQUEST_ID, request_id};
+use crate::http::sites::Sites;
 
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
@@ -46,13 +47,14 @@ pub trait Handle {
 /// Whatever answers requests, with the edge around it.
 ///
 /// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
-/// `URI_LEN_MAX` is 414, and a handler that panics has answered 500.
+/// `URI_LEN_MAX` is 414, what [`Sites`] keeps out 400, 421 or 403, and a handler that panics has answered 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// Shared as a whole: every request has a clone.
 struct Parts<H> {
     handler: H,
     metrics: Arc<HttpMetrics>,
+    sites: Sites,
     admission: Option<Admission>,
 }
 
@@ -64,7 +66,7 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a router whose routes are all in place; unknown paths and methods become problems.
 pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
-    Edge::new(with_fallbacks(routes), metrics, None)
+    Edge::new(with_fallbacks(routes), metrics, Sites::default(), None)
 }
 
 /// A router whose routes are all in place, and whose unknown paths and methods are problems.
@@ -73,9 +75,9 @@ pub(super) fn with_fallbacks(routes: Router) -> Router {
 }
 
 impl<H> Edge<H> {
-    /// The edge around what answers; `admission` is asked about every request.
-    pub(super) fn new(handler: H, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
-        Self(Arc::new(Parts { handler, metrics, admission }))
+    /// The edge around what answers these sites; `admission` is asked about every request that is theirs.
+    pub(super) fn new(handler: H, metrics: Arc<HttpMetrics>, sites: Sites, admission: Option<Admission>) -> Self {
+        Self(Arc::new(Parts { handler, metrics, sites, admission }))
     }
 }
 
@@ -98,11 +100,11 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, admission } = &*self.0;
+        let Parts { handler, metrics, sites, admission } = &*self.0;
         let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
-        let admitted = check_uri(request.uri()).and_then(|()| match admission {
+        let admitted = check_uri(request.uri()).and_then(|()| sites.check(&request)).and_then(|()| match admission {
             Some(admission) => admission(&request),
             None => Ok(()),
         });
@@ -144,7 +146,10 @@ where
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
-        response.headers_mut().insert(X_REQUEST_ID, request_id);
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, request_id);
+        // Else a browser could take an id of the caller's choice for a page.
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
     }

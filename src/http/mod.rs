@@ -8,6 +8,7 @@ mod metrics;
 pub mod request;
 mod router;
 mod routes;
+mod sites;
 
 pub use answer::{Problem, Slug};
 pub use api::Api;
@@ -15,3 +16,4 @@ pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;
 pub use router::paths;
 pub use routes::problem_page::problem_page;
+pub use sites::{CorsOrigin, HostName, HostRule, Sites};

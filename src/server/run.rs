@@ -16,7 +16,7 @@ use super::clock_watch;
 use super::start::{StartError, StartRule, begin};
 use super::warnings::warn_of;
 use crate::http;
-use crate::http::HttpMetrics;
+use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::Randomness;
 use crate::net::{Limits, OpenConnections, serve};
 use crate::server::config::Config;
@@ -178,7 +178,8 @@ impl Running {
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
         let Running { service, listener, store, rule, registry } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics));
+        let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
+        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics), sites);
         let limits = Limits {
             connections_max: config.http.connections_max,
             header_timeout: config.http.header_timeout,
@@ -202,6 +203,12 @@ impl Running {
         }
         outcome
     }
+}
+
+/// The name that this machine has, if hosts can be named so.
+fn machine_name() -> Option<HostName> {
+    let machine = rustix::system::uname();
+    machine.nodename().to_str().ok().and_then(HostName::parse)
 }
 
 /// Begins to mint, and mints until that fails.

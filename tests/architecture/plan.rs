@@ -15,7 +15,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["formats"]]),
-    folder("http").with_floors(&[&["answer"], &["request"], &["routes"]]),
+    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["routes"]]),
     folder("net"),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),

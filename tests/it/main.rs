@@ -25,5 +25,6 @@ mod ledgers;
 mod mint;
 mod ruler;
 mod service;
+mod sites;
 mod support;
 mod verify;

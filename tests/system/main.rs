@@ -33,6 +33,7 @@ mod tools;
 mod wall_clock;
 
 mod alerts;
+mod browser;
 mod clock;
 mod conjunctions;
 mod disk;

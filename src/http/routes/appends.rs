@@ -40,7 +40,7 @@ pub(in crate::http) async fn append_events(
     let encoding = encoding(&query, format)?;
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
     let request_body = read_body(request_body, LEDGER_BODY_LEN_MAX, service.limits().body_timeout).await?;
-    media_type_of_body(&parts.headers, &[MediaType::Json])?;
+    media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
     let request = read_request(&request_body, key)?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;

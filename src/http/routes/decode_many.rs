@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Response;
 
@@ -52,7 +52,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
     service.decoding().check(DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
-    let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
+    let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     let input = if body.len() <= BODY_LEN_AT_ONCE_MAX {
         DecodeInput::read(body, media_of_body)?

@@ -38,7 +38,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     no_query(&parts.uri)?;
     let key = idempotency_key(&parts.headers)?;
     let body = read_body(body, LEDGER_BODY_LEN_MAX, service.limits().body_timeout).await?;
-    media_type_of_body(&parts.headers, &[MediaType::Json])?;
+    media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
     let genesis = read_event(&body, None)?;
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));

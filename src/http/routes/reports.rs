@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::Request;
 use axum::http::Response;
 
@@ -61,11 +61,14 @@ pub(in crate::http) async fn mint_reports(
     let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
     let media = match wanted {
         Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
-        Wanted::Messages => negotiate(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
+        Wanted::Messages => {
+            let body_media = media_type_of_body(&parts.headers, request_body.is_end_stream(), &BODY_TYPES)?;
+            negotiate(&parts.headers, &[body_media])?
+        }
     };
     let request_body = read_body(request_body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     let body_media =
-        if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, &BODY_TYPES)? };
+        if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
 
     let (most, of_format) = (service.limits().batch_max, Arc::clone(format));

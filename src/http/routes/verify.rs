@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Response;
 use bytes::Bytes;
@@ -41,7 +41,7 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
     let ledger = ledger_id(&ledger)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
-    media_type_of_body(&parts.headers, &[MediaType::Ndjson, MediaType::Text])?;
+    media_type_of_body(&parts.headers, body.is_end_stream(), &[MediaType::Ndjson, MediaType::Text])?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));
     while let Some(mut piece) = piece_within(&mut body, service.limits().body_timeout).await? {
         while !piece.is_empty() {
