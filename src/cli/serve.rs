@@ -8,7 +8,7 @@ use toml::Value;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::server::{RunOptions, run, start_logging};
+use crate::server::{RunOptions, Telemetry, run};
 use crate::time::{UnixNanos, UnixTime};
 
 /// Run the service.
@@ -43,10 +43,12 @@ impl Serve {
         let config = self.settings.load(self.flags()?)?;
         let floor = self.floor.map(floor).transpose()?;
         let options = RunOptions { floor, run_ahead: self.run_ahead, insecure_public: self.insecure_public };
-        start_logging(&config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
-        Ok(runtime.block_on(run(&config, options))?)
+        let telemetry = Telemetry::start(&config.log);
+        let outcome = runtime.block_on(run(&config, options, &telemetry));
+        telemetry.close();
+        Ok(outcome?)
     }
 
     fn flags(&self) -> Result<toml::Table, Failure> {

@@ -1,6 +1,6 @@
 //! A process from its start to its end: open, bind, serve, drain.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
 use super::start::{StartError, StartRule, begin};
+use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
@@ -119,13 +120,13 @@ pub struct Running {
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::failure_kind`] says whose it is.
-pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
+pub async fn run(config: &Config, options: RunOptions, telemetry: &Telemetry) -> Result<(), RunError> {
     // Before anything is said: whoever reads the address may at once tell the process to end.
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
     let running = open(config, options, Arc::new(Clock::system())).await?;
-    // Nobody may be reading, which is no reason not to serve.
-    let _ = writeln!(io::stdout(), "{}", banner(config, &running.service, running.address()));
+    running.service.count_dropped_lines_by(telemetry.log_lines_dropped());
+    telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
     let told = async {
         tokio::select! {
             _ = terminate.recv() => info!("SIGTERM: draining"),

@@ -91,6 +91,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             vec![(vec![], remaining)],
         ),
         counters("idmint_horizon_extensions_total", "Extensions of the horizon, by outcome.", extensions.to_vec()),
+        counters(
+            "idmint_log_lines_dropped_total",
+            "Log lines that nobody will read: their reader was too slow, or they could not be written.",
+            vec![(vec![], count(service.dropped_lines()))],
+        ),
         gauges("idmint_build_info", "Always 1; the label says which build this is.", vec![(version, 1.0)]),
     ]
 }

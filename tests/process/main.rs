@@ -21,6 +21,7 @@ mod descriptors;
 mod killing;
 mod ledger;
 mod ledger_service;
+mod log;
 mod memory;
 mod records;
 mod refusing;
