@@ -2,18 +2,23 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::Registry;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
+use super::inherited::InheritedSocket;
+use super::signals::Signals;
 use super::start::{StartError, StartRule, begin};
+use super::supervisor;
 use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
@@ -116,24 +121,37 @@ pub struct Running {
     registry: Registry,
 }
 
-/// Runs the service until it is told to end.
+/// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
+/// it ends at once.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::failure_kind`] says whose it is.
-pub async fn run(config: &Config, options: RunOptions, telemetry: &Telemetry) -> Result<(), RunError> {
+pub async fn run(
+    config: &Config,
+    options: RunOptions,
+    socket: Option<InheritedSocket>,
+    telemetry: &Telemetry,
+) -> Result<(), RunError> {
     // Before anything is said: whoever reads the address may at once tell the process to end.
-    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
-    let running = open(config, options, Arc::new(Clock::system())).await?;
+    let mut signals = Signals::wait().map_err(RunError::Signals)?;
+    let running = open(config, options, socket, Arc::new(Clock::system())).await?;
     running.service.count_dropped_lines_by(telemetry.log_lines_dropped());
     telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
-    let told = async {
-        tokio::select! {
-            _ = terminate.recv() => info!("SIGTERM: draining"),
-            _ = interrupt.recv() => info!("SIGINT: draining"),
-        }
+    let (tell, told) = oneshot::channel();
+    let told_twice = async {
+        let name = signals.next().await;
+        info!("{name}: draining");
+        supervisor::tell_stopping();
+        let _ = tell.send(());
+        signals.next().await
     };
-    running.serve(config, told).await
+    tokio::select! {
+        outcome = running.serve(config, async { _ = told.await }) => outcome,
+        name = told_twice => {
+            warn!("{name} again: ending at once, answers that are not complete are cut");
+            Ok(())
+        }
+    }
 }
 
 /// Whether this node may have its slot where it listens.
@@ -147,11 +165,17 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
 }
 
-/// Everything up to the first connection: the service is assembled, its store is open and its address bound.
+/// Everything up to the first connection: the service is assembled, its store is open and its address bound. A socket that
+/// was inherited is listened on instead; `http.listen` is then its address.
 ///
 /// # Errors
 /// [`RunError`]: nothing is left behind but the data directory.
-pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Result<Running, RunError> {
+pub async fn open(
+    config: &Config,
+    options: RunOptions,
+    socket: Option<InheritedSocket>,
+    clock: Arc<Clock>,
+) -> Result<Running, RunError> {
     let listen = config.http.listen;
     if config.http.is_public() && !options.insecure_public {
         return Err(RunError::Public { listen });
@@ -161,7 +185,11 @@ pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Re
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let assignment = config.worker.assignment();
     let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
-    let listener = TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?;
+    let bound = match socket {
+        Some(socket) => socket.listen(),
+        None => TcpListener::bind(listen).await,
+    };
+    let listener = bound.map_err(|cause| RunError::Bind { listen, cause })?;
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
     Ok(Running { service, listener, store, rule, registry })
 }
@@ -190,11 +218,20 @@ impl Running {
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {
+            let mut failure = pin!(mint_until_failure(&service, store, rule));
+            let mut told = pin!(told);
             tokio::select! {
-                () = told => {}
-                error = mint_until_failure(&service, store, rule) => outcome = Err(error),
+                () = &mut told => {}
+                error = &mut failure => outcome = Err(error),
             }
             service.drain();
+            // Whoever sends connections here may learn of it first; what has failed does not wait.
+            if outcome.is_ok() && !config.http.drain_delay.is_zero() {
+                tokio::select! {
+                    () = sleep(config.http.drain_delay) => {}
+                    error = failure => outcome = Err(error),
+                }
+            }
         };
         let drained = serve(listener, api, limits, OpenConnections::default(), ending, DRAIN_MAX).await;
         watching.abort();
@@ -217,6 +254,7 @@ async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRu
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
+    supervisor::tell_ready();
     let Keepers { records, horizon } = service.keepers().expect("there are keepers once minting has begun");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,

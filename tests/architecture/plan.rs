@@ -19,7 +19,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("net"),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"]]),
+    folder("server").with_floors(&[&["config"], &["telemetry"]]),
     folder("cli").with_floors(&[&["ledger"]]),
 ];
 

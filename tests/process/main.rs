@@ -25,4 +25,5 @@ mod log;
 mod memory;
 mod records;
 mod refusing;
+mod restarts;
 mod shutdown;

@@ -45,3 +45,4 @@ mod ledgers;
 mod memory;
 mod metrics;
 mod storage_advice;
+mod systemd;

@@ -31,6 +31,9 @@ pub struct HttpConfig {
     /// How long a connection may stay open without a request: 1 ms to 1 h. Default 60 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub idle_timeout: Duration,
+    /// How long the service goes on serving, and says that it is not ready, once it is told to end: 0 s to 1 h. Default 0 s.
+    #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
+    pub drain_delay: Duration,
     /// The hosts that the service answers for, besides localhost, IP addresses and the name of the machine. Default none.
     #[serde(deserialize_with = "hosts")]
     pub hosts: Vec<HostRule>,
@@ -48,6 +51,7 @@ impl Default for HttpConfig {
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
+            drain_delay: Duration::ZERO,
             hosts: Vec::new(),
             cors_origins: Vec::new(),
         }
