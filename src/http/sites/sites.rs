@@ -32,8 +32,8 @@ pub struct Sites {
     answers_any_host: bool,
     hosts: Vec<HostName>,
     origins: Vec<CorsOrigin>,
-    /// The first host that was answered for, as it was written. Nearly every caller writes the same, and to compare it costs
-    /// a mint a tenth of what it costs to read it.
+    /// The first host that was answered for, as it was written. Nearly every caller writes the same, and to compare it costs a
+    /// mint less than to read it.
     usual_host: OnceLock<Box<[u8]>>,
 }
 
