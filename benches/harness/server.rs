@@ -19,7 +19,7 @@ pub(crate) async fn serve_in(directory: &Path) -> SocketAddr {
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();
     let clock = Arc::new(Clock::system());
-    let running = open(&config, RunOptions::default(), clock).await.expect("an empty directory");
+    let running = open(&config, RunOptions::default(), None, clock).await.expect("an empty directory");
     let address = running.address();
     tokio::spawn(async move { running.serve(&config, std::future::pending()).await });
     address

@@ -7,10 +7,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Method, Request};
+use axum::http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
 use idmint::http;
-use idmint::http::{Api, HttpMetrics};
+use idmint::http::{Api, HttpMetrics, Sites};
 use idmint::id::{DecodeFilter, Format, PRESETS};
 use idmint::minting::{Batch, BatchRequest, Minter};
 use idmint::service::Service;
@@ -31,6 +31,9 @@ const ROW: usize = 512;
 
 /// A text with readings in many formats, most of which carry an instant.
 const DECODED: &str = "175928847299117063";
+
+/// Where callers say they found the service.
+const HOST: HeaderValue = HeaderValue::from_static("127.0.0.1:8080");
 
 /// The function whose instructions callgrind counts; it finds it by this part of its name.
 pub(crate) const COUNTED: &str = "counted_by_callgrind";
@@ -97,7 +100,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         });
     }
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    let api = Api::new(Arc::clone(&service), Arc::new(metrics));
+    let api = Api::new(Arc::clone(&service), Arc::new(metrics), Sites::default());
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
         count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, Method::POST, path)));
     }
@@ -121,7 +124,8 @@ fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
 /// Sends as many requests as [`UNITS`], and takes each answer as a connection does.
 async fn exchange(api: &Api, method: Method, path: &str) {
     for _ in 0..UNITS {
-        let request = Request::builder().method(&method).uri(path).body(Body::empty()).expect("a request");
+        let request = Request::builder().method(&method).uri(path).header(header::HOST, HOST);
+        let request = request.body(Body::empty()).expect("a request");
         let response = api.clone().oneshot(request).await.expect("the API answers everything");
         assert!(response.status().is_success(), "{path}: {}", response.status());
         let mut body = response.into_body();

@@ -12,6 +12,7 @@ use super::formats::Formats;
 use super::health::Health;
 use super::ledger::Ledger;
 use super::mint::Mint;
+use super::print::complain;
 use super::serve::Serve;
 
 /// Mints ids of many layouts and reads them back; no id is ever minted twice.
@@ -66,7 +67,7 @@ pub fn run() -> ExitCode {
     match done {
         Ok(()) => Exit::Ok.into(),
         Err(failure) => {
-            eprintln!("idmint: {failure}");
+            complain(&failure);
             failure.exit().into()
         }
     }

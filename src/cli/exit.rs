@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::client::ClientError;
 use crate::server::config::ConfigError;
-use crate::server::{AssemblyError, CatalogError, RunError};
+use crate::server::{AssemblyError, CatalogError, InheritedError, RunError};
 use crate::storage::{FailureKind, WithCauses};
 
 /// How a command ended.
@@ -83,6 +83,12 @@ impl fmt::Display for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
+        Failure::of(Exit::Config, &error)
+    }
+}
+
+impl From<InheritedError> for Failure {
+    fn from(error: InheritedError) -> Failure {
         Failure::of(Exit::Config, &error)
     }
 }

@@ -2,14 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use toml::Value;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::server::{RunOptions, run, start_logging};
+use crate::server::{InheritedSocket, RunOptions, Telemetry, run};
 use crate::time::{UnixNanos, UnixTime};
+
+/// How long the end of the process waits for threads that still work for a caller that is gone.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 
 /// Run the service.
 #[derive(Debug, Args)]
@@ -40,13 +44,21 @@ impl Serve {
     /// # Errors
     /// 65, 74, 75 or 78.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let config = self.settings.load(self.flags()?)?;
+        let socket = InheritedSocket::take()?;
+        let mut config = self.settings.load(self.flags()?)?;
+        if let Some(socket) = &socket {
+            config.http.listen = socket.address()?;
+        }
         let floor = self.floor.map(floor).transpose()?;
         let options = RunOptions { floor, run_ahead: self.run_ahead, insecure_public: self.insecure_public };
-        start_logging(&config.log);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
-        Ok(runtime.block_on(run(&config, options))?)
+        let telemetry = Telemetry::start(&config.log);
+        let outcome = runtime.block_on(run(&config, options, socket, &telemetry));
+        // Not dropped: that would wait for work that nobody is waiting for any more.
+        runtime.shutdown_timeout(SHUTDOWN_MAX);
+        telemetry.close();
+        Ok(outcome?)
     }
 
     fn flags(&self) -> Result<toml::Table, Failure> {

@@ -7,14 +7,16 @@ use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{Method, Response};
+use axum::http::{Method, Response, header};
 use pin_project_lite::pin_project;
+use tower::{ServiceExt, service_fn};
 
 use super::edge::{Admission, Edge, Handle, Passage, Routed};
 use super::metrics::{HttpMetrics, Route};
 use super::router::router;
 use super::routes::mint;
 use crate::http::answer::{AnswerBody, Problem};
+use crate::http::sites::{Cors, Sites};
 use crate::service::{MaybeReady, Service};
 
 /// The whole API, behind one [edge](Edge).
@@ -22,16 +24,22 @@ use crate::service::{MaybeReady, Service};
 pub struct Api(Edge<Dispatch>);
 
 impl Api {
-    /// The API of this service, counted by these metrics.
-    pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>) -> Self {
-        Self::guarded(service, metrics, None)
+    /// The API of this service, for these sites, counted by these metrics.
+    pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, sites: Sites) -> Self {
+        Self::guarded(service, metrics, sites, None)
     }
 
     /// The same; `admission` is asked about every request before anything is done for it.
-    pub fn guarded(service: Arc<Service>, metrics: Arc<HttpMetrics>, admission: Option<Admission>) -> Self {
+    pub fn guarded(
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        sites: Sites,
+        admission: Option<Admission>,
+    ) -> Self {
         let mint_route = metrics.route(mint::ROUTE);
         let (router, requests) = (router(Arc::clone(&service)), Arc::clone(&service.load().requests));
-        Self(Edge::new(Dispatch { service, mint_route, router }, metrics, requests, admission))
+        let (routes, cors) = (Routes { service, mint_route, router }, sites.cors());
+        Self(Edge::new(Dispatch { routes, cors }, metrics, requests, sites, admission))
     }
 }
 
@@ -49,11 +57,19 @@ impl tower::Service<Request> for Api {
     }
 }
 
+/// Answers requests, and tells browsers which pages may read the answers.
+struct Dispatch {
+    routes: Routes,
+    /// None if no page of another origin may: then nothing is to be told.
+    cors: Option<Cors>,
+}
+
 /// Mints, and leaves what else is asked to the table of routes.
 ///
 /// Nearly every request mints. Those skip the router, whose way to a handler costs more than all that a mint does, and end
 /// in the same handler.
-struct Dispatch {
+#[derive(Clone)]
+struct Routes {
     service: Arc<Service>,
     mint_route: Route,
     router: Router,
@@ -64,9 +80,27 @@ impl Handle for Dispatch {
 
     fn route(&self, metrics: &HttpMetrics, path: &str) -> Route {
         // With the table of all routes and the loops of path_params a mint took 8 909 instructions, without them 7 640.
-        if mint::format_name(path).is_some() { self.mint_route } else { metrics.route(path) }
+        if mint::format_name(path).is_some() { self.routes.mint_route } else { metrics.route(path) }
     }
 
+    fn handle(&self, route: Route, request: Request) -> Answering {
+        match &self.cors {
+            Some(cors) if request.headers().contains_key(header::ORIGIN) => {
+                let routes = self.routes.clone();
+                let answering = service_fn(move |request| {
+                    let answering = routes.handle(route, request);
+                    async move { Ok::<_, Infallible>(answering.await) }
+                });
+                let shared = cors.around(answering).oneshot(request);
+                let answer = async move { shared.await.unwrap_or_else(|never| match never {}) };
+                Answering::Shared { answer: Box::pin(answer) }
+            }
+            _ => self.routes.handle(route, request),
+        }
+    }
+}
+
+impl Routes {
     fn handle(&self, route: Route, request: Request) -> Answering {
         if route == self.mint_route && request.method() == Method::POST {
             Answering::Minting { answer: mint::mint(&self.service, request) }
@@ -82,6 +116,8 @@ pin_project! {
     pub enum Answering {
         Minting { #[pin] answer: MaybeReady<Result<Response<AnswerBody>, Problem>> },
         Routed { #[pin] answer: Routed },
+        // With what a browser is told about the page that asks.
+        Shared { answer: Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>> },
     }
 }
 
@@ -94,6 +130,7 @@ impl Future for Answering {
                 answer.poll(context).map(|answer| answer.unwrap_or_else(Problem::into_answer))
             }
             AnsweringProjection::Routed { answer } => answer.poll(context),
+            AnsweringProjection::Shared { answer } => answer.as_mut().poll(context),
         }
     }
 }

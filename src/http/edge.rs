@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Response, Uri};
+use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 use axum::routing::future::RouteFuture;
 use pin_project_lite::pin_project;
 use tower::Service;
@@ -20,6 +20,7 @@ use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
 use crate::http::answer::{AnswerBody, Problem, Slug, name_instance};
 use crate::http::request::{X_REQUEST_ID, request_id};
+use crate::http::sites::Sites;
 use crate::service::{Load, Requests, Shed};
 
 /// No address may be longer, in bytes of path and query.
@@ -45,7 +46,7 @@ pub trait Handle {
 /// Whatever answers requests, with the edge around it.
 ///
 /// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
-/// `URI_LEN_MAX` is 414, and a handler that panics has answered 500.
+/// `URI_LEN_MAX` is 414, what [`Sites`] keeps out 400, 421 or 403, and a handler that panics has answered 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// Shared as a whole: every request has a clone.
@@ -53,6 +54,7 @@ struct Parts<H> {
     handler: H,
     metrics: Arc<HttpMetrics>,
     requests: Arc<Requests>,
+    sites: Sites,
     admission: Option<Admission>,
 }
 
@@ -64,7 +66,7 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a router whose routes are all in place; unknown paths and methods become problems.
 pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
-    Edge::new(with_fallbacks(routes), metrics, Load::default().requests, None)
+    Edge::new(with_fallbacks(routes), metrics, Load::default().requests, Sites::default(), None)
 }
 
 /// A router whose routes are all in place, and whose unknown paths and methods are problems.
@@ -73,14 +75,15 @@ pub(super) fn with_fallbacks(routes: Router) -> Router {
 }
 
 impl<H> Edge<H> {
-    /// The edge around what answers; `admission` is asked about every request.
+    /// The edge around what answers these sites; `admission` is asked about every request that is theirs.
     pub(super) fn new(
         handler: H,
         metrics: Arc<HttpMetrics>,
         requests: Arc<Requests>,
+        sites: Sites,
         admission: Option<Admission>,
     ) -> Self {
-        Self(Arc::new(Parts { handler, metrics, requests, admission }))
+        Self(Arc::new(Parts { handler, metrics, requests, sites, admission }))
     }
 }
 
@@ -119,11 +122,12 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, requests, admission } = &*self.0;
+        let Parts { handler, metrics, requests, sites, admission } = &*self.0;
         let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
-        let admitted = check_room(requests, metrics, request.uri()).and_then(|()| match admission {
+        let has_room = check_room(requests, metrics, request.uri());
+        let admitted = has_room.and_then(|()| sites.check(&request)).and_then(|()| match admission {
             Some(admission) => admission(&request),
             None => Ok(()),
         });
@@ -162,7 +166,10 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
-        response.headers_mut().insert(X_REQUEST_ID, request_id);
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, request_id);
+        // Else a browser could take an id of the caller's choice for a page.
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
     }

@@ -15,8 +15,8 @@ const METHODS: [Method; 7] =
 const METHOD_LABELS: usize = METHODS.len() + 1;
 
 /// The status codes this service answers with, most frequent first. Any other is counted too, only more slowly.
-const STATUSES: [u16; 21] =
-    [200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 429, 500, 504, 204, 304, 301];
+const STATUSES: [u16; 22] =
+    [200, 201, 503, 404, 422, 400, 401, 403, 405, 406, 408, 409, 413, 414, 415, 421, 429, 500, 504, 204, 304, 301];
 
 /// From 50 us, about what a mint takes, to 10 s, longer than any answer may.
 const DURATION_BUCKETS_SECONDS: [f64; 14] =

@@ -8,6 +8,7 @@ mod metrics;
 pub mod request;
 mod router;
 mod routes;
+mod sites;
 mod unserved;
 
 pub use answer::{AnswerBody, Problem, Slug};
@@ -17,4 +18,5 @@ pub use edge::{Admission, Edge, complete};
 pub use metrics::HttpMetrics;
 pub use router::paths;
 pub use routes::problem_page::problem_page;
+pub use sites::{CorsOrigin, HostName, HostRule, Sites};
 pub use unserved::unserved;

@@ -18,6 +18,7 @@ use super::limits::Limits;
 use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
 use super::stream::Activity;
 use super::table::OpenConnections;
+use crate::service::Shed;
 
 /// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub async fn serve(
         let charge = activity.payer.pay_now(CONNECTION_LEN)?;
         let entry = open.enter(peer, callers.is_exempt(peer), &limits, &activity, stop);
         let entry = entry.map_err(|shed| callers.load().counts.count(shed))?;
-        Ok((activity, (entry, charge)))
+        Ok::<_, Shed>((activity, (entry, charge)))
     };
     let admit = |tasks: &mut JoinSet<()>, (stream, peer)| {
         if let Some(answer) = obstacle() {

@@ -1,22 +1,28 @@
 //! A process from its start to its end: open, bind, serve, drain.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus::Registry;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
+use super::inherited::InheritedSocket;
+use super::signals::Signals;
 use super::start::{StartError, StartRule, begin};
+use super::supervisor;
+use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
-use crate::http::HttpMetrics;
+use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::Config;
@@ -115,24 +121,37 @@ pub struct Running {
     registry: Registry,
 }
 
-/// Runs the service until it is told to end.
+/// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
+/// it ends at once.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::failure_kind`] says whose it is.
-pub async fn run(config: &Config, options: RunOptions) -> Result<(), RunError> {
+pub async fn run(
+    config: &Config,
+    options: RunOptions,
+    socket: Option<InheritedSocket>,
+    telemetry: &Telemetry,
+) -> Result<(), RunError> {
     // Before anything is said: whoever reads the address may at once tell the process to end.
-    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
-    let running = open(config, options, Arc::new(Clock::system())).await?;
-    // Nobody may be reading, which is no reason not to serve.
-    let _ = writeln!(io::stdout(), "{}", banner(config, &running.service, running.address()));
-    let told = async {
-        tokio::select! {
-            _ = terminate.recv() => info!("SIGTERM: draining"),
-            _ = interrupt.recv() => info!("SIGINT: draining"),
-        }
+    let mut signals = Signals::wait().map_err(RunError::Signals)?;
+    let running = open(config, options, socket, Arc::new(Clock::system())).await?;
+    running.service.count_dropped_lines_by(telemetry.log_lines_dropped());
+    telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
+    let (tell, told) = oneshot::channel();
+    let told_twice = async {
+        let name = signals.next().await;
+        info!("{name}: draining");
+        supervisor::tell_stopping();
+        let _ = tell.send(());
+        signals.next().await
     };
-    running.serve(config, told).await
+    tokio::select! {
+        outcome = running.serve(config, async { _ = told.await }) => outcome,
+        name = told_twice => {
+            warn!("{name} again: ending at once, answers that are not complete are cut");
+            Ok(())
+        }
+    }
 }
 
 /// Whether this node may have its slot where it listens.
@@ -146,11 +165,17 @@ pub fn check_slot(config: &Config) -> Result<(), RunError> {
     Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
 }
 
-/// Everything up to the first connection: the service is assembled, its store is open and its address bound.
+/// Everything up to the first connection: the service is assembled, its store is open and its address bound. A socket that
+/// was inherited is listened on instead; `http.listen` is then its address.
 ///
 /// # Errors
 /// [`RunError`]: nothing is left behind but the data directory.
-pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Result<Running, RunError> {
+pub async fn open(
+    config: &Config,
+    options: RunOptions,
+    socket: Option<InheritedSocket>,
+    clock: Arc<Clock>,
+) -> Result<Running, RunError> {
     let listen = config.http.listen;
     if config.http.is_public() && !options.insecure_public {
         return Err(RunError::Public { listen });
@@ -160,7 +185,11 @@ pub async fn open(config: &Config, options: RunOptions, clock: Arc<Clock>) -> Re
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let assignment = config.worker.assignment();
     let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
-    let listener = TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?;
+    let bound = match socket {
+        Some(socket) => socket.listen(),
+        None => TcpListener::bind(listen).await,
+    };
+    let listener = bound.map_err(|cause| RunError::Bind { listen, cause })?;
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
     Ok(Running { service, listener, store, rule, registry })
 }
@@ -178,7 +207,8 @@ impl Running {
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
         let Running { service, listener, store, rule, registry } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics));
+        let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
+        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics), sites);
         let limits = Limits {
             connections_max: config.http.connections_max,
             connections_per_peer: config.http.connections_per_peer.unwrap_or(config.http.connections_max.div_ceil(2)),
@@ -190,11 +220,20 @@ impl Running {
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {
+            let mut failure = pin!(mint_until_failure(&service, store, rule));
+            let mut told = pin!(told);
             tokio::select! {
-                () = told => {}
-                error = mint_until_failure(&service, store, rule) => outcome = Err(error),
+                () = &mut told => {}
+                error = &mut failure => outcome = Err(error),
             }
             service.drain();
+            // Whoever sends connections here may learn of it first; what has failed does not wait.
+            if outcome.is_ok() && !config.http.drain_delay.is_zero() {
+                tokio::select! {
+                    () = sleep(config.http.drain_delay) => {}
+                    error = failure => outcome = Err(error),
+                }
+            }
         };
         let open = OpenConnections::registered(&registry).map_err(AssemblyError::Metrics)?;
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
@@ -214,11 +253,18 @@ impl Running {
     }
 }
 
+/// The name that this machine has, if hosts can be named so.
+fn machine_name() -> Option<HostName> {
+    let machine = rustix::system::uname();
+    machine.nodename().to_str().ok().and_then(HostName::parse)
+}
+
 /// Begins to mint, and mints until that fails.
 async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRule) -> RunError {
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
+    supervisor::tell_ready();
     let Keepers { records, horizon } = service.keepers().expect("there are keepers once minting has begun");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,

@@ -104,6 +104,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "Memory of http.memory_max that callers have.",
             vec![(vec![], count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)))],
         ),
+        counters(
+            "idmint_log_lines_dropped_total",
+            "Log lines that nobody will read: their reader was too slow, or they could not be written.",
+            vec![(vec![], count(service.dropped_lines()))],
+        ),
         gauges("idmint_build_info", "Always 1; the label says which build this is.", vec![(version, 1.0)]),
     ]
 }

@@ -1,7 +1,7 @@
 //! The service: what everything else of this folder works with.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::counters::ServiceCounters;
@@ -17,7 +17,11 @@ use crate::time::Clock;
 pub struct Service {
     pub(super) parts: ServiceParts,
     pub(super) lifecycle: Lifecycle,
+    dropped_lines: OnceLock<DroppedLines>,
 }
+
+/// Tells how many log lines were dropped.
+type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
 
 /// What a service is made of.
 pub struct ServiceParts {
@@ -78,7 +82,7 @@ pub struct SiqDefaults {
 impl Service {
     /// A service that is starting: random ids are minted and ids are decoded, the rest waits for [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
-        Service { parts, lifecycle: Lifecycle::default() }
+        Service { parts, lifecycle: Lifecycle::default(), dropped_lines: OnceLock::new() }
     }
 
     /// From now on everything is minted, in this session, which these threads make durable.
@@ -152,6 +156,16 @@ impl Service {
     /// The domains that ids can belong to.
     pub fn siq(&self) -> &SiqDefaults {
         &self.parts.siq
+    }
+
+    /// From now on this tells how many log lines were dropped; only the first such call counts.
+    pub fn count_dropped_lines_by(&self, dropped: impl Fn() -> u64 + Send + Sync + 'static) {
+        let _ = self.dropped_lines.set(Box::new(dropped));
+    }
+
+    /// Log lines that were dropped so far; none where nobody counts them.
+    pub(super) fn dropped_lines(&self) -> u64 {
+        self.dropped_lines.get().map_or(0, |dropped| dropped())
     }
 
     /// What is counted where it happens.

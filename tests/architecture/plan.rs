@@ -15,11 +15,11 @@ pub(crate) const FOLDERS: &[Folder] = &[
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"]]),
-    folder("http").with_floors(&[&["answer"], &["request"], &["routes"]]),
+    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"]]),
+    folder("server").with_floors(&[&["config"], &["telemetry"]]),
     folder("cli").with_floors(&[&["ledger"]]),
 ];
 

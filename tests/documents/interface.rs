@@ -222,6 +222,15 @@ async fn every_answer_is_as_described() {
         mint(&format!("/ids/{long}"), 414),
         mint("/ids/snowflake", 415).with("content-type", "text/plain").sending("3"),
         mint("/ids/snowflake", 415).with("content-encoding", "gzip").sending("3"),
+        mint("/ids/snowflake", 421).with("host", "rebound.example.net"),
+        mint("/ids/snowflake", 400).with("host", "a b"),
+        mint("/ids/snowflake", 403).with("origin", "https://tickets.example.com"),
+        create(GENESIS, 403).with("sec-fetch-site", "cross-site"),
+        decode_many("", 403).with("origin", "null").sending("[]"),
+        verify("", 403).with("sec-fetch-site", "same-site").sending(GENESIS),
+        get(DECODE, "/decode/1", 421).with("host", "rebound.example.net"),
+        get("/", "/", 421).with("host", "rebound.example.net"),
+        get("/metrics", "/metrics", 400).with("host", "a b"),
         mint("/ids/snowflake?count=0", 422),
         mint("/ids/snowflake?count=1", 422).sending("{\"count\":1}"),
         mint("/ids/payment?count=100000", 422),
@@ -325,7 +334,7 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
 }
 
 async fn json_at(router: &Api, uri: &str) -> Value {
-    let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+    let request = Request::builder().uri(uri).header("host", "localhost").body(Body::empty()).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
     serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
@@ -334,6 +343,11 @@ async fn ask(document: &Value, router: &Api, call: Call) {
     let Call { method, uri, headers, body, route, status } = call;
     let what = format!("{method} {uri:.80} {headers:?} {body:.80}");
     let request = Request::builder().method(&method).uri(&uri);
+    let sent = |name: &str| headers.iter().any(|(sent, _)| *sent == name);
+    let request = if sent("host") { request } else { request.header("host", "localhost") };
+    let is_untyped = !body.is_empty() && !sent("content-type");
+    let kind = if route.ends_with("/verify") { "application/x-ndjson" } else { "application/json" };
+    let request = if is_untyped { request.header("content-type", kind) } else { request };
     let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
     let answer = router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
     assert_eq!(answer.status(), status, "{what}");

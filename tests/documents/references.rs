@@ -152,7 +152,7 @@ const SELECTOR: &str = r#"(idmint_[a-z_]+\{[a-z]+!?="[^"]*")"#;
 
 #[tokio::test]
 async fn every_metric_that_a_document_or_an_alert_names_is_there_from_the_first_scrape() {
-    let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+    let request = Request::builder().uri("/metrics").header("host", "localhost").body(Body::empty()).unwrap();
     let answer = minting().await.oneshot(request).await.unwrap();
     let scraped = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
     let known = find_all(r"(?m)^# TYPE (idmint_[a-z_]+) ", &scraped);
@@ -185,14 +185,14 @@ fn the_changelog_begins_with_what_is_unreleased() {
 async fn every_request_of_the_cheat_sheet_works() {
     let router = minting().await;
     let ask = async |method: &str, accept: &str, uri: &str| {
-        let request = Request::builder().method(method).uri(uri).header("host", "test").header("accept", accept);
+        let request = Request::builder().method(method).uri(uri).header("host", "localhost").header("accept", accept);
         let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         assert_eq!(answer.status(), 200, "{method} {uri} ({accept})");
         String::from_utf8_lossy(&answer.into_body().collect().await.unwrap().to_bytes()).into_owned()
     };
     let sheet = ask("GET", "*/*", "/").await;
     assert_eq!(sheet.lines().count(), 10, "{sheet}");
-    let request = Regex::new(r"(-X POST )?(?:-H 'Accept: ([^']+)' )?'?http://test(/[^'\s)$]*)").unwrap();
+    let request = Regex::new(r"(-X POST )?(?:-H 'Accept: ([^']+)' )?'?http://localhost:8080(/[^'\s)$]*)").unwrap();
     let mut asked = 0;
     for captures in request.captures_iter(&sheet) {
         let method = if captures.get(1).is_some() { "POST" } else { "GET" };

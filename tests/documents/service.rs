@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::http;
-use idmint::http::{Api, HttpMetrics};
+use idmint::http::{Api, HttpMetrics, Sites};
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
@@ -19,7 +19,7 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let clock = Arc::new(Clock::system());
     let service = assemble(&Config::default(), clock, &Randomness::Thread, &registry).unwrap();
     let metrics = HttpMetrics::register(&registry, &http::paths()).unwrap();
-    (Api::new(Arc::clone(&service), Arc::new(metrics)), service)
+    (Api::new(Arc::clone(&service), Arc::new(metrics), Sites::default()), service)
 }
 
 /// The same, minting, with nothing on disk.

@@ -3,10 +3,12 @@
 use std::io::BufRead;
 
 /// A request with its method and target as one text (`GET /path`), and headers as whole lines. The length of a body is stated if
-/// there is one.
+/// there is one, and that it is JSON unless the headers say what else it is.
 pub(crate) fn request(method_and_target: &str, headers: &str, body: &str) -> String {
     let len = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-    format!("{method_and_target} HTTP/1.1\r\nhost: test\r\n{len}{headers}\r\n{body}")
+    let is_typed = body.is_empty() || headers.to_ascii_lowercase().contains("content-type:");
+    let kind = if is_typed { "" } else { "content-type: application/json\r\n" };
+    format!("{method_and_target} HTTP/1.1\r\nhost: localhost\r\n{len}{kind}{headers}\r\n{body}")
 }
 
 /// A request that sends JSON.

@@ -17,7 +17,7 @@ fn assert_problem(answer: &Answer, status: u16, slug: &str) {
 #[tokio::test]
 async fn a_refusal_is_a_problem_whoever_refuses() {
     let server = Running::start(WIDE).await;
-    let with_header = |path, header| format!("GET {path} HTTP/1.1\r\n{header}\r\n\r\n");
+    let with_header = |path, header| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{header}\r\n\r\n");
 
     assert_problem(&server.exchange(&get_request("/nowhere")).await, 404, "not-found");
     assert_problem(&server.exchange(&get_request("/problems/nonsense")).await, 404, "not-found");
@@ -44,7 +44,7 @@ async fn a_refusal_is_a_problem_whoever_refuses() {
 #[tokio::test]
 async fn a_body_too_large_is_answered_413_before_it_is_sent() {
     let server = Running::start(WIDE).await;
-    let head = "POST /echo HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 17\r\n\r\n";
+    let head = "POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\nexpect: 100-continue\r\ncontent-length: 17\r\n\r\n";
     let declared = server.exchange(head).await;
     assert_problem(&declared, 413, "payload-too-large");
     assert_eq!(declared.json()["limit"], "16 bytes");
@@ -55,7 +55,11 @@ async fn a_body_too_large_is_answered_413_before_it_is_sent() {
 async fn a_body_without_end_is_answered_413_and_the_answer_can_be_read() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
-    client.send("POST /echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    client
+        .send(
+            "POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n",
+        )
+        .await;
     // More than the buffers on the way hold: without lingering the connection would be reset under the answer.
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     for _ in 0..200 {
@@ -68,7 +72,9 @@ async fn a_body_without_end_is_answered_413_and_the_answer_can_be_read() {
 async fn a_slow_body_is_answered_408() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
-    let slow = client.exchange("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\nab").await;
+    let slow = client
+        .exchange("POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nab")
+        .await;
     assert_problem(&slow, 408, "request-timeout");
     assert_eq!(slow.header("connection"), Some("close"));
     assert_eq!(client.read_to_close().await, "");
@@ -78,10 +84,11 @@ async fn a_slow_body_is_answered_408() {
 async fn a_body_that_breaks_off_harms_nobody() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
-    let bad_chunk = client.exchange("POST /echo HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n").await;
+    let bad_chunk = client.exchange("POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n").await;
     assert_problem(&bad_chunk, 400, "malformed-request");
     let mut gone = server.connect().await;
-    gone.send("POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: 4\r\n\r\nab").await;
+    gone.send("POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\nab")
+        .await;
     drop(gone);
     assert_eq!(server.exchange(&get_request("/hello")).await.status, 200);
 }
@@ -104,7 +111,8 @@ async fn the_callers_request_id_is_kept_and_an_unusable_one_replaced() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     let mut ask = async |id: &str, path: &str| {
-        let answer = client.exchange(&format!("GET {path} HTTP/1.1\r\nx-request-id: {id}\r\n\r\n")).await;
+        let answer =
+            client.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-request-id: {id}\r\n\r\n")).await;
         answer.header("x-request-id").unwrap().to_owned()
     };
     for path in ["/hello", "/nowhere"] {
@@ -124,7 +132,7 @@ async fn requests_are_counted_by_route_method_and_status() {
     for request in [get_request("/hello"), get_request("/hello"), get_request("/nowhere"), get_request("/echo")] {
         server.exchange(&request).await;
     }
-    server.exchange("BREW /hello HTTP/1.1\r\n\r\n").await;
+    server.exchange("BREW /hello HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let metrics = server.metrics();
     for series in [
         r#"idmint_http_requests_total{method="GET",route="/hello",status="200"} 2"#,
@@ -143,10 +151,10 @@ async fn a_head_request_has_the_headers_and_no_body() {
     let server = Running::start(WIDE).await;
     let mut client = server.connect().await;
     for path in ["/hello", "/nowhere"] {
-        client.send(format!("HEAD {path} HTTP/1.1\r\n\r\n")).await;
+        client.send(format!("HEAD {path} HTTP/1.1\r\nhost: localhost\r\n\r\n")).await;
     }
     // Were there a body, this answer would not be found behind it.
-    client.send("GET /hello HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+    client.send("GET /hello HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     let all = client.read_to_close().await;
     assert_eq!(all.matches("HTTP/1.1 ").count(), 3, "{all}");
     assert_eq!(all.matches("hello").count(), 1, "{all}");

@@ -267,7 +267,7 @@ async fn what_is_not_there_is_not_found() {
 #[tokio::test]
 async fn a_method_a_media_type_or_a_size_that_is_not_taken_is_refused() {
     let service = Service::start("").await;
-    let with = |head: &str, headers: &str| format!("{head} HTTP/1.1\r\nhost: test\r\n{headers}\r\n");
+    let with = |head: &str, headers: &str| format!("{head} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
     let unsupported = |headers: &str, named| {
         wrong(post_request("/ids/snowflake", headers, r#"{"count": 1}"#), 415, "unsupported-media-type", named)
     };
@@ -343,7 +343,7 @@ async fn a_body_of_texts_to_decode_is_read_strictly() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
     let service = Service::start("http.body_timeout = '50ms'").await;
-    let slow = "POST /ids/snowflake HTTP/1.1\r\nhost: test\r\ncontent-length: 12\r\n\r\n{".to_owned();
+    let slow = "POST /ids/snowflake HTTP/1.1\r\nhost: localhost\r\ncontent-length: 12\r\n\r\n{".to_owned();
     assert_all_refused(&service, &[wrong(slow, 408, "request-timeout", &["50ms"])]).await;
 }
 

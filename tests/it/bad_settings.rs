@@ -14,7 +14,7 @@ async fn refusal(settings: &str) -> String {
         Ok(config) => config,
         Err(error) => return error.to_string(),
     };
-    match open(&config, RunOptions::default(), Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
+    match open(&config, RunOptions::default(), None, Arc::new(ManualClock::at(NEW_YEAR).clock())).await {
         Ok(_) => panic!("it starts with {settings}"),
         Err(error) => error.to_string(),
     }
@@ -26,7 +26,7 @@ async fn a_second_node_could_have_the_slot_of_a_public_one_unless_the_operator_v
     let start = async |settings: &str| {
         let options = RunOptions { insecure_public: true, ..RunOptions::default() };
         let config = config(settings).unwrap();
-        open(&config, options, Arc::new(ManualClock::at(NEW_YEAR).clock())).await.map(drop)
+        open(&config, options, None, Arc::new(ManualClock::at(NEW_YEAR).clock())).await.map(drop)
     };
     let error = start("http.listen = '0.0.0.0:0'").await.expect_err("two such nodes would mint the same ids");
     assert_eq!(error.failure_kind(), FailureKind::Disagrees);

@@ -273,7 +273,7 @@ async fn a_body_that_cannot_be_read_is_refused() {
     const MOST: usize = 16 * 1024 * 1024;
     let padded = |len: usize| format!("{KNOWN}{}", " ".repeat(len - KNOWN.len()));
     assert_eq!(service.exchange(&post("/ids/conjunction", &padded(MOST))).await.status, 200);
-    let head = format!("POST /ids/conjunction HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", MOST + 1);
+    let head = format!("POST /ids/conjunction HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", MOST + 1);
     let too_long = service.exchange(&head).await;
     assert_eq!(too_long.status, 413);
     assert!(too_long.json()["detail"].as_str().unwrap().contains("16777216"), "{too_long:?}");

@@ -1,9 +1,21 @@
 //! A server that is asked to stop answers what it has accepted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use idmint::http::{Api, HttpMetrics, Sites, paths};
+use idmint::minting::Randomness;
+use idmint::net::{OpenConnections, serve};
+use idmint::server::assemble;
+use idmint::server::config::Config;
+use idmint::time::Clock;
+use prometheus::{Registry, TextEncoder};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
 
+use crate::http1::AsyncClient;
 use crate::support::{LONG, Running, WIDE, get_request, until, within};
 
 #[tokio::test]
@@ -88,4 +100,38 @@ async fn a_request_sent_before_draining_is_answered_even_from_the_backlog() {
         drop(client);
         assert_eq!(within(LONG, drained).await.unwrap().connections_closed_by_force, 0);
     }
+}
+
+#[tokio::test]
+async fn a_verification_that_drips_does_not_hold_the_end() {
+    let registry = Registry::new();
+    let clock = Arc::new(Clock::system());
+    let service = assemble(&Config::default(), clock, &Randomness::Thread, &registry).unwrap();
+    let metrics = Arc::new(HttpMetrics::register(&registry, &paths()).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let api = Api::new(service, metrics, Sites::default());
+    let (open, (drain, drained)) = (OpenConnections::default(), oneshot::channel::<()>());
+    let drain_max = Duration::from_millis(300);
+    let serving = tokio::spawn(serve(listener, api, WIDE, open, async { _ = drained.await }, drain_max));
+
+    let mut client = AsyncClient::connect(address).await;
+    let head = "POST /ledgers/aa77f99c/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n";
+    client.send(format!("{head}transfer-encoding: chunked\r\n\r\n")).await;
+    until(|| in_flight(&registry) == 1).await;
+    // A byte every few milliseconds, for as long as somebody takes it.
+    let dripping = tokio::spawn(async move {
+        while client.stream.write_all(b"1\r\nx\r\n").await.is_ok() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    });
+    drain.send(()).unwrap();
+    assert_eq!(within(LONG, serving).await.unwrap().connections_closed_by_force, 1);
+    assert_eq!(in_flight(&registry), 0, "nobody works on it any more");
+    within(LONG, dripping).await.unwrap();
+}
+
+fn in_flight(registry: &Registry) -> i64 {
+    let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+    text.lines().find_map(|line| line.strip_prefix("idmint_http_in_flight ")).unwrap().parse().unwrap()
 }

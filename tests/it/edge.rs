@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use idmint::http::{Admission, Api, HttpMetrics, Problem, Slug, paths};
+use idmint::http::{Admission, Api, HttpMetrics, Problem, Sites, Slug, paths};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
@@ -30,12 +30,12 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
             if refuses { Err(Problem::new(Slug::Draining, MARKER)) } else { Ok(()) }
         }
     });
-    (Api::guarded(service, metrics, Some(marker)), seen, registry)
+    (Api::guarded(service, metrics, Sites::default(), Some(marker)), seen, registry)
 }
 
 /// A request to every route there is, with something for each parameter; to mints as they are mostly asked for and as the
 /// router would take them; to paths and with methods that there are not.
-fn requests() -> Vec<(Method, String)> {
+pub(crate) fn requests() -> Vec<(Method, String)> {
     let fill = |path: &str| {
         let values =
             [("{format}", "snowflake"), ("{*id}", "1I9ZC1000"), ("{ledger}", "aa77f99c"), ("{slug}", "draining")];
@@ -59,7 +59,7 @@ fn requests() -> Vec<(Method, String)> {
 }
 
 async fn answer(api: &Api, method: &Method, path: &str) -> (StatusCode, String) {
-    let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+    let request = Request::builder().method(method).uri(path).header("host", "localhost").body(Body::empty()).unwrap();
     let response = api.clone().oneshot(request).await.unwrap();
     let status = response.status();
     let body = to_bytes(axum::body::Body::new(response.into_body()), 1 << 20).await.unwrap();

@@ -21,8 +21,9 @@ async fn connect(server: &Running) -> (SendRequest<Body>, JoinHandle<hyper::Resu
 }
 
 async fn ask(mut sender: SendRequest<Body>, method: &str, path: &str, body: &'static str) -> (u16, String) {
-    let uri = format!("http://test{path}");
-    let request = Request::builder().method(method).uri(uri).body(Body::from(body)).unwrap();
+    let uri = format!("http://localhost{path}");
+    let request = Request::builder().method(method).uri(uri).header("content-type", "text/plain");
+    let request = request.body(Body::from(body)).unwrap();
     let answer = within(LONG, sender.send_request(request)).await.unwrap();
     let status = answer.status().as_u16();
     assert!(answer.headers().contains_key("x-request-id"));
@@ -73,7 +74,7 @@ async fn an_idle_connection_is_closed_with_a_goodbye() {
 async fn an_answer_that_nobody_reads_is_given_up() {
     let server = Running::start(Limits { idle_timeout: Duration::from_millis(300), ..WIDE }).await;
     let (mut sender, connection) = connect(&server).await;
-    let request = Request::builder().uri("http://test/big").body(Body::empty()).unwrap();
+    let request = Request::builder().uri("http://localhost/big").body(Body::empty()).unwrap();
     let unread = within(LONG, sender.send_request(request)).await.unwrap();
     until(|| server.open.count() == 0).await;
     drop(unread);

@@ -27,5 +27,6 @@ mod mint;
 mod overload;
 mod ruler;
 mod service;
+mod sites;
 mod support;
 mod verify;

@@ -5,7 +5,7 @@ use crate::service::{Service, in_path};
 
 async fn drawn(service: &Service, id: &str, query: &str) -> Answer {
     let path = format!("/decode/{}{query}", in_path(id));
-    service.exchange(&format!("GET {path} HTTP/1.1\r\nhost: test\r\naccept: text/plain\r\n\r\n")).await
+    service.exchange(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/plain\r\n\r\n")).await
 }
 
 /// Read as this format alone, the id must be drawn exactly so.

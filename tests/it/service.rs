@@ -39,7 +39,7 @@ impl Service {
     /// A service on this clock that may not mint yet.
     pub(crate) async fn start_on(clock: ManualClock, settings: &str) -> Self {
         let config = config(settings).unwrap();
-        let running = open(&config, RunOptions::default(), Arc::new(clock.clock())).await.unwrap();
+        let running = open(&config, RunOptions::default(), None, Arc::new(clock.clock())).await.unwrap();
         let (address, (told, is_told)) = (running.address(), oneshot::channel::<()>());
         tokio::spawn(async move { running.serve(&config, async { _ = is_told.await }).await });
         Self { clock, address, _told: told }

@@ -109,7 +109,7 @@ fn router(release: Arc<Notify>, registry: &Registry) -> Edge<Router> {
 
 async fn echo(request: Request) -> Result<Body, Problem> {
     let (parts, body) = request.into_parts();
-    media_type_of_body(&parts.headers, &[MediaType::Json, MediaType::Text])?;
+    media_type_of_body(&parts.headers, false, &[MediaType::Json, MediaType::Text])?;
     Ok(Body::from(read_body(body, BODY_LEN_MAX, Duration::from_millis(300)).await?))
 }
 

@@ -125,7 +125,7 @@ async fn wrong_requests_are_refused_and_their_example_works() {
         assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{target}: {problem}");
         assert!(problem["detail"].as_str().unwrap().contains(named), "{target}: {problem}");
         let (path, body) = problem["example"].as_str().unwrap().strip_prefix("POST ").unwrap().split_once(' ').unwrap();
-        let example = service.exchange(&post_request(path, "", body)).await;
+        let example = service.exchange(&post_request(path, NDJSON, body)).await;
         assert_eq!((example.status, &example.json()["valid"]), (200, &json!(true)), "{example:?}");
     }
     let target = format!("/ledgers/{ledger}/verify");
@@ -140,8 +140,9 @@ async fn wrong_requests_are_refused_and_their_example_works() {
 async fn a_body_is_read_as_long_as_more_of_it_arrives() {
     let service = Service::start("http.body_timeout = \"1s\"").await;
     let Chain { ledger, lines, outcome, .. } = long_chain();
-    let head =
-        format!("POST /ledgers/{ledger}/verify HTTP/1.1\r\nhost: test\r\n{NDJSON}transfer-encoding: chunked\r\n\r\n");
+    let head = format!(
+        "POST /ledgers/{ledger}/verify HTTP/1.1\r\nhost: localhost\r\n{NDJSON}transfer-encoding: chunked\r\n\r\n"
+    );
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
 
     let mut client = service.connect().await;

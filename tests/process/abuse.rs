@@ -20,7 +20,7 @@ fn garbage_and_half_requests_leave_the_service_minting() {
     let home = Home::new();
     let mut service = home.start();
     service.wait_until_ready();
-    let whole = "POST /ids/snowflake?count=2 HTTP/1.1\r\nhost: test\r\ncontent-length: 11\r\n\r\n{\"count\":2}";
+    let whole = "POST /ids/snowflake?count=2 HTTP/1.1\r\nhost: localhost\r\ncontent-length: 11\r\n\r\n{\"count\":2}";
     let mut held = Vec::new();
     for seed in 0..40 {
         let mut client = Client::connect(service.address());
@@ -48,8 +48,9 @@ fn requests_sent_without_waiting_are_answered_in_their_order() {
     let service = home.start();
     service.wait_until_ready();
     let mut client = Client::connect(service.address());
-    let requests: String =
-        (1..=50).map(|count| format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: test\r\n\r\n")).collect();
+    let requests: String = (1..=50)
+        .map(|count| format!("POST /ids/snowflake?count={count} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+        .collect();
     client.send(requests);
     for count in 1..=50 {
         let answer = client.receive();

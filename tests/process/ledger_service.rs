@@ -315,7 +315,7 @@ fn import_refuses_a_ledger_that_went_another_way_and_names_both() {
     let proxy = FaultyProxy::start(move |number, request| {
         if number == 2 {
             let head =
-                "POST /ids/evently HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\nidempotency-key: 1";
+                "POST /ids/evently HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nidempotency-key: 1";
             let len = between.len();
             forward(address, format!("{head}\r\ncontent-length: {len}\r\n\r\n{between}").as_bytes());
         }

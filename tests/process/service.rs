@@ -94,21 +94,28 @@ pub(crate) struct Service {
 
 impl Service {
     /// Starts it and waits for its address.
-    pub(crate) fn start(command: Command) -> Service {
+    pub(crate) fn start(mut command: Command) -> Service {
+        command.stdin(Stdio::null());
+        Service::start_with_input(command)
+    }
+
+    /// The same with the standard input that the command has.
+    pub(crate) fn start_with_input(command: Command) -> Service {
         let log = NamedTempFile::new().unwrap();
         let written = log.reopen().unwrap();
         Service::logging_to(command, log, written)
     }
 
     /// The same with a log of which nothing will be known.
-    pub(crate) fn start_with_log_lost(command: Command, sink: &str) -> Service {
+    pub(crate) fn start_with_log_lost(mut command: Command, sink: &str) -> Service {
+        command.stdin(Stdio::null());
         let sink = File::options().write(true).open(sink).unwrap();
         Service::logging_to(command, NamedTempFile::new().unwrap(), sink)
     }
 
     fn logging_to(mut command: Command, log: NamedTempFile, sink: File) -> Service {
         let banner = NamedTempFile::new().unwrap();
-        command.stdin(Stdio::null()).stdout(banner.reopen().unwrap()).stderr(sink);
+        command.stdout(banner.reopen().unwrap()).stderr(sink);
         let begun = Instant::now();
         let mut child = command.spawn().expect("the program starts");
         let address = until("the service says where it listens", || {

@@ -35,6 +35,7 @@ mod wall_clock;
 
 mod alerts;
 mod before_1970;
+mod browser;
 mod clock;
 mod conjunctions;
 mod disk;
@@ -47,3 +48,4 @@ mod long_ticks;
 mod memory;
 mod metrics;
 mod storage_advice;
+mod systemd;

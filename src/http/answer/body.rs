@@ -83,6 +83,13 @@ impl AnswerBody {
     }
 }
 
+/// Nothing.
+impl Default for AnswerBody {
+    fn default() -> Self {
+        Self::Other(Body::empty())
+    }
+}
+
 impl From<Body> for AnswerBody {
     fn from(body: Body) -> Self {
         Self::Other(body)

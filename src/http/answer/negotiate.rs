@@ -37,21 +37,27 @@ pub fn negotiate(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType
     best.map(|(media_type, _)| media_type).ok_or_else(|| not_acceptable(offered))
 }
 
-/// The media type of a body, which must be one of those accepted; the first of them if the caller does not say.
+/// The media type of a body, which must be one of those accepted; the first of them for an empty body that names none.
+///
+/// What a body is, is never guessed: a page of another site can have a browser send one without a type.
 ///
 /// # Errors
-/// 415 `unsupported-media-type` for any other, and for a body in a content coding such as gzip.
-pub fn media_type_of_body(headers: &HeaderMap, accepted: &[MediaType]) -> Result<MediaType, Problem> {
-    let first = *accepted.first().expect("a route accepts at least one media type");
+/// 415 `unsupported-media-type` for any other and for none, and for a body in a content coding such as gzip.
+pub fn media_type_of_body(headers: &HeaderMap, is_empty: bool, accepted: &[MediaType]) -> Result<MediaType, Problem> {
     if let Some(coding) = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity") {
         let detail = format!("a body with content-encoding {coding:?} is not unpacked; send it as it is");
         return Err(Problem::new(Slug::UnsupportedMediaType, detail).reason("content_encoding"));
     }
-    let Some(given) = headers.get(header::CONTENT_TYPE) else { return Ok(first) };
-    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let given = headers.get(header::CONTENT_TYPE);
+    if given.is_none() && is_empty {
+        return Ok(*accepted.first().expect("a route accepts at least one media type"));
+    }
+    let text = given.and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
     accepted.iter().copied().find(|accepted| accepted.essence().eq_ignore_ascii_case(essence)).ok_or_else(|| {
         let accepts: Vec<_> = accepted.iter().map(|accepted| accepted.essence()).collect();
-        let detail = format!("content-type is {given:?}; this route reads {}", accepts.join(", "));
+        let given = given.map_or_else(|| "missing".to_owned(), |given| format!("{given:?}"));
+        let detail = format!("content-type is {given}; this route reads {}", accepts.join(", "));
         Problem::new(Slug::UnsupportedMediaType, detail).reason("content_type").accepts(accepts)
     })
 }
@@ -249,10 +255,19 @@ mod tests {
             ("application/x-www-form-urlencoded", None),
             ("", None),
         ] {
-            assert_eq!(media_type_of_body(&with(header::CONTENT_TYPE, value), &accepted).ok(), expected, "{value}");
+            assert_eq!(
+                media_type_of_body(&with(header::CONTENT_TYPE, value), false, &accepted).ok(),
+                expected,
+                "{value}"
+            );
         }
-        assert_eq!(media_type_of_body(&HeaderMap::new(), &accepted).ok(), Some(MediaType::Json));
-        let packed = media_type_of_body(&with(header::CONTENT_ENCODING, "gzip"), &accepted).expect_err("gzip");
+        let untyped = media_type_of_body(&HeaderMap::new(), false, &accepted).expect_err("no type");
+        assert!(
+            untyped.detail().starts_with("content-type is missing; this route reads application/json"),
+            "{untyped:?}"
+        );
+        assert_eq!(media_type_of_body(&HeaderMap::new(), true, &accepted).ok(), Some(MediaType::Json));
+        let packed = media_type_of_body(&with(header::CONTENT_ENCODING, "gzip"), true, &accepted).expect_err("gzip");
         assert_eq!(packed.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
 }

@@ -32,8 +32,8 @@ impl Slug {
                 name: "malformed-request",
                 status: 400,
                 title: "The request cannot be read",
-                cause: "The body or the address is not what HTTP or JSON allows: a syntax error, a key given twice, nesting \
-                    deeper than 64, bytes after the end, text that is not UTF-8.",
+                cause: "The body, the address or the header Host is not what HTTP or JSON allows: a syntax error, a key given \
+                    twice, nesting deeper than 64, bytes after the end, text that is not UTF-8.",
                 safe_action: "Correct the request; `detail` says where it stops making sense. Nothing was minted or written.",
                 dangerous_action: "Retrying it unchanged: it fails the same way every time.",
             },
@@ -65,6 +65,16 @@ impl Slug {
                 cause: "The token is valid but lacks the scope of this route: mint, ledger, decode or metrics.",
                 safe_action: "Use a token with that scope, or have the scope added in the configuration.",
                 dangerous_action: "Giving one token every scope: a leaked dashboard token could then append to ledgers.",
+            },
+            Self::CrossSite => &Page {
+                name: "cross-site",
+                status: 403,
+                title: "A page of another site sent this",
+                cause: "A browser says, by Sec-Fetch-Site or Origin, that the page it shows is not of this service, and the \
+                    request would change something.",
+                safe_action: "Name the page's origin in http.cors_origins if it is yours. Behind a proxy that changes Host, name \
+                    the public host in http.hosts.",
+                dangerous_action: "http.cors_origins = [\"*\"]: every page that somebody of your network opens could then mint.",
             },
             Self::NotFound => &Page {
                 name: "not-found",
@@ -172,10 +182,19 @@ impl Slug {
                 name: "unsupported-media-type",
                 status: 415,
                 title: "The body is of the wrong media type",
-                cause: "The Content-Type is none of `accepts`, or the body is compressed. `curl -d` says \
+                cause: "The Content-Type is missing or none of `accepts`, or the body is compressed. `curl -d` says \
                     application/x-www-form-urlencoded unless told otherwise.",
                 safe_action: "Set Content-Type to what the body is, and send it uncompressed.",
                 dangerous_action: "None.",
+            },
+            Self::UnknownHost => &Page {
+                name: "unknown-host",
+                status: 421,
+                title: "The host is none of this service",
+                cause: "The request names a host that is neither localhost, an IP address, the name of the machine nor in \
+                    http.hosts. A foreign page can have its own name lead here.",
+                safe_action: "Name the host in http.hosts if callers should use it, or call by address.",
+                dangerous_action: "http.hosts = [\"*\"] without a proxy that checks hosts: a foreign page could then read answers.",
             },
             Self::InvalidParameter => &Page {
                 name: "invalid-parameter",

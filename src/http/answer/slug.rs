@@ -11,6 +11,8 @@ pub enum Slug {
     Unauthorized,
     /// 403: the token does not cover this.
     Forbidden,
+    /// 403: a page of another site sent it.
+    CrossSite,
     /// 404: there is nothing here.
     NotFound,
     /// 404: no such format.
@@ -35,6 +37,8 @@ pub enum Slug {
     UriTooLong,
     /// 415: the body is of the wrong media type.
     UnsupportedMediaType,
+    /// 421: the host is none of this service.
+    UnknownHost,
     /// 422: a parameter is invalid.
     InvalidParameter,
     /// 422: the event is invalid.
@@ -79,6 +83,7 @@ impl Slug {
         Self::IdempotencyKeyRequired,
         Self::Unauthorized,
         Self::Forbidden,
+        Self::CrossSite,
         Self::NotFound,
         Self::UnknownFormat,
         Self::NoFormatMatches,
@@ -91,6 +96,7 @@ impl Slug {
         Self::PayloadTooLarge,
         Self::UriTooLong,
         Self::UnsupportedMediaType,
+        Self::UnknownHost,
         Self::InvalidParameter,
         Self::InvalidEvent,
         Self::InvalidReport,

@@ -42,7 +42,7 @@ pub(in crate::http) async fn append_events(
     let timeout = service.limits().body_timeout;
     let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
     let request_body = &paid.bytes;
-    media_type_of_body(&parts.headers, &[MediaType::Json])?;
+    media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
     let request = read_request(request_body, key)?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;

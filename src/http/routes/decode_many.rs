@@ -56,7 +56,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
     service.decoding().check(DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
-    let media_of_body = media_type_of_body(&parts.headers, &MEDIA_TYPES)?;
+    let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
     let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
     let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {

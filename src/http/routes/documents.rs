@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Response, header};
+use axum::http::Response;
 
 use crate::http::answer::{MediaType, Problem, negotiate, no_store};
 use crate::http::request::no_query;
@@ -12,6 +12,9 @@ use crate::id::Format;
 use crate::service::Service;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Where the sheet has the service: what a request names is not pasted into commands.
+const HOST: &str = "localhost:8080";
+
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
 
 /// The description of the interface.
@@ -34,17 +37,16 @@ pub(in crate::http) async fn cheat_sheet(
 ) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost:8080");
-    Ok(no_store(media, sheet(service.decoding().formats(), host)))
+    Ok(no_store(media, sheet(service.decoding().formats())))
 }
 
 /// Ten lines, of which each names a format and an encoding that this service has.
-fn sheet(formats: &[Arc<Format>], host: &str) -> String {
+fn sheet(formats: &[Arc<Format>]) -> String {
     let minted = formats.iter().filter(|format| format.rule.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
     let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
-    let ids = format!("http://{host}/ids");
+    let ids = format!("http://{HOST}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
     let plain = counted.iter().filter(|format| !format.has_types());
     if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
@@ -55,13 +57,13 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
         let encoding = format.encodings.last().expect("a format has an encoding").name();
         line("another spelling", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
-        line("what is this id", format!("http://{host}/decode/{id}"));
+        line("what is this id", format!("http://{HOST}/decode/{id}"));
     }
     let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
     if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
         line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
     }
-    line("all formats", format!("http://{host}/formats"));
-    line("the interface", format!("http://{host}/openapi.yaml"));
+    line("all formats", format!("http://{HOST}/formats"));
+    line("the interface", format!("http://{HOST}/openapi.yaml"));
     text
 }

@@ -48,7 +48,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     let timeout = service.limits().body_timeout;
     let paid = read_paid_body(body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
     let body = &paid.bytes;
-    media_type_of_body(&parts.headers, &[MediaType::Json])?;
+    media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
     let genesis = read_event(body, None)?;
     if key.is_none() && genesis.timestamp().is_none() {
         return Err(key_required("a first event without timestamp"));

@@ -192,7 +192,7 @@ impl Wish {
         let in_body = if request_body.is_empty() {
             MintRequest::default()
         } else {
-            media_type_of_body(&parts.headers, &[MediaType::Json])?;
+            media_type_of_body(&parts.headers, false, &[MediaType::Json])?;
             strict_json::<Object<MintRequest>>(request_body, Slug::InvalidParameter)?.0
         };
         let count = count(&query, &in_body, service.limits().batch_max)?;

@@ -68,7 +68,10 @@ pub(in crate::http) async fn mint_reports(
     let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
     let media = match wanted {
         Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
-        Wanted::Messages => negotiate(&parts.headers, &[media_type_of_body(&parts.headers, &BODY_TYPES)?])?,
+        Wanted::Messages => {
+            let body_media = media_type_of_body(&parts.headers, request_body.is_end_stream(), &BODY_TYPES)?;
+            negotiate(&parts.headers, &[body_media])?
+        }
     };
     let (payer, timeout) = (payer_of(service, &parts.extensions), service.limits().body_timeout);
     let declared_len = usize::try_from(request_body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -81,7 +84,7 @@ pub(in crate::http) async fn mint_reports(
     let (request_body, _paid) = paid.into_parts();
     pass.iter_mut().for_each(|pass| pass.resume(estimate(request_body.len())));
     let body_media =
-        if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, &BODY_TYPES)? };
+        if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
     let requests = &service.load().requests;
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
 

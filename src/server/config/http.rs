@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::units::{between, mebibytes, some_between};
 use super::value::{self, distinct, some_whole, whole};
+use crate::http::{CorsOrigin, HostRule};
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -46,8 +47,14 @@ pub struct HttpConfig {
     /// How long a connection may stay open without a request: 1 ms to 1 h. Default 60 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub idle_timeout: Duration,
-    /// The web pages that may call the service from a browser. Default none.
-    #[serde(deserialize_with = "distinct")]
+    /// How long the service goes on serving, and says that it is not ready, once it is told to end: 0 s to 1 h. Default 0 s.
+    #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
+    pub drain_delay: Duration,
+    /// The hosts that the service answers for, besides localhost, IP addresses and the name of the machine. Default none.
+    #[serde(deserialize_with = "hosts")]
+    pub hosts: Vec<HostRule>,
+    /// The origins whose web pages may call the service from a browser. Default none.
+    #[serde(deserialize_with = "origins")]
     pub cors_origins: Vec<CorsOrigin>,
 }
 
@@ -65,6 +72,8 @@ impl Default for HttpConfig {
             header_timeout: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(60),
+            drain_delay: Duration::ZERO,
+            hosts: Vec::new(),
             cors_origins: Vec::new(),
         }
     }
@@ -80,32 +89,32 @@ impl HttpConfig {
     }
 }
 
-/// An origin as a browser sends it, `https://example.com` or `http://localhost:3000`; or `*`, every origin.
-///
-/// Shape: scheme `http` or `https`, a lower-case host, perhaps a port; no path, not even a final slash, because a
-/// browser never sends one and the origin would match nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CorsOrigin(String);
+#[derive(PartialEq)]
+struct Host(HostRule);
 
-impl CorsOrigin {
-    /// The origin as it stands in the header `Origin`.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn of(text: &str) -> Option<Self> {
-        let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        let is_host_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
-        let is_origin = host.is_some_and(|host| !host.is_empty() && host.bytes().all(is_host_letter));
-        (text == "*" || is_origin).then(|| Self(text.to_owned()))
+impl<'de> Deserialize<'de> for Host {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a host such as \"ids.example.com\" (no port), or \"*\"";
+        value::read_text(deserializer, expected, |text| HostRule::parse(text).map(Self))
     }
 }
 
-impl<'de> Deserialize<'de> for CorsOrigin {
+fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostRule>, D::Error> {
+    Ok(distinct::<D, Host>(deserializer)?.into_iter().map(|host| host.0).collect())
+}
+
+#[derive(PartialEq)]
+struct Origin(CorsOrigin);
+
+impl<'de> Deserialize<'de> for Origin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        value::read_text(deserializer, "an origin such as \"https://example.com\" (no path), or \"*\"", Self::of)
+        let expected = "an origin such as \"https://example.com\" (no path), or \"*\"";
+        value::read_text(deserializer, expected, |text| CorsOrigin::parse(text).map(Self))
     }
+}
+
+fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CorsOrigin>, D::Error> {
+    Ok(distinct::<D, Origin>(deserializer)?.into_iter().map(|origin| origin.0).collect())
 }
 
 /// A network of proxies, `10.0.0.0/8`, or one of them, `10.1.2.3`.
@@ -165,16 +174,6 @@ mod tests {
         assert!(contains("2001:db8::/32", "2001:db8::1") && !contains("2001:db8::/32", "10.0.0.1"));
         for text in ["", "10.0.0.0/33", "proxy.example.com", "10.0.0"] {
             assert_eq!(network(text), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn an_origin_is_a_scheme_a_host_and_perhaps_a_port() {
-        for text in ["*", "https://example.com", "http://localhost:3000", "http://[::1]:80"] {
-            assert_eq!(CorsOrigin::of(text).as_ref().map(CorsOrigin::as_str), Some(text));
-        }
-        for text in ["", "example.com", "https://", "https://example.com/", "https://Example.com", "ftp://a", "null"] {
-            assert_eq!(CorsOrigin::of(text), None, "{text:?}");
         }
     }
 }

@@ -1,13 +1,21 @@
 //! The folder that holds everything one process keeps, and the lock that keeps others out.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
 use super::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
+
+/// What was minted and recorded is for this user alone. A folder that is there already keeps the mode it has: whoever made
+/// it may have given it to a group on purpose.
+const FOLDER_MODE: u32 = 0o700;
+
+/// The mode of every file in it.
+pub(super) const FILE_MODE: u32 = 0o600;
 
 /// Which of the two state files are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +162,7 @@ fn create_folder(path: &Path) -> io::Result<()> {
         }
         _ => Path::new("."),
     };
-    match fs::create_dir(path) {
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
         // Two first starts at once: whichever made it, the lock decides who stays.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
         done => done?,
@@ -165,7 +173,7 @@ fn create_folder(path: &Path) -> io::Result<()> {
 
 fn lock_folder(folder: &Path) -> Result<File, DataDirError> {
     let path = folder.join("lock");
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
     let mut lock = match opened {
         Ok(lock) => lock,
         Err(cause) => return Err(DataDirError::NotUsable { path, step: "open the lock file", cause }),
@@ -199,7 +207,8 @@ fn noted_process(lock: &mut File) -> Option<String> {
 /// Writes, syncs and removes a file, as everything later will have to.
 fn probe(folder: &Path) -> io::Result<()> {
     let path = folder.join("probe");
-    let written = File::create(&path).and_then(|mut file| {
+    let created = OpenOptions::new().write(true).create(true).truncate(true).mode(FILE_MODE).open(&path);
+    let written = created.and_then(|mut file| {
         file.write_all(b"idmint")?;
         file.sync_all()
     });

@@ -10,11 +10,13 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::horizon_block::{CopyFault, HorizonRecord};
 use super::horizon_error::HorizonError;
 use crate::storage::embedded::block_file::BlockFile;
+use crate::storage::embedded::data_dir::FILE_MODE;
 use crate::storage::embedded::place::Place;
 use crate::storage::file_replacement::rename_durably;
 use crate::time::UnixNanos;
@@ -292,7 +294,8 @@ fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
 fn create_whole(path: &Path, record: &HorizonRecord) -> io::Result<File> {
     let unfinished = path.with_extension("new");
     // What an earlier start left unfinished is overwritten: the folder is this process's own.
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&unfinished)?;
+    let mut file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(&unfinished)?;
     let block = record.to_block();
     file.write_all(&block)?;
     file.write_all(&block)?;

@@ -1,12 +1,14 @@
 //! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::{fmt, io};
 
+use crate::storage::embedded::data_dir::FILE_MODE;
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::file_replacement::rename_durably;
@@ -105,7 +107,8 @@ impl Database {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
-            let engine = builder().create(&unfinished)?;
+            let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
+            let engine = builder().create_file(file)?;
             rename_durably(&unfinished, path)?;
             Ok(engine)
         })?;

@@ -1,0 +1,180 @@
+//! The same line many times within a second: written once, and then how often.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::callsite::Identifier;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber, debug, error, info, trace, warn};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// The target of the lines that sum up; they are never summed up themselves.
+const SUMMARY: &str = "idmint::repetitions";
+
+/// Different lines that are remembered in one second. More are written as they come, and bounded by the queue alone.
+const REMEMBERED_MAX: usize = 1_024;
+
+/// Lets a line pass once between two calls of [`Repetitions::sum_up`], which tells how often it came again.
+#[derive(Clone, Default)]
+pub(super) struct Repetitions(Arc<Mutex<HashMap<Line, Repeated>>>);
+
+/// A line without its time, and where the code writes it. With its fields: the request that it names is looked for by that
+/// name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Line {
+    place: Identifier,
+    text: Text,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Repeated {
+    level: Level,
+    times: u64,
+}
+
+impl Repetitions {
+    /// Writes how often each line came again since the last call, and forgets them all.
+    pub(super) fn sum_up(&self) {
+        let seen = std::mem::take(&mut *self.seen());
+        for (Line { text, .. }, Repeated { level, times }) in seen.into_iter().filter(|(_, again)| again.times > 0) {
+            let message = text.message;
+            match level {
+                Level::ERROR => error!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+                Level::WARN => warn!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+                Level::INFO => info!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+                Level::DEBUG => debug!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+                Level::TRACE => trace!(target: SUMMARY, times, "{times} more times within a second: {message}"),
+            }
+        }
+    }
+
+    /// Whether this is the first time, or nothing more can be remembered.
+    fn is_news(&self, line: Line, level: Level) -> bool {
+        let mut seen = self.seen();
+        if let Some(repeated) = seen.get_mut(&line) {
+            repeated.times += 1;
+            return false;
+        }
+        if seen.len() < REMEMBERED_MAX {
+            seen.insert(line, Repeated { level, times: 0 });
+        }
+        true
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<Line, Repeated>> {
+        // Whoever panicked left a count one too low at worst.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Repetitions {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        let metadata = event.metadata();
+        if metadata.target() == SUMMARY {
+            return true;
+        }
+        let mut text = Text::default();
+        event.record(&mut text);
+        self.is_news(Line { place: metadata.callsite(), text }, *metadata.level())
+    }
+}
+
+/// What an event says.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct Text {
+    message: String,
+    /// Of the other fields. Their names belong to the place.
+    values: String,
+}
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let written = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            _ => write!(self.values, "{value:?} "),
+        };
+        written.expect("a text takes what is written to it");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use tracing_subscriber::layer::SubscriberExt;
+
+    use super::*;
+
+    /// Where the lines of one test go.
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines that `work` logs.
+    fn lines_of(work: impl FnOnce(&Repetitions)) -> Vec<String> {
+        let (sink, repetitions) = (Sink::default(), Repetitions::default());
+        let writer = sink.clone();
+        let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone()).without_time();
+        let lines = lines.with_target(false).with_ansi(false);
+        let subscriber = tracing_subscriber::registry().with(repetitions.clone()).with(lines);
+        tracing::subscriber::with_default(subscriber, || work(&repetitions));
+        let written = sink.0.lock().expect("no panic").clone();
+        String::from_utf8(written).expect("text").lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_line_is_written_once_and_then_how_often_it_came_again() {
+        let say = |text: &str, caller: u32| warn!(caller, "{text}");
+        let lines = lines_of(|repetitions| {
+            (0..1_000).for_each(|_| say("no room", 0));
+            say("another", 0);
+            say("no room", 7);
+            repetitions.sum_up();
+            say("no room", 0);
+            repetitions.sum_up();
+        });
+        assert_eq!(
+            lines,
+            [
+                "WARN no room caller=0",
+                "WARN another caller=0",
+                "WARN no room caller=7",
+                "WARN 999 more times within a second: no room times=999",
+                "WARN no room caller=0",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_same_text_of_another_place_is_another_line() {
+        let lines = lines_of(|repetitions| {
+            info!("again");
+            info!("again");
+            repetitions.sum_up();
+        });
+        assert_eq!(lines, ["INFO again", "INFO again"]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let lines = lines_of(|repetitions| {
+            for number in 0..REMEMBERED_MAX + 10 {
+                info!("number {number}");
+            }
+            assert_eq!(repetitions.seen().len(), REMEMBERED_MAX);
+        });
+        assert_eq!(lines.len(), REMEMBERED_MAX + 10);
+    }
+}
