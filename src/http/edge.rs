@@ -185,14 +185,16 @@ pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed) -> Response<AnswerBody>
 }
 
 /// Whether there is room for one more request, this one counted already, and its address is not too long.
-///
-/// How the service is can be asked however much goes on.
 fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
-    let has_room = requests.has_room(metrics.in_flight());
-    if !has_room && !uri.path().starts_with("/health/") && uri.path() != "/metrics" {
+    if !requests.has_room(metrics.in_flight()) && !is_probe(uri) {
         return Err(requests.turn_away().into());
     }
     check_uri(uri)
+}
+
+/// Whether a request asks how the service is, which can be asked however much goes on.
+pub(crate) fn is_probe(uri: &Uri) -> bool {
+    uri.path().starts_with("/health/") || uri.path() == "/metrics"
 }
 
 fn check_uri(uri: &Uri) -> Result<(), Problem> {

@@ -13,8 +13,8 @@ mod unserved;
 
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
-pub(crate) use edge::turn_away;
 pub use edge::{Admission, Edge, complete};
+pub(crate) use edge::{is_probe, turn_away};
 pub use metrics::HttpMetrics;
 pub use router::paths;
 pub use routes::problem_page::problem_page;

@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Uri};
 use ipnet::IpNet;
 
+use crate::http::is_probe;
 use crate::service::{Load, Payer};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
@@ -28,10 +29,14 @@ impl Callers {
         &self.load
     }
 
-    /// Who pays for a request with these headers, if a connection from this address speaks for others.
-    pub(super) fn forwarded_payer(&self, peer: IpAddr, headers: &HeaderMap) -> Option<Payer> {
-        let caller = if self.is_trusted(peer) { self.forwarded(headers) } else { None };
-        caller.map(|caller| self.load.memory.payer(caller))
+    /// Who pays for a request, if it is not the other end of its connection: the caller whom a trusted proxy names, or the
+    /// reserve for those who ask how the service is.
+    pub(super) fn other_payer(&self, peer: IpAddr, uri: &Uri, headers: &HeaderMap) -> Option<Payer> {
+        let forwarded = if self.is_trusted(peer) { self.forwarded(headers) } else { None };
+        if is_probe(uri) {
+            return Some(self.load.reserve.payer(forwarded.unwrap_or(peer)));
+        }
+        forwarded.map(|caller| self.load.memory.payer(caller))
     }
 
     /// Whether this address may have any number of connections: it is this machine, or speaks for many.
@@ -40,7 +45,7 @@ impl Callers {
     }
 
     /// Whether connections from this address may speak for others.
-    pub(super) fn is_trusted(&self, address: IpAddr) -> bool {
+    fn is_trusted(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.trusted_proxies.iter().any(|network| network.contains(&address))
     }
@@ -90,9 +95,15 @@ mod tests {
         let callers = Callers::new(Load::default(), ["10.0.0.0/8".parse().expect("a network")]);
         let headers =
             HeaderMap::from_iter([(X_FORWARDED_FOR.parse().expect("a name"), HeaderValue::from_static("192.0.2.1"))]);
-        let payer = callers.forwarded_payer([10, 0, 0, 1].into(), &headers).expect("a trusted proxy");
+        let payer =
+            callers.other_payer([10, 0, 0, 1].into(), &Uri::from_static("/decode"), &headers).expect("a trusted proxy");
         let _paid = payer.pay_now(32 * 1024 * 1024).expect("its share");
         assert!(callers.load().memory.payer([192, 0, 2, 1].into()).pay_now(1).is_err(), "that is the caller");
-        assert!(callers.forwarded_payer([192, 0, 2, 9].into(), &headers).is_none(), "nobody believes this one");
+        assert!(
+            callers.other_payer([192, 0, 2, 9].into(), &Uri::from_static("/decode"), &headers).is_none(),
+            "nobody believes this one"
+        );
+        let probe = callers.other_payer([192, 0, 2, 1].into(), &Uri::from_static("/metrics"), &HeaderMap::new());
+        assert!(probe.expect("the reserve").pay_now(1).is_ok(), "it has nothing left of its share, and may ask");
     }
 }

@@ -59,6 +59,7 @@ impl Service {
         request: &BatchRequest,
         needed: UnixNanos,
     ) -> Result<Granted, Refusal> {
+        let _held = self.load().requests.hold();
         let keepers = self.keepers().expect("only a session that has begun has a horizon, and keepers come before it");
         let extended = async {
             let mut needed = needed;

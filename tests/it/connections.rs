@@ -155,10 +155,10 @@ async fn pipelined_requests_are_answered_in_order() {
 async fn one_connection_too_many_is_told_so() {
     let server = Running::start(Limits { connections_max: 2, ..WIDE }).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
-    for client in [&mut first, &mut second] {
+    for (client, in_flight) in [(&mut first, "1"), (&mut second, "2")] {
         client.send(get_request("/slow")).await;
+        until(|| server.metrics().contains(&format!("idmint_http_in_flight {in_flight}"))).await;
     }
-    until(|| server.metrics().contains("idmint_http_in_flight 2")).await;
 
     let mut third = server.connect().await;
     let refused = third.exchange(&get_request("/hello")).await;
@@ -166,6 +166,8 @@ async fn one_connection_too_many_is_told_so() {
     assert_eq!(refused.header("connection"), Some("close"));
     assert_eq!(third.read_to_close().await, "");
 
+    server.release.notify_one();
+    assert_eq!(first.receive().await.status, 200);
     drop(first);
     until(|| server.open.count() == 1).await;
     assert_eq!(server.exchange(&get_request("/hello")).await.status, 200);

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::http1::AsyncClient;
-use crate::support::{LONG, Running, WIDE, get_request, until, within};
+use crate::support::{LONG, Running, WIDE, get_request, terms, until, within};
 
 #[tokio::test]
 async fn a_request_in_flight_gets_its_answer() {
@@ -113,7 +113,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
     let api = Api::new(service, metrics, Sites::default());
     let (open, (drain, drained)) = (OpenConnections::default(), oneshot::channel::<()>());
     let drain_max = Duration::from_millis(300);
-    let serving = tokio::spawn(serve(listener, api, WIDE, open, async { _ = drained.await }, drain_max));
+    let serving = tokio::spawn(serve(listener, api, terms(WIDE, open), async { _ = drained.await }, drain_max));
 
     let mut client = AsyncClient::connect(address).await;
     let head = "POST /ledgers/aa77f99c/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n";

@@ -68,7 +68,7 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
 #[tokio::test]
 async fn a_request_beyond_in_flight_max_is_shed_at_once() {
     let service = Service::start("http.in_flight_max = 2").await;
-    let unfinished = request("POST /ids/snowflake", "content-type: application/json\r\ncontent-length: 100\r\n", "{");
+    let unfinished = request("POST /ids/snowflake", "content-type: application/json\r\ncontent-length: 100\r\n", "");
     let mut waiting = Vec::new();
     for _ in 0..2 {
         let mut client = service.connect().await;

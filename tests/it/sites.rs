@@ -50,7 +50,7 @@ impl Asked {
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let answer = self.api.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let (parts, body) = answer.into_parts();
-        let body = to_bytes(body, 1 << 20).await.unwrap();
+        let body = to_bytes(Body::new(body), 1 << 20).await.unwrap();
         (parts.status, parts.headers, String::from_utf8_lossy(&body).into_owned())
     }
 

@@ -61,8 +61,7 @@ impl Running {
         let (release, registry) = (Arc::new(Notify::new()), Registry::new());
         let (drain, drained) = oneshot::channel::<()>();
         let router = router(Arc::clone(&release), &registry);
-        let serving =
-            serve(listener, router, limits, Callers::default(), open.clone(), async { _ = drained.await }, drain_max);
+        let serving = serve(listener, router, terms(limits, open.clone()), async { _ = drained.await }, drain_max);
         Self { address, open, release, registry, drain, ended: tokio::spawn(serving) }
     }
 
@@ -88,6 +87,11 @@ impl Running {
     pub(crate) async fn drain(self) -> Drained {
         within(LONG, self.begin_draining()).await.unwrap()
     }
+}
+
+/// These limits, and nothing else that keeps anybody out.
+pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms {
+    Terms { limits, callers: Callers::default(), open, obstacle: Box::new(|| None) }
 }
 
 fn router(release: Arc<Notify>, registry: &Registry) -> Edge<Router> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::json::{Object, check_form, shallow_json};
+use super::json::{Object, check_form, strict_json};
 use crate::conjunction::{CdmForm, Reports, ReportsError, without_bom};
 use crate::http::answer::{MediaType, Problem, Slug};
 use crate::wire::ReportRequest;
@@ -35,9 +35,8 @@ fn read_plain(json: &[u8], most: u32) -> Result<Reports<Bytes>, Problem> {
     Ok(Reports::read_plain(parts, is_list, most)?)
 }
 
-/// In one pass, so that a member that means nothing is refused where it stands, before the rest is kept.
 fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
-    shallow_json(json, Slug::InvalidReport).map_err(|problem| match problem.slug() {
+    strict_json(json, Slug::InvalidReport).map_err(|problem| match problem.slug() {
         Slug::InvalidReport => problem.reason("report_form"),
         _ => problem,
     })

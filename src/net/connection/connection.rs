@@ -88,8 +88,8 @@ impl<H: Handler> Connection<H> {
     }
 
     fn handler(&self) -> TrackedHandler<H> {
-        let proxied = self.callers.is_trusted(self.peer).then(|| (self.callers.clone(), self.peer));
-        TrackedHandler { handler: self.handler.clone(), activity: Arc::clone(&self.activity), proxied }
+        let (handler, activity) = (self.handler.clone(), Arc::clone(&self.activity));
+        TrackedHandler { handler, activity, callers: self.callers.clone(), peer: self.peer }
     }
 
     async fn run_http1(self, head_deadline: Instant) {

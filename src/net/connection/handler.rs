@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
-use axum::http::{HeaderMap, HeaderValue, Request, Response, Version, header};
+use axum::http::{HeaderValue, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
@@ -49,17 +49,11 @@ impl<H> Handler for H where
 pub(super) struct TrackedHandler<H> {
     pub(super) handler: H,
     pub(super) activity: Arc<Activity>,
-    /// Where the peer is a trusted proxy: who asks is said by each request.
-    pub(super) proxied: Option<(Callers, IpAddr)>,
+    pub(super) callers: Callers,
+    pub(super) peer: IpAddr,
 }
 
 impl<H: Handler> TrackedHandler<H> {
-    /// Who asks, if that is not the peer.
-    fn forwarded_payer(&self, headers: &HeaderMap) -> Option<Payer> {
-        let (callers, peer) = self.proxied.as_ref()?;
-        callers.forwarded_payer(*peer, headers)
-    }
-
     /// Pays for what the request itself holds.
     fn pay(&self, request: &Request<Incoming>, payer: &Payer) -> Result<Paid, Shed> {
         let length = request.body().size_hint();
@@ -91,8 +85,8 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
         let has_body = !request.body().is_end_stream();
         let guard = self.activity.begin_request(has_body);
         let is_http1 = request.version() < Version::HTTP_2;
-        let forwarded = self.forwarded_payer(request.headers());
-        let payer = forwarded.as_ref().unwrap_or(&self.activity.payer);
+        let other = self.callers.other_payer(self.peer, request.uri(), request.headers());
+        let payer = other.as_ref().unwrap_or(&self.activity.payer);
         let (paid, refused) = match self.pay(&request, payer) {
             Ok(paid) => (paid, None),
             Err(shed) => (Paid::default(), Some(turn_away(request.headers(), shed))),
@@ -109,7 +103,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             Some(answer) => Progress::Refused { answer: Some(answer) },
             None => Progress::Handled { response: self.handler.clone().call(request) },
         };
-        TrackedResponse { progress, is_http1, guard: Some(guard), forwarded, paid }
+        TrackedResponse { progress, is_http1, guard: Some(guard), other, paid }
     }
 }
 
@@ -121,8 +115,8 @@ pin_project! {
         is_http1: bool,
         // None once the head of the answer is made.
         guard: Option<RequestGuard>,
-        // Who pays, if not the peer.
-        forwarded: Option<Payer>,
+        // Who pays, if not the other end of the connection.
+        other: Option<Payer>,
         paid: Paid,
     }
 }
@@ -149,7 +143,7 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                     let Ok(mut answer) = ready!(response.poll(context));
                     let Some(price) = price_of(answer.body()) else { break (answer, None) };
                     let peer = this.guard.as_ref().map(|guard| &guard.payer);
-                    let payer = this.forwarded.as_ref().or(peer).expect(polled_again).clone();
+                    let payer = this.other.as_ref().or(peer).expect(polled_again).clone();
                     if let Some(charge) = answer.body_mut().take_charge() {
                         break (answer, Some((charge, payer)));
                     }

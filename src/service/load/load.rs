@@ -11,6 +11,8 @@ use super::shed::ShedCounts;
 pub struct Load {
     /// The memory that is kept for them.
     pub memory: Arc<MemoryBudget>,
+    /// Half of what is never sold: for those who ask how the service is.
+    pub reserve: Arc<MemoryBudget>,
     /// The requests that are worked on.
     pub requests: Arc<Requests>,
     /// How often somebody was turned away.
@@ -23,6 +25,7 @@ impl Load {
         let counts = Arc::new(ShedCounts::default());
         Load {
             memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
+            reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
             requests: Requests::new(in_flight_max, Arc::clone(&counts)),
             counts,
         }

@@ -65,18 +65,22 @@ impl MemoryBudget {
     /// The least that `http.memory_max` can be, in bytes: twice what is never sold.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
-    /// A budget of so many bytes, at least [`MemoryBudget::LEAST`].
+    /// What is sold of so many bytes, at least [`MemoryBudget::LEAST`].
     pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
-        let units = memory_max.max(Self::LEAST).saturating_sub(KEPT_FREE) / UNIT;
-        let units = units.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
-        let units_per_peer = (memory_max.max(Self::LEAST) / 4 / UNIT).min(units);
-        Arc::new(MemoryBudget {
-            free: Arc::new(Semaphore::new(units)),
-            units,
-            units_per_peer,
-            peers: Mutex::default(),
-            counts,
-        })
+        let memory_max = memory_max.max(Self::LEAST);
+        Self::of(memory_max - KEPT_FREE, memory_max / 4, counts)
+    }
+
+    /// What is kept for those who ask how the service is, when everything else is sold.
+    pub fn for_probes(counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
+        Self::of(KEPT_FREE / 2, KEPT_FREE / 8, counts)
+    }
+
+    fn of(bytes: usize, bytes_per_peer: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
+        let units = (bytes / UNIT).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        let units_per_peer = (bytes_per_peer / UNIT).min(units);
+        let free = Arc::new(Semaphore::new(units));
+        Arc::new(MemoryBudget { free, units, units_per_peer, peers: Mutex::default(), counts })
     }
 
     /// Who pays for what this peer asks for.
