@@ -86,8 +86,10 @@ async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
     const IDLE: Duration = Duration::from_secs(1);
     let server = Running::start(Limits { idle_timeout: IDLE, ..WIDE }).await;
     let (mut sender, _connection) = connect(&server).await;
-    let request = Request::builder().uri("http://test/big").body(Body::empty()).unwrap();
-    let mut unread = within(LONG, sender.send_request(request)).await.unwrap().into_body();
+    let request = Request::builder().uri("http://localhost/big").body(Body::empty()).unwrap();
+    let answer = within(LONG, sender.send_request(request)).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut unread = answer.into_body();
     let began = std::time::Instant::now();
     let mut asked = 0;
     while began.elapsed() < 2 * IDLE {

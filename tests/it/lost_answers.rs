@@ -36,9 +36,9 @@ async fn answers_that_came_before_an_error_are_sent_before_it_ends_the_connectio
     const MINTS: usize = 20;
     let service = Service::start("").await;
     let mints = post_request("/ids/snowflake", "", "").repeat(MINTS);
-    let broken_body = "POST /ids/snowflake HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n\
+    let broken_body = "POST /ids/snowflake HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
          transfer-encoding: chunked\r\n\r\nnot a length\r\n";
-    for ending in ["\0 is no request\r\n\r\n", broken_body, "GET /metrics HTTP/1.1\r\nhost: cut"] {
+    for ending in ["\0 is no request\r\n\r\n", broken_body, "GET /metrics HTTP/1.1\r\nhost: localhost"] {
         let mut client = service.connect().await;
         client.send(format!("{mints}{ending}")).await;
         for _ in 0..MINTS {
@@ -87,7 +87,10 @@ async fn an_answer_that_leaves_a_body_unread_says_so_on_every_route() {
         for method in [method.as_str(), "PUT"] {
             let path = path.replace("{format}", "snowflake").replace(['{', '}'], "");
             let mut client = service.connect().await;
-            let (head, body) = (request(&format!("{method} {path}"), "content-length: 2\r\n", ""), "{}");
+            let (head, body) = (
+                request(&format!("{method} {path}"), "content-type: application/json\r\ncontent-length: 2\r\n", ""),
+                "{}",
+            );
             client.send(head).await;
             tokio::time::sleep(Duration::from_millis(20)).await;
             let _ = client.stream.write_all(body.as_bytes()).await;

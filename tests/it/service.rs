@@ -76,7 +76,9 @@ impl Service {
 
     /// Every series and its value.
     pub(crate) async fn metrics(&self) -> BTreeMap<String, f64> {
-        let page = self.get("/metrics").await.text();
+        let answer = self.get("/metrics").await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let page = answer.text();
         let samples = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
         samples.map(|(series, value)| (series.to_owned(), value.parse().unwrap())).collect()
     }

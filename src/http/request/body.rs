@@ -42,7 +42,7 @@ impl PaidBody {
     }
 }
 
-/// As [`read_body`], for what may be long: paid for as it arrives, with `factor` times as much for what is made of it.
+/// As [`read_body`], for what may be long: paid for as it arrives, with so many hundredths of it more for what is made of it.
 ///
 /// # Errors
 /// As [`read_body`], and 503 `overloaded` when there is too little memory.
@@ -51,17 +51,22 @@ pub(in crate::http) async fn read_paid_body(
     len_max: usize,
     timeout: Duration,
     payer: &Payer,
-    factor: usize,
+    parse_percent: usize,
 ) -> Result<PaidBody, Problem> {
     if body.is_end_stream() {
         return Ok(PaidBody { bytes: Bytes::new(), charge: None });
     }
     check_declared_len(&body, len_max)?;
-    let paying = collect_paid(body, len_max, payer, factor);
+    let paying = collect_paid(body, len_max, payer, parse_percent);
     tokio::time::timeout(timeout, paying).await.unwrap_or_else(|_| Err(too_slow(timeout)))
 }
 
-async fn collect_paid(mut body: Body, len_max: usize, payer: &Payer, factor: usize) -> Result<PaidBody, Problem> {
+async fn collect_paid(
+    mut body: Body,
+    len_max: usize,
+    payer: &Payer,
+    parse_percent: usize,
+) -> Result<PaidBody, Problem> {
     let first = next_piece(&mut body).await?.unwrap_or_default();
     let mut whole = PaidBody { bytes: first, charge: None };
     let mut paid_len = 0;
@@ -74,7 +79,7 @@ async fn collect_paid(mut body: Body, len_max: usize, payer: &Payer, factor: usi
             return Err(passed(len_max));
         }
         let len = buffer.len() + piece.len();
-        let more = payer.pay((len - paid_len) * (1 + factor)).await?;
+        let more = payer.pay((len - paid_len) * (100 + parse_percent) / 100).await?;
         paid_len = len;
         match &mut whole.charge {
             Some(charge) => charge.add(more),

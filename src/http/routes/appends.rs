@@ -6,7 +6,7 @@ use axum::extract::Request;
 use axum::http::Response;
 use serde_json::value::RawValue;
 
-use super::ledgers::{self, PARSE_FACTOR};
+use super::ledgers::{self, PARSE_PERCENT};
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome, media_type_of_body,
     minted, negotiate,
@@ -40,7 +40,7 @@ pub(in crate::http) async fn append_events(
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
     let payer = payer_of(service, &parts.extensions);
     let timeout = service.limits().body_timeout;
-    let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
     let request = read_request(request_body, key)?;

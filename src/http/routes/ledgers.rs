@@ -25,8 +25,8 @@ pub(in crate::http) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
 /// About what reading a page of ledgers takes.
 const PAGE_ESTIMATE: Duration = Duration::from_millis(1);
 
-/// What events take once they are read, beside the bytes that they are read from, as a multiple of those.
-pub(in crate::http) const PARSE_FACTOR: usize = 4;
+/// What events take once they are read, beside the bytes that they are read from, in hundredths of those.
+pub(in crate::http) const PARSE_PERCENT: usize = 400;
 
 /// Creates the ledger that begins with the event in the body.
 ///
@@ -46,7 +46,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     let key = idempotency_key(&parts.headers)?;
     let payer = payer_of(service, &parts.extensions);
     let timeout = service.limits().body_timeout;
-    let paid = read_paid_body(body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let paid = read_paid_body(body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let body = &paid.bytes;
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
     let genesis = read_event(body, None)?;

@@ -28,8 +28,8 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 /// which the other requests of this thread would wait.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
-/// What reports take once they are read, beside the bytes that they are read from, as a multiple of those.
-const PARSE_FACTOR: usize = 1;
+/// What reports take once they are read, beside the bytes that they are read from, in hundredths of those.
+const PARSE_PERCENT: usize = 50;
 
 /// About what reading, grouping and answering takes for each byte.
 const NANOS_FOR_A_BYTE: u64 = 25;
@@ -80,7 +80,7 @@ pub(in crate::http) async fn mint_reports(
         false => None,
     };
     pass.iter_mut().for_each(BulkPass::pause);
-    let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_FACTOR).await?;
+    let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let (request_body, _paid) = paid.into_parts();
     pass.iter_mut().for_each(|pass| pass.resume(estimate(request_body.len())));
     let body_media =

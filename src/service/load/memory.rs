@@ -23,6 +23,9 @@ const UNIT: usize = 1024;
 /// Never sold, so that single mints and health have memory whatever the others do.
 const KEPT_FREE: usize = 16 * 1024 * 1024;
 
+/// What waits for memory leaves this part of it, an eighth, to what does not wait: connections and streams.
+const LEFT_FOR_SMALL: usize = 8;
+
 /// How long a caller waits for memory that others have.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
@@ -117,12 +120,11 @@ impl Payer {
     /// [`Shed::Memory`]: nothing was paid.
     pub async fn pay(&self, bytes: usize) -> Result<Charge, Shed> {
         let paying = async {
-            let units = self.units_of(bytes);
+            let MemoryBudget { free, units, units_per_peer, .. } = &*self.budget;
+            let price = self.units_of(bytes);
             // Its own share first: a peer that has used it up must not make others wait.
-            let from_share = Arc::clone(&self.share).acquire_many_owned(units).await;
-            let from_all = Arc::clone(&self.budget.free).acquire_many_owned(units).await;
-            let never_closed = "nobody closes a budget";
-            Charge { from_share: from_share.expect(never_closed), from_all: from_all.expect(never_closed) }
+            let from_share = buy(&self.share, price, units_per_peer / LEFT_FOR_SMALL).await;
+            Charge { from_share, from_all: buy(free, price, units / LEFT_FOR_SMALL).await }
         };
         timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
     }
@@ -144,8 +146,17 @@ impl Payer {
     }
 
     fn units_of(&self, bytes: usize) -> u32 {
-        u32::try_from(bytes.div_ceil(UNIT).min(self.budget.units_per_peer)).expect("a budget has no more units")
+        let most = self.budget.units_per_peer - self.budget.units_per_peer / LEFT_FOR_SMALL;
+        u32::try_from(bytes.div_ceil(UNIT).min(most)).expect("a budget has no more units")
     }
+}
+
+/// So many units, once as many more are free, which stay so.
+async fn buy(free: &Arc<Semaphore>, units: u32, left: usize) -> OwnedSemaphorePermit {
+    let left = u32::try_from(left).expect("a budget has no more units");
+    let mut bought = Arc::clone(free).acquire_many_owned(units + left).await.expect("nobody closes a budget");
+    drop(bought.split(usize::try_from(left).expect("a part of a budget")));
+    bought
 }
 
 #[cfg(test)]
@@ -183,7 +194,7 @@ mod tests {
     fn connections_of_one_peer_share_and_a_peer_that_left_is_forgotten() {
         let (budget, _) = budget(128 * MIB);
         let one = budget.payer(peer(1));
-        let charge = one.pay_now(32 * MIB).expect("a quarter");
+        let charge = [28, 4].map(|mib| one.pay_now(mib * MIB).expect("a quarter"));
         assert_eq!(budget.payer(peer(1)).pay_now(1).err(), Some(Shed::Memory));
         drop((charge, one));
         (0..=255).for_each(|number| drop(budget.payer(peer(number))));
@@ -195,10 +206,10 @@ mod tests {
     fn a_network_of_ipv6_is_one_peer() {
         let (budget, _) = budget(128 * MIB);
         let payer = |address: &str| budget.payer(address.parse().expect("an address"));
-        let _charge = payer("2001:db8::1").pay_now(32 * MIB).expect("a quarter");
+        let _charges = [28, 4].map(|mib| payer("2001:db8::1").pay_now(mib * MIB).expect("a quarter"));
         assert!(payer("2001:db8::ffff:2").pay_now(1).is_err());
         assert!(payer("2001:db8:0:1::1").pay_now(1).is_ok());
-        let _mapped = payer("::ffff:10.0.0.1").pay_now(32 * MIB).expect("a quarter");
+        let _mapped = [28, 4].map(|mib| payer("::ffff:10.0.0.1").pay_now(mib * MIB).expect("a quarter"));
         assert!(payer("10.0.0.1").pay_now(1).is_err());
     }
 
@@ -206,7 +217,8 @@ mod tests {
     async fn who_finds_too_little_waits_a_second() {
         let (budget, counts) = budget(128 * MIB);
         let payer = budget.payer(peer(1));
-        let charge = payer.pay(32 * MIB).await.expect("all of its share");
+        let charge = payer.pay(28 * MIB).await.expect("all of its share that can be waited for");
+        let small = payer.pay_now(4 * MIB).expect("the rest");
         let began = tokio::time::Instant::now();
         assert_eq!(payer.pay(1).await.err(), Some(Shed::Memory));
         assert!(began.elapsed() >= WAIT_MAX);
@@ -217,10 +229,10 @@ mod tests {
             async move { payer.pay(MIB).await.is_ok() }
         });
         tokio::task::yield_now().await;
-        drop(charge);
+        drop((charge, small));
         assert!(waiting.await.expect("it does not panic"));
         assert_eq!(budget.used(), 0);
         let _charge = payer.pay(1024 * MIB).await.expect("no more than all of its share");
-        assert_eq!(budget.used(), 32 * MIB);
+        assert_eq!(budget.used(), 28 * MIB);
     }
 }
