@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::{fmt, io};
 
+use crate::storage::embedded::file_system::{MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
-use crate::storage::file_replacement::rename_durably;
 use crate::storage::store_error::StoreError;
 
 /// How much of the database is kept in memory.
@@ -106,7 +106,7 @@ impl Database {
                 _ => {}
             }
             let engine = builder().create(&unfinished)?;
-            rename_durably(&unfinished, path)?;
+            rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
         Database::with_engine(engine, Box::new(opener_of(path)), path).in_place()
