@@ -1,6 +1,7 @@
 //! Models of the line: a reader and a writer in every interleaving, and every order in which the reader may see what the
 //! writer wrote. What they count and assert about themselves: [`explore`].
 //!
+//! The reader is the thread that is spawned: the other way round the checker misses that a first attempt sees the new line.
 //! The boot time of a model is a counter: each look at it is later than all before, and, being Relaxed, orders nothing else.
 
 use std::cell::Cell;
