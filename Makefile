@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants torture
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -90,3 +90,13 @@ loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 
 mutants: ## Break the code on purpose; every break must be caught by a test.
 	tests/mutants/run
+
+# The same SEED draws the same breaks from the same code. SAMPLED says in which folders of src/.
+mutants-sample: export SEED ?= 1
+mutants-sample: export COUNT ?= 250
+mutants-sample: SAMPLED ?= minting storage
+mutants-sample: target/tools/bin/cargo-mutants ## Break the code at random (SEED, COUNT, SAMPLED); nine of ten breaks must be caught.
+	for folder in $(SAMPLED); do tests/mutants/sample $$folder || exit 1; done
+
+target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
+	.ci/install-cargo-mutants

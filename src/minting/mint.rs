@@ -125,3 +125,7 @@ impl Mint {
         self.state.session()
     }
 }
+
+#[cfg(test)]
+#[path = "mint_tests.rs"]
+mod tests;

@@ -15,7 +15,8 @@ pub struct Session {
     /// Every sequenced format, and what mints it in this session.
     minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
     floor: Option<UnixNanos>,
-    /// The durable horizon, for those who look. Written by: `raise`. The sequencers hold their own share of it.
+    /// The durable horizon, for those who look. Written by: `raise`, by one thread at a time, the one that plans the next.
+    /// Ordering: Relaxed. Nothing is minted by it: each sequencer holds its own share, with the orderings that takes.
     horizon: AtomicU64,
     reservation: Mutex<Reservation>,
 }
@@ -46,7 +47,7 @@ impl Session {
 
     /// The first instant that is not reserved.
     pub fn horizon(&self) -> UnixNanos {
-        UnixNanos::new(self.horizon.load(Ordering::Acquire))
+        UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
 
     /// The next horizon to be made durable: a reservation above all that is used, and above `needed`.
@@ -69,7 +70,7 @@ impl Session {
         for sequencer in self.sequencers() {
             sequencer.raise(horizon, refill);
         }
-        self.horizon.store(horizon.get(), Ordering::Release);
+        self.horizon.store(horizon.get(), Ordering::Relaxed);
         if self.at(now).catching_up.is_none() {
             reservation.grow();
         }

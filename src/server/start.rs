@@ -181,21 +181,22 @@ mod tests {
 
     /// A service that is beginning to mint on `dir`, and may have to wait.
     fn beginning(dir: &Path, hand: &ManualClock) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
-        beginning_at(dir, hand, None)
+        beginning_at(dir, hand, None, RULE)
     }
 
-    /// The same, with an operator's floor.
+    /// The same, with an operator's floor and by another rule.
     fn beginning_at(
         dir: &Path,
         hand: &ManualClock,
         floor: Option<UnixNanos>,
+        rule: StartRule,
     ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
         let engine = EngineChoice::Embedded { data_dir: dir.to_owned() };
         let opened = engine.open(0, floor).expect("the folder is usable");
         let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("the defaults are sound");
         let begins = Arc::clone(&service);
-        (service, tokio::spawn(async move { begin(&begins, opened, RULE).await }))
+        (service, tokio::spawn(async move { begin(&begins, opened, rule).await }))
     }
 
     fn minter<'a>(service: &'a Service, name: &str) -> &'a Arc<Minter> {
@@ -232,6 +233,35 @@ mod tests {
         let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
         assert_eq!(time, NOON.after(Duration::from_secs(1)).into());
         assert_eq!(service.counters().horizon_cold_starts.get(), 1);
+    }
+
+    /// Another node may have held the slot until just now, and have been ahead of the clock by as much as it may.
+    #[tokio::test]
+    async fn a_first_start_among_several_slots_waits_for_as_long_as_a_node_may_be_ahead() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        let never = StartRule { slots: 2, max_ahead: Duration::from_secs(3600), ..RULE };
+        let (service, starting) = beginning_at(folder.path(), &hand, None, never);
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        let refusal = service.session().expect_err("it is still waiting");
+        assert!(
+            matches!(refusal, Refusal::HorizonReached { retry_after } if retry_after == never.max_ahead),
+            "{refusal}"
+        );
+        assert!(!folder.path().join("horizon").exists(), "nothing is reserved before the wait is over");
+        starting.abort();
+        assert!(starting.await.is_err(), "the store is closed");
+        drop(service);
+
+        let soon = StartRule { max_ahead: Duration::from_millis(1), ..never };
+        let (service, starting) = beginning_at(folder.path(), &hand, None, soon);
+        hand.advance(Duration::from_secs(7));
+        starting.await.expect("no panic").expect("a start");
+        let id = mint(&service, "snowflake", 1).await[0];
+        let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
+        assert!(time >= NOON.after(Duration::from_secs(7)).into(), "it begins where the clock stands after the wait");
     }
 
     #[tokio::test]
@@ -278,7 +308,7 @@ mod tests {
         drop(service);
 
         std::fs::remove_file(folder.path().join("horizon")).expect("it is moved away");
-        let (service, starting) = beginning_at(folder.path(), &hand, Some(last_record));
+        let (service, starting) = beginning_at(folder.path(), &hand, Some(last_record), RULE);
         starting.await.expect("no panic").expect("a start");
         hand.advance(Duration::from_secs(1));
         all.extend(mint(&service, "payment", 100).await);

@@ -31,16 +31,6 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written.and_then(|()| sync_folder_of(&path))
 }
 
-/// Gives a finished and synced file its lasting name in the same folder, durable when this returns. A file that has
-/// the name already is replaced.
-///
-/// # Errors
-/// What the system says; the file then has the one name or the other.
-pub(crate) fn rename_durably(unfinished: &Path, path: &Path) -> io::Result<()> {
-    fs::rename(unfinished, path)?;
-    sync_folder_of(path)
-}
-
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()

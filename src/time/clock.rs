@@ -5,18 +5,15 @@
 //! set far ahead is not followed. Both are reported.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+use super::line::Line;
 use super::source::Source;
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
 /// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
 const STEP_MIN: Duration = Duration::from_millis(20);
-
-/// The estimate is drawn towards the wall clock by at most one part in this many.
-const SLEW_DIVISOR: u64 = 10;
 
 /// The one clock of a program: an estimate of the true time that never goes back, whatever the wall clock does.
 ///
@@ -164,85 +161,9 @@ fn difference(a: u64, b: u64) -> i64 {
     i64::try_from(i128::from(a) - i128::from(b)).unwrap_or(if a > b { i64::MAX } else { i64::MIN })
 }
 
-/// The estimate as a line through one point, bent towards a correction; read and redrawn without a lock.
-///
-/// `estimate = base + passed + correction`, of which a tenth of the time passed is applied at most.
-#[derive(Debug)]
-struct Line {
-    /// Even while the line stands, odd while it is being redrawn; a reader that sees it change reads again.
-    /// Written by: `redraw_from`, by one thread at a time (the `watched` lock). Read by: `at`.
-    /// Invariant: only grows. Ordering: Acquire and Release around the three values below, so that a reader that saw
-    /// the same even number before and after holds values, and a boot time, of one line.
-    /// Tested by: `the_estimate_never_goes_back_while_it_is_redrawn`.
-    version: AtomicU64,
-    boot_nanos: AtomicU64,
-    base_nanos: AtomicU64,
-    correction_nanos: AtomicI64,
-}
-
-impl Line {
-    fn starting(boot_nanos: u64, base_nanos: u64) -> Line {
-        Line {
-            version: AtomicU64::new(0),
-            boot_nanos: AtomicU64::new(boot_nanos),
-            base_nanos: AtomicU64::new(base_nanos),
-            correction_nanos: AtomicI64::new(0),
-        }
-    }
-
-    /// The estimate at the boot time that `boot_now` reads. It is read while the line is known to stand: a reader that
-    /// slept between the two would apply an old line to a new time.
-    #[inline]
-    fn at(&self, boot_now: impl Fn() -> u64) -> u64 {
-        loop {
-            let version = self.version.load(Ordering::Acquire);
-            let boot_nanos = self.boot_nanos.load(Ordering::Relaxed);
-            let base_nanos = self.base_nanos.load(Ordering::Relaxed);
-            let correction_nanos = self.correction_nanos.load(Ordering::Relaxed);
-            let now = boot_now();
-            fence(Ordering::Acquire);
-            if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
-                return estimate(base_nanos, now.saturating_sub(boot_nanos), correction_nanos);
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    /// Replaces the line by one through `(boot, base)` with a correction.
-    fn redraw(&self, point: impl FnOnce() -> (u64, u64, i64)) {
-        let version = self.version.load(Ordering::Relaxed);
-        self.version.store(version + 1, Ordering::Relaxed);
-        fence(Ordering::Release);
-        let (boot_nanos, base_nanos, correction_nanos) = point();
-        self.boot_nanos.store(boot_nanos, Ordering::Relaxed);
-        self.base_nanos.store(base_nanos, Ordering::Relaxed);
-        self.correction_nanos.store(correction_nanos, Ordering::Relaxed);
-        self.version.store(version + 2, Ordering::Release);
-    }
-
-    /// Bends the line from where it is: `correction` is asked with the estimate and the boot time of this moment.
-    fn redraw_from(&self, correction: impl FnOnce(u64, u64) -> i64, boot_now: impl FnOnce() -> u64) {
-        self.redraw(|| {
-            // Read after the version turned odd: no reader can apply the old line to a later boot time than this one.
-            let boot_nanos = boot_now();
-            let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
-            let base = self.base_nanos.load(Ordering::Relaxed);
-            let base_nanos = estimate(base, passed, self.correction_nanos.load(Ordering::Relaxed));
-            (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))
-        });
-    }
-}
-
-#[inline]
-fn estimate(base_nanos: u64, passed_nanos: u64, correction_nanos: i64) -> u64 {
-    let applied_nanos = correction_nanos.unsigned_abs().min(passed_nanos / SLEW_DIVISOR);
-    let straight = base_nanos.saturating_add(passed_nanos);
-    if correction_nanos < 0 { straight - applied_nanos } else { straight.saturating_add(applied_nanos) }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::time::manual_clock::ManualClock;

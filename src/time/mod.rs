@@ -6,9 +6,13 @@
 
 mod clock;
 mod duration_text;
+mod line;
 mod manual_clock;
+#[cfg(all(test, idmint_loom))]
+pub(crate) mod models;
 mod rfc3339_text;
 mod source;
+mod sync;
 mod tick;
 mod unix_nanos;
 mod unix_time;

@@ -312,3 +312,46 @@ fn identity_of(field: &Field) -> String {
     let scale = if field.scale == 1 { String::new() } else { format!(" counted {}", field.scale) };
     format!("{} ({}) 0..{} x {}{scale}{constant}", field.name, field.kind, field.max, field.stride)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::id::FormatDefinition;
+
+    fn identity(text: &str) -> std::collections::BTreeMap<String, String> {
+        let definition = FormatDefinition::from_toml("custom", text).expect("TOML");
+        definition.compile("custom").expect("is sound").identity()
+    }
+
+    #[test]
+    fn formats_that_differ_in_anything_that_decides_their_ids_differ_in_that_part_of_their_identity() {
+        let text = r#"
+            summary = ""
+            rule = "sequenced"
+            tick = "1s"
+            epoch = "2024-01-01T00:00:00Z"
+            first_worker = 0
+            fields = [
+                { name = "time", kind = "time", bits = 32, stride = 46656 },
+                { name = "worker", kind = "worker", cardinality = 40 },
+                { name = "sequence", kind = "sequence", cardinality = 1024 },
+            ]
+            encodings = ["decimal"]"#;
+        let kept = identity(text);
+        for (key, old, new) in [
+            ("fields", "stride = 46656", "stride = 65536"),
+            ("fields", "bits = 32", "bits = 33"),
+            ("fields", "cardinality = 40", "cardinality = 41"),
+            ("fields", "cardinality = 1024", "cardinality = 1000"),
+            ("tick", "1s", "2s"),
+            ("epoch", "2024", "2025"),
+            ("first_worker", "first_worker = 0", "first_worker = 1"),
+            ("rule", "sequenced", "decode-only"),
+        ] {
+            assert!(text.contains(old), "{old} is there to be changed");
+            let now = identity(&text.replace(old, new));
+            let differing: Vec<_> = kept.iter().filter(|(name, value)| now.get(*name) != Some(value)).collect();
+            assert!(differing.iter().any(|(name, _)| *name == key), "{new} instead of {old}: {now:?}");
+        }
+        assert_eq!(kept, identity(&text.replace("summary = \"\"", "summary = \"another\"")), "what decides nothing");
+    }
+}

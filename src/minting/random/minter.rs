@@ -308,4 +308,42 @@ mod tests {
         }
         assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?}");
     }
+
+    #[test]
+    fn the_clock_is_read_again_after_so_many_ids_and_all_is_counted_down() {
+        let preset = PRESETS.iter().find(|preset| preset.name == "flax").expect("a built-in format");
+        let definition = FormatDefinition::from_toml(preset.name, preset.toml).expect("a definition");
+        let format = Arc::new(definition.compile(preset.name).expect("a format"));
+        let start = UnixNanos::from_seconds(1_795_232_161);
+        let hand = ManualClock::at(start);
+        let minter = RandomMinter::new(Arc::clone(&format), Arc::new(hand.clock()), Randomness::seeded(7));
+        let mut drawn = Arc::new(minter).ids(10_000).expect("the format has begun");
+        let mut ids = vec![0; 4096];
+        for (left, second) in [(5904, 0), (1808, 1)] {
+            assert_eq!(drawn.fill(&mut ids), 4096);
+            assert_eq!(drawn.count(), left);
+            let time = UnixNanos::from_seconds(1_795_232_161 + second).into();
+            assert!(ids.iter().all(|id| format.split(*id).expect("an id").time == Some(time)));
+            hand.advance(std::time::Duration::from_secs(1));
+        }
+        assert_eq!((drawn.fill(&mut ids), drawn.count(), drawn.fill(&mut ids)), (1808, 0, 0));
+    }
+
+    #[test]
+    fn a_range_of_more_than_64_bits_has_all_of_them_drawn_and_no_value_above_it() {
+        let cardinality = (1_u128 << 70) + 1;
+        let wide = format!(
+            r#"
+            summary = "A wide range"
+            reveals = "Nothing."
+            rule = "random"
+            fields = [ {{ name = "wide", kind = "random", cardinality = "{cardinality}" }} ]
+            encodings = ["decimal"]
+        "#
+        );
+        let ids = minted(&minter("wide", &wide), 1_000, 64);
+        assert!(ids.iter().all(|id| *id < cardinality));
+        let (ones, zeros) = ids.iter().fold((0, u128::MAX), |(ones, zeros), id| (ones | id, zeros & id));
+        assert_eq!((ones, zeros), ((1 << 70) - 1, 0), "each of the 70 bits is one in some and zero in others");
+    }
 }

@@ -1,11 +1,8 @@
 //! Models of the sequencer: every interleaving of a few threads, and every order in which they may see what others wrote.
 //!
-//! A model in which nothing happens is green whatever the code does. So each counts how often that came about which it is
-//! about, prints the count beside its iterations, and asserts it.
+//! What they count and assert about themselves: [`explore`].
 
 use std::ops::Range;
-use std::sync::Arc as StdArc;
-use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
 
 use loom::sync::Arc;
 use loom::thread;
@@ -13,36 +10,10 @@ use loom::thread;
 use super::*;
 use crate::minting::sequenced::catch_up::CatchUp;
 use crate::time::UnixTime;
+use crate::time::models::explore;
 
 const START: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const TICK: Duration = Duration::from_millis(1);
-
-/// How often something came about, over all iterations of a model.
-#[derive(Clone, Default)]
-struct Tally {
-    iterations: StdArc<AtomicUsize>,
-    times: StdArc<AtomicUsize>,
-}
-
-impl Tally {
-    fn count(&self, times: usize) {
-        self.times.fetch_add(times, StdOrdering::Relaxed);
-    }
-}
-
-/// Runs a model, and asserts that it had several interleavings and that its subject came about in some of them.
-fn explore(subject: &str, model: impl Fn(&Tally) + Send + Sync + 'static) {
-    let tally = Tally::default();
-    let counted = tally.clone();
-    loom::model(move || {
-        counted.iterations.fetch_add(1, StdOrdering::Relaxed);
-        model(&counted);
-    });
-    let [iterations, times] = [&tally.iterations, &tally.times].map(|count| count.load(StdOrdering::Relaxed));
-    println!("{iterations} iterations, {times} times {subject}");
-    assert!(iterations > 2, "a model of {iterations} interleavings models nothing");
-    assert!(times > 0, "never {subject}");
-}
 
 /// Two stamps a tick, so that every run meets a tick's end.
 fn sequencer() -> Sequencer {

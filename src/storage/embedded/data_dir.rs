@@ -1,21 +1,15 @@
 //! The folder that holds everything one process keeps, and the lock that keeps others out.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use super::file_system::{FILE_MODE, MachineFiles, create_folder};
 use super::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
-
-/// What was minted and recorded is for this user alone. A folder that is there already keeps the mode it has: whoever made
-/// it may have given it to a group on purpose.
-const FOLDER_MODE: u32 = 0o700;
-
-/// The mode of every file in it.
-pub(super) const FILE_MODE: u32 = 0o600;
 
 /// Which of the two state files are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +79,7 @@ impl DataDir {
     /// [`DataDirError::Locked`] and [`DataDirError::NotUsable`].
     pub(crate) fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
-        create_folder(path).map_err(refused("create the folder"))?;
+        create_folder(&MachineFiles, path).map_err(refused("create the folder"))?;
         let lock = lock_folder(path)?;
         let lock_place = Place::of(&lock, &path.join("lock")).map_err(refused("look into"))?;
         let data_dir = DataDir { path: path.to_owned(), _lock: lock, lock_place };
@@ -148,27 +142,6 @@ impl FoundFiles {
     pub(crate) fn has_database(self) -> bool {
         matches!(self, Self::DatabaseOnly | Self::Both)
     }
-}
-
-/// Creates a folder and those above it, each durable in the one above.
-fn create_folder(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let above = match path.parent() {
-        Some(above) if above != Path::new("") => {
-            create_folder(above)?;
-            above
-        }
-        _ => Path::new("."),
-    };
-    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
-        // Two first starts at once: whichever made it, the lock decides who stays.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
-        done => done?,
-    }
-    // A folder lost with the power would take the horizon in it along, and look like a first start.
-    File::open(above)?.sync_all()
 }
 
 fn lock_folder(folder: &Path) -> Result<File, DataDirError> {
@@ -269,6 +242,19 @@ mod tests {
         fs::create_dir(root.path().join("probe")).expect("the obstacle is made");
         let error = DataDir::open(root.path()).expect_err("the probe cannot be written");
         assert_eq!(error.failure_kind(), FailureKind::NotUsable);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_is_an_error_and_not_a_first_start() {
+        let root = folder();
+        let path = root.path().join("data");
+        let data_dir = DataDir::open(&path).expect("the folder is usable");
+        fs::rename(&path, root.path().join("moved")).expect("the folder is moved");
+        // A file in its place stands for any reason; permissions would not stop a test run as root.
+        fs::write(&path, "").expect("the obstacle is made");
+        let error = data_dir.find().expect_err("nobody can tell what is there");
+        assert_eq!(error.failure_kind(), FailureKind::NotUsable);
+        assert!(error.to_string().contains("look for") && error.to_string().contains("horizon"), "{error}");
     }
 
     #[test]

@@ -212,6 +212,20 @@ fn a_floor_stands_in_for_a_horizon_that_is_missing_damaged_or_of_another_slot() 
 }
 
 #[test]
+fn a_floor_never_undercuts_the_newer_of_two_copies_that_differ() {
+    let root = used_folder(500);
+    let path = root.path().join("horizon");
+    let older = fs::read(&path).expect("the horizon is readable");
+    used(root.path(), 500).raise_horizon(plan(900)).expect("the horizon is raised");
+    let newer = fs::read(&path).expect("the horizon is readable");
+    // As a crash between the two copies of a pass leaves them, whichever it began with.
+    for copies in [[&newer[..4096], &older[4096..]], [&older[..4096], &newer[4096..]]] {
+        fs::write(&path, copies.concat()).expect("the horizon is writable");
+        assert_eq!(found_above(root.path(), 4, Some(300)), Some(at(900)), "of the slot before, 900 is readable");
+    }
+}
+
+#[test]
 fn a_database_missing_beside_a_horizon_that_knows_of_it_is_refused_without_a_floor() {
     let root = used_folder(500);
     fs::remove_file(root.path().join("idmint.redb")).expect("the database is removed");

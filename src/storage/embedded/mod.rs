@@ -2,6 +2,7 @@
 
 mod block_file;
 mod data_dir;
+mod file_system;
 mod place;
 
 mod tables;

@@ -9,16 +9,14 @@
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::horizon_block::{CopyFault, HorizonRecord};
 use super::horizon_error::HorizonError;
 use crate::storage::embedded::block_file::BlockFile;
-use crate::storage::embedded::data_dir::FILE_MODE;
+use crate::storage::embedded::file_system::{MachineFiles, create_file};
 use crate::storage::embedded::place::Place;
-use crate::storage::file_replacement::rename_durably;
 use crate::time::UnixNanos;
 
 /// One of the two copies.
@@ -90,7 +88,7 @@ impl HorizonFile {
     /// # Errors
     /// [`HorizonError::NotWritten`]. A file may then be there or not.
     pub(crate) fn create(path: &Path, newest: HorizonRecord) -> Result<HorizonFile, HorizonError> {
-        match create_whole(path, &newest) {
+        match create_file(&MachineFiles, path, &[newest.to_block(); 2].concat()) {
             Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
             Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
         }
@@ -289,19 +287,6 @@ fn writing_order(sequence: u64) -> [WhichCopy; 2] {
 fn next_pass_beginning_with(copy: WhichCopy, sequence: u64) -> u64 {
     let next = sequence + 1;
     if writing_order(next)[0] == copy { next } else { next + 1 }
-}
-
-fn create_whole(path: &Path, record: &HorizonRecord) -> io::Result<File> {
-    let unfinished = path.with_extension("new");
-    // What an earlier start left unfinished is overwritten: the folder is this process's own.
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(FILE_MODE).open(&unfinished)?;
-    let block = record.to_block();
-    file.write_all(&block)?;
-    file.write_all(&block)?;
-    file.sync_all()?;
-    rename_durably(&unfinished, path)?;
-    Ok(file)
 }
 
 #[cfg(test)]

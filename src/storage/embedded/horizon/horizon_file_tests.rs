@@ -275,6 +275,10 @@ fn a_file_of_another_version_is_refused_whatever_the_other_copy_says() {
     foreign[11] = 3;
     let checksum = crc32c::crc32c(&foreign[..4092]);
     foreign[4092..].copy_from_slice(&checksum.to_be_bytes());
-    let disk = SimulatedDisk::holding(&[foreign, record(8, 500).to_block()], 1);
-    assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 3, .. })));
+    let ours = record(8, 500).to_block();
+    for copies in [[foreign, ours], [ours, foreign], [foreign, foreign]] {
+        let disk = SimulatedDisk::holding(&copies, 1);
+        assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 3, .. })));
+        assert_eq!([0, 1].map(|index| disk.read_block(index).expect("it is there")), copies, "nothing is written");
+    }
 }

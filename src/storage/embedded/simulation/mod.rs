@@ -2,6 +2,8 @@
 
 mod simulated_backend;
 mod simulated_disk;
+mod simulated_files;
 
 pub(crate) use simulated_backend::SimulatedBackend;
 pub(crate) use simulated_disk::{Fault, SimulatedDisk};
+pub(crate) use simulated_files::{SimulatedFiles, Unsynced};

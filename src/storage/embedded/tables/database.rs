@@ -8,10 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::{fmt, io};
 
-use crate::storage::embedded::data_dir::FILE_MODE;
+use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
-use crate::storage::file_replacement::rename_durably;
 use crate::storage::store_error::StoreError;
 
 /// How much of the database is kept in memory.
@@ -109,7 +108,7 @@ impl Database {
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
             let engine = builder().create_file(file)?;
-            rename_durably(&unfinished, path)?;
+            rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
         Database::with_engine(engine, Box::new(opener_of(path)), path).in_place()

@@ -1,0 +1,160 @@
+//! What a mint tells of itself: what it counts, why it refuses, how much is left and how long it will be.
+
+use std::num::NonZeroU32;
+
+use super::*;
+use crate::id::{DomainHash, FieldKind, FormatDefinition, preset};
+use crate::minting::batch::Batch;
+use crate::minting::batch_request::RequestError;
+use crate::minting::counters::CountedFormat;
+use crate::minting::durable::Durable;
+use crate::minting::minter::{Denied, Granted};
+use crate::minting::sequenced::{LaneCount, LaneRule};
+use crate::time::{ManualClock, UnixNanos};
+
+const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
+const SHARD: u64 = 5;
+
+/// A mint of one format, and its minter.
+fn mint(format: Format, hand: &ManualClock) -> (Mint, Arc<Minter>) {
+    let format = Arc::new(format);
+    let rule = LaneRule { slot: 0, slots: 1, lanes: LaneCount::UpTo(2), shard: SHARD };
+    let lanes = Lanes::of(&format, &rule).expect("room for 2 lanes");
+    let settings = MintSettings {
+        wait_max: Duration::ZERO,
+        lead_max: Duration::from_millis(5),
+        window: Duration::from_secs(3),
+        shard: SHARD,
+    };
+    let mut mint = Mint::new(Arc::new(hand.clock()), settings);
+    let minter = mint.add_sequenced(format, lanes);
+    (mint, minter)
+}
+
+/// The same, minting.
+fn begun(format: Format, hand: &ManualClock) -> (Mint, Arc<Minter>) {
+    let (mint, minter) = mint(format, hand);
+    let session = mint.prepare(SessionStart::at(START));
+    let plan = session.plan_extension(START, START);
+    let on_disk = Durable::write(plan, |_| Ok::<_, std::io::Error>(())).expect("nothing to fail");
+    session.raise(&on_disk, START);
+    mint.begin(session);
+    (mint, minter)
+}
+
+fn reserve(minter: &Minter, count: u32) -> Result<Granted, Denied> {
+    minter.reserve(&minter.request(NonZeroU32::new(count).expect("some"), None).expect("a request"))
+}
+
+fn custom(rule: &str, fields: &str) -> Format {
+    let text = format!(
+        "summary = ''\nrule = '{rule}'\ntick = '1ms'\nepoch = '2020-01-01T00:00:00Z'\nencodings = ['decimal']\n\
+         fields = [{fields}]"
+    );
+    FormatDefinition::from_toml("mine", &text).expect("TOML").compile("mine").expect("sound")
+}
+
+#[test]
+fn every_counter_counts_its_own_and_nothing_else() {
+    let counted = CountedFormat::new(Arc::new(preset("snowflake")), 3);
+    let counters = &counted.counters;
+    counters.count_granted(10, false);
+    counters.count_granted(20, true);
+    counters.count_granted(30, true);
+    (0..4).for_each(|_| counters.count_refused());
+    (0..5).for_each(|_| counters.count_invalid());
+    counters.count_unsent(6);
+    counters.count_unsent(1);
+    (0..8).for_each(|_| counters.count_exhausted(1));
+    assert_eq!((counters.minted(), counters.granted(), counters.waits()), (60, 3, 2));
+    assert_eq!((counters.refused(), counters.invalid(), counters.unsent()), (4, 5, 7));
+    assert_eq!(counters.exhausted().collect::<Vec<_>>(), [0, 8, 0]);
+}
+
+#[test]
+fn a_caller_is_told_what_the_mint_waits_for() {
+    let (mint, minter) = mint(preset("snowflake"), &ManualClock::at(START));
+    assert!(matches!(reserve(&minter, 1), Err(Denied::Refused(Refusal::HorizonReached { .. }))));
+    mint.wait_for(Refusal::StorageFailed);
+    assert_eq!(mint.session().expect_err("none has begun"), Refusal::StorageFailed);
+    assert!(matches!(reserve(&minter, 1), Err(Denied::Refused(Refusal::StorageFailed))));
+    assert_eq!(minter.count_max(0), None, "nothing is known before a session");
+}
+
+#[test]
+fn a_session_is_running_low_once_half_of_its_reservation_is_used() {
+    let hand = ManualClock::at(START);
+    let (mint, minter) = begun(preset("snowflake"), &hand);
+    let session = mint.session().expect("it has begun");
+    assert!(!session.is_running_low(), "nothing was minted");
+    reserve(&minter, 1).expect("a fresh tick");
+    assert!(!session.is_running_low(), "next to nothing was minted");
+    let reserved = session.horizon().since(START);
+    hand.advance(reserved / 2 + Duration::from_millis(1));
+    reserve(&minter, 1).expect("below the horizon");
+    assert!(session.is_running_low(), "more than half of {reserved:?} is used");
+}
+
+#[test]
+fn a_batch_tells_how_many_ids_are_left_and_how_long_they_will_be() {
+    let fields = "{ name = 'time', kind = 'time', bits = 41 }, { name = 'worker', kind = 'worker', bits = 4 }, \
+                  { name = 'sequence', kind = 'sequence', bits = 12 }";
+    let (_, minter) = begun(custom("sequenced", fields), &ManualClock::at(START));
+    let format = Arc::clone(&minter.counted().format);
+    let decimal = format.canonical();
+    assert_eq!(decimal.fixed_len(), None, "else the length says nothing of the ids");
+    let len = |ids: &[u128]| ids.iter().map(|id| u64::try_from(id.to_string().len()).expect("short")).sum::<u64>();
+    // On one lane, on both, and of ids that are known already, from one digit to twenty.
+    let known: Vec<u128> = (0..66).map(|power| 1 << power).collect();
+    let batches = [
+        reserve(&minter, 100).expect("of one lane").batch,
+        reserve(&minter, 30_000).expect("of both lanes").batch,
+        Batch::of_ids(known.clone()),
+    ];
+    for mut batch in batches {
+        let (count, text_len) = (batch.count(), batch.text_len(decimal).expect("it can be known"));
+        let mut first = vec![0; 40];
+        assert_eq!(batch.fill(&mut first), 40);
+        assert_eq!(batch.count(), count - 40);
+        assert_eq!(batch.text_len(decimal), Some(text_len - len(&first)));
+        let mut rest = vec![0; usize::try_from(count).expect("fits")];
+        assert_eq!(batch.fill(&mut rest), rest.len() - 40);
+        rest.truncate(rest.len() - 40);
+        assert_eq!((batch.count(), batch.text_len(decimal)), (0, Some(0)));
+        assert_eq!(text_len, len(&first) + len(&rest));
+        let all = [first, rest].concat();
+        assert!(all.is_sorted_by(|a, b| a < b), "each once, in order");
+        assert!(all.len() != known.len() || all == known);
+    }
+}
+
+#[test]
+fn an_id_has_the_fields_that_were_asked_for() {
+    let fields = "{ name = 'version', kind = 'constant', bits = 3, value = 5 }, { name = 'time', kind = 'time', bits = 41 }, \
+                  { name = 'shard', kind = 'shard', bits = 6 }, { name = 'worker', kind = 'worker', bits = 4 }, \
+                  { name = 'sequence', kind = 'sequence', bits = 12 }";
+    let (_, minter) = begun(custom("sequenced", fields), &ManualClock::at(START));
+    let mut ids = [0; 2];
+    reserve(&minter, 2).expect("a fresh tick").batch.fill(&mut ids);
+    for (sequence, id) in (0..).zip(ids) {
+        let ticks = minter.counted().format.ticks_at(START.into()).expect("after the epoch");
+        assert_eq!(minter.counted().format.split(id).expect("an id").values, [5, ticks, SHARD.into(), 0, sequence]);
+    }
+
+    let (_, siq) = begun(preset("siq"), &ManualClock::at(START));
+    let domain = DomainHash::of("example.org", Some(7)).expect("a domain");
+    let event = siq.request(NonZeroU32::MIN, Some("event")).expect("a type it has").for_domain(domain);
+    assert_eq!(event.domain(), domain);
+    let mut id = [0];
+    siq.reserve(&event).expect("a fresh tick").batch.fill(&mut id);
+    let split = siq.counted().format.split(id[0]).expect("an id");
+    let variant = &siq.counted().format.variants[event.variant()];
+    assert_eq!(variant.name.as_deref(), Some("event"));
+    let object = variant.layout.fields().iter().position(|field| field.kind == FieldKind::Object).expect("the domain");
+    assert_eq!(split.values[object], u128::from(domain.get()));
+
+    let Err(RequestError::TypeUnknown { types, .. }) = siq.request(NonZeroU32::MIN, Some("nonesuch")) else {
+        panic!("it has no such type")
+    };
+    assert!(types.len() > 10 && types.contains(&"event".to_owned()), "{types:?}");
+}
