@@ -11,7 +11,7 @@ use axum::http::{Method, Response, header};
 use pin_project_lite::pin_project;
 use tower::{ServiceExt, service_fn};
 
-use super::edge::{Admission, Edge, Handle, Passage, Routed};
+use super::edge::{Admission, Edge, Handle, Passage};
 use super::metrics::{HttpMetrics, Route};
 use super::router::router;
 use super::routes::mint;
@@ -93,7 +93,7 @@ impl Handle for Dispatch {
                 });
                 let shared = cors.around(answering).oneshot(request);
                 let answer = async move { shared.await.unwrap_or_else(|never| match never {}) };
-                Answering::Shared { answer: Box::pin(answer) }
+                Answering::Elsewhere { answer: Box::pin(answer) }
             }
             _ => self.routes.handle(route, request),
         }
@@ -105,7 +105,7 @@ impl Routes {
         if route == self.mint_route && request.method() == Method::POST {
             Answering::Minting { answer: mint::mint(&self.service, request) }
         } else {
-            Answering::Routed { answer: self.router.handle(route, request) }
+            Answering::Elsewhere { answer: Box::pin(self.router.handle(route, request)) }
         }
     }
 }
@@ -115,9 +115,8 @@ pin_project! {
     #[project = AnsweringProjection]
     pub enum Answering {
         Minting { #[pin] answer: MaybeReady<Result<Response<AnswerBody>, Problem>> },
-        Routed { #[pin] answer: Routed },
-        // With what a browser is told about the page that asks.
-        Shared { answer: Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>> },
+        // Boxed, since it is large, and every mint would be moved around in as much room.
+        Elsewhere { answer: Pin<Box<dyn Future<Output = Response<AnswerBody>> + Send>> },
     }
 }
 
@@ -129,8 +128,7 @@ impl Future for Answering {
             AnsweringProjection::Minting { answer } => {
                 answer.poll(context).map(|answer| answer.unwrap_or_else(Problem::into_answer))
             }
-            AnsweringProjection::Routed { answer } => answer.poll(context),
-            AnsweringProjection::Shared { answer } => answer.as_mut().poll(context),
+            AnsweringProjection::Elsewhere { answer } => answer.as_mut().poll(context),
         }
     }
 }

@@ -18,8 +18,8 @@ use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
-use crate::http::answer::{AnswerBody, Problem, Slug, name_instance};
-use crate::http::request::{X_REQUEST_ID, request_id};
+use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
+use crate::http::request::request_id;
 use crate::http::sites::Sites;
 use crate::service::{Load, Requests, Shed};
 
@@ -166,10 +166,12 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         };
         name_instance(&mut response, this.request_id);
         let request_id = mem::replace(this.request_id, HeaderValue::from_static(""));
+        let is_said = response.body().is_of_ids();
         let headers = response.headers_mut();
         headers.insert(X_REQUEST_ID, request_id);
-        // Else a browser could take an id of the caller's choice for a page.
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if !is_said {
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        }
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
     }

@@ -4,8 +4,8 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 
-use crate::http::answer::Problem;
-use crate::http::request::{X_REQUEST_ID, request_id};
+use crate::http::answer::{Problem, X_REQUEST_ID};
+use crate::http::request::request_id;
 use crate::minting::Refusal;
 
 /// A refusal as a whole answer of HTTP/1.1, which says that the connection ends.

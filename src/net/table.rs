@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use prometheus::{IntGauge, Registry};
+use prometheus::IntGauge;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Limits;
@@ -16,7 +16,7 @@ use crate::service::Shed;
 const LEAVING_MAX: usize = 256;
 
 /// The open connections of a process. Clones are one table.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct OpenConnections(Arc<Mutex<Table>>);
 
 struct Table {
@@ -30,10 +30,16 @@ struct Table {
     leaving: usize,
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        let open = IntGauge::new("open", "Connections that are open.").expect("a valid name");
+impl Table {
+    fn shown_by(open: IntGauge) -> Table {
         Table { rows: HashMap::new(), open, by_peer: HashMap::new(), next_number: 0, leaving: 0 }
+    }
+}
+
+/// Shown by nothing.
+impl Default for OpenConnections {
+    fn default() -> Self {
+        Self::shown_by(IntGauge::new("open", "Connections that are open.").expect("a valid name"))
     }
 }
 
@@ -45,14 +51,9 @@ struct Row {
 }
 
 impl OpenConnections {
-    /// An empty table, whose length is `idmint_connections_open`.
-    ///
-    /// # Errors
-    /// If the registry already has a metric of that name.
-    pub fn registered(registry: &Registry) -> prometheus::Result<Self> {
-        let open = IntGauge::new("idmint_connections_open", "Connections that are open.")?;
-        registry.register(Box::new(open.clone()))?;
-        Ok(Self(Arc::new(Mutex::new(Table { open, ..Table::default() }))))
+    /// An empty table, whose length this gauge shows.
+    pub fn shown_by(open: IntGauge) -> Self {
+        Self(Arc::new(Mutex::new(Table::shown_by(open))))
     }
 
     /// The number open now.

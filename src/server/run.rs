@@ -235,7 +235,7 @@ impl Running {
                 }
             }
         };
-        let open = OpenConnections::registered(&registry).map_err(AssemblyError::Metrics)?;
+        let open = OpenConnections::shown_by(service.load().connections.clone());
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
         let callers = Callers::new(service.load().clone(), trusted);
         // The library that speaks HTTP panics where it has to write a date before 1970, so it must not get the connection.

@@ -100,6 +100,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             shed.to_vec(),
         ),
         gauges(
+            "idmint_connections_open",
+            "Connections that are open.",
+            vec![(vec![], count(u64::try_from(load.connections.get()).unwrap_or(0)))],
+        ),
+        gauges(
             "idmint_memory_budget_used_bytes",
             "Memory of http.memory_max that callers have.",
             vec![(vec![], count(u64::try_from(load.memory.used()).unwrap_or(u64::MAX)))],

@@ -52,6 +52,11 @@ impl AnswerBody {
         }
     }
 
+    /// Whether it has ids, and so a [head](super::minted) that says all but the name of the request.
+    pub(in crate::http) fn is_of_ids(&self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+
     /// What is paid for the first frame already.
     pub fn take_charge(&mut self) -> Option<Charge> {
         match self {

@@ -319,9 +319,9 @@ impl Slug {
             Self::Overloaded => &Page {
                 name: "overloaded",
                 status: 503,
-                title: "Too many requests at once",
-                cause: "As many requests as this node serves at once are in flight; this one was turned away before any \
-                    work.",
+                title: "Too much at once",
+                cause: "There is too little room for this request: for all of them, for long ones, for memory, or in this \
+                    peer's share of it; reason says which. Nothing was minted or appended.",
                 safe_action: "Wait for Retry-After with some jitter, ask for larger batches, or add a node.",
                 dangerous_action: "Retrying at once and in parallel: that is what keeps it overloaded.",
             },

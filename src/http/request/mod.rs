@@ -25,4 +25,4 @@ pub(in crate::http) use path::path_params;
 pub use query::{Query, strict_query};
 pub(in crate::http) use query::{no_query, percent_decode};
 pub(in crate::http) use reports::read_reports;
-pub(in crate::http) use request_id::{X_REQUEST_ID, request_id};
+pub(in crate::http) use request_id::request_id;

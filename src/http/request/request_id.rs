@@ -3,10 +3,9 @@
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 
-/// The header that carries it, both ways.
-pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+use crate::http::answer::X_REQUEST_ID;
 
 const CALLERS_LEN_MAX: usize = 128;
 const PREFIX_LEN: usize = 12;

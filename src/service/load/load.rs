@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use prometheus::IntGauge;
+
 use super::memory::MemoryBudget;
 use super::requests::Requests;
 use super::shed::ShedCounts;
@@ -15,6 +17,8 @@ pub struct Load {
     pub reserve: Arc<MemoryBudget>,
     /// The requests that are worked on.
     pub requests: Arc<Requests>,
+    /// The connections that are open.
+    pub connections: IntGauge,
     /// How often somebody was turned away.
     pub counts: Arc<ShedCounts>,
 }
@@ -27,6 +31,7 @@ impl Load {
             memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
             reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
             requests: Requests::new(in_flight_max, Arc::clone(&counts)),
+            connections: IntGauge::new("open", "Connections that are open.").expect("a valid name"),
             counts,
         }
     }

@@ -23,8 +23,8 @@ const UNIT: usize = 1024;
 /// Never sold, so that single mints and health have memory whatever the others do.
 const KEPT_FREE: usize = 16 * 1024 * 1024;
 
-/// What waits for memory leaves this part of it, an eighth, to what does not wait: connections and streams.
-const LEFT_FOR_SMALL: usize = 8;
+/// One part in so many is only for connections and streams, which do not wait.
+const PARTS: usize = 8;
 
 /// How long a caller waits for memory that others have.
 const WAIT_MAX: Duration = Duration::from_secs(1);
@@ -32,12 +32,10 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// The memory that callers may take together.
 #[derive(Debug)]
 pub struct MemoryBudget {
-    /// The units nobody has. Fair: who asks first is served first.
-    free: Arc<Semaphore>,
-    units: usize,
+    all: Pool,
     units_per_peer: usize,
     /// What each peer may still take. Only those that hold something are kept.
-    peers: Mutex<HashMap<IpAddr, Weak<Semaphore>>>,
+    peers: Mutex<HashMap<IpAddr, Weak<Pool>>>,
     counts: Arc<ShedCounts>,
 }
 
@@ -45,7 +43,7 @@ pub struct MemoryBudget {
 #[derive(Debug, Clone)]
 pub struct Payer {
     budget: Arc<MemoryBudget>,
-    share: Arc<Semaphore>,
+    share: Arc<Pool>,
 }
 
 /// Memory that is paid for, until it is dropped.
@@ -54,13 +52,51 @@ pub struct Payer {
 pub struct Charge {
     from_share: OwnedSemaphorePermit,
     from_all: OwnedSemaphorePermit,
+    /// So that the peer is known for as long as it holds anything.
+    _share: Arc<Pool>,
 }
 
 impl Charge {
-    /// Both together. The same payer made them.
+    /// Both together; the same payer waited for both.
     pub fn add(&mut self, other: Charge) {
         self.from_share.merge(other.from_share);
         self.from_all.merge(other.from_all);
+    }
+}
+
+/// Units that nobody has. Fair: who waits first is served first.
+#[derive(Debug)]
+struct Pool {
+    units: usize,
+    /// Only for who does not wait: else whoever waits would keep out connections and streams.
+    for_small: Arc<Semaphore>,
+    rest: Arc<Semaphore>,
+}
+
+impl Pool {
+    fn of(units: usize) -> Pool {
+        let small = units / PARTS;
+        let [for_small, rest] = [small, units - small].map(|units| Arc::new(Semaphore::new(units)));
+        Pool { units, for_small, rest }
+    }
+
+    /// The most that one can wait for.
+    fn rest_units(&self) -> usize {
+        self.units - self.units / PARTS
+    }
+
+    fn used_units(&self) -> usize {
+        let free = self.for_small.available_permits() + self.rest.available_permits();
+        self.units.saturating_sub(free)
+    }
+
+    fn buy_now(&self, units: u32) -> Option<OwnedSemaphorePermit> {
+        let small = Arc::clone(&self.for_small).try_acquire_many_owned(units);
+        small.or_else(|_| Arc::clone(&self.rest).try_acquire_many_owned(units)).ok()
+    }
+
+    async fn buy(&self, units: u32) -> OwnedSemaphorePermit {
+        Arc::clone(&self.rest).acquire_many_owned(units).await.expect("nobody closes a budget")
     }
 }
 
@@ -82,8 +118,7 @@ impl MemoryBudget {
     fn of(bytes: usize, bytes_per_peer: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         let units = (bytes / UNIT).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         let units_per_peer = (bytes_per_peer / UNIT).min(units);
-        let free = Arc::new(Semaphore::new(units));
-        Arc::new(MemoryBudget { free, units, units_per_peer, peers: Mutex::default(), counts })
+        Arc::new(MemoryBudget { all: Pool::of(units), units_per_peer, peers: Mutex::default(), counts })
     }
 
     /// Who pays for what this peer asks for.
@@ -99,7 +134,7 @@ impl MemoryBudget {
             if peers.len() == peers.capacity() {
                 peers.retain(|_, share| share.strong_count() > 0);
             }
-            let share = Arc::new(Semaphore::new(self.units_per_peer));
+            let share = Arc::new(Pool::of(self.units_per_peer));
             peers.insert(peer, Arc::downgrade(&share));
             share
         });
@@ -108,23 +143,22 @@ impl MemoryBudget {
 
     /// How much is paid for now, in bytes.
     pub fn used(&self) -> usize {
-        (self.units - self.free.available_permits().min(self.units)) * UNIT
+        self.all.used_units() * UNIT
     }
 }
 
 impl Payer {
-    /// Pays for so many bytes, and waits up to a second for others to give them back. A thing that is larger than the
-    /// whole share of a peer costs all of it.
+    /// Pays for so many bytes, and waits up to a second for others to give them back. A thing that is larger than all that
+    /// this peer can wait for costs that much.
     ///
     /// # Errors
     /// [`Shed::Memory`]: nothing was paid.
     pub async fn pay(&self, bytes: usize) -> Result<Charge, Shed> {
         let paying = async {
-            let MemoryBudget { free, units, units_per_peer, .. } = &*self.budget;
-            let price = self.units_of(bytes);
+            let units = units_of(bytes, self.share.rest_units());
             // Its own share first: a peer that has used it up must not make others wait.
-            let from_share = buy(&self.share, price, units_per_peer / LEFT_FOR_SMALL).await;
-            Charge { from_share, from_all: buy(free, price, units / LEFT_FOR_SMALL).await }
+            let from_share = self.share.buy(units).await;
+            Charge { from_share, from_all: self.budget.all.buy(units).await, _share: Arc::clone(&self.share) }
         };
         timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
     }
@@ -139,24 +173,15 @@ impl Payer {
 
     /// Pays for so many bytes at once, if that can be done; without it the caller does with less.
     pub fn try_pay(&self, bytes: usize) -> Option<Charge> {
-        let units = self.units_of(bytes);
-        let from_share = Arc::clone(&self.share).try_acquire_many_owned(units).ok()?;
-        let from_all = Arc::clone(&self.budget.free).try_acquire_many_owned(units).ok()?;
-        Some(Charge { from_share, from_all })
-    }
-
-    fn units_of(&self, bytes: usize) -> u32 {
-        let most = self.budget.units_per_peer - self.budget.units_per_peer / LEFT_FOR_SMALL;
-        u32::try_from(bytes.div_ceil(UNIT).min(most)).expect("a budget has no more units")
+        let units = units_of(bytes, self.share.units);
+        let from_share = self.share.buy_now(units)?;
+        let from_all = self.budget.all.buy_now(units)?;
+        Some(Charge { from_share, from_all, _share: Arc::clone(&self.share) })
     }
 }
 
-/// So many units, once as many more are free, which stay so.
-async fn buy(free: &Arc<Semaphore>, units: u32, left: usize) -> OwnedSemaphorePermit {
-    let left = u32::try_from(left).expect("a budget has no more units");
-    let mut bought = Arc::clone(free).acquire_many_owned(units + left).await.expect("nobody closes a budget");
-    drop(bought.split(usize::try_from(left).expect("a part of a budget")));
-    bought
+fn units_of(bytes: usize, most: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(UNIT).min(most)).expect("a budget has no more units")
 }
 
 #[cfg(test)]
