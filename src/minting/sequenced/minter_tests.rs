@@ -161,3 +161,11 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
     let is_used_up = matches!(refused, Some(Denied::Refused(Refusal::SequenceExhausted { .. })));
     assert!(is_used_up, "it is open, and its tick is used up: {refused:?}");
 }
+
+#[test]
+fn the_greatest_count_is_what_the_lanes_have_in_the_tick_the_lead_and_the_wait() {
+    let fields = "{ name = 'time', kind = 'time', bits = 40 }, { name = 'sequence', kind = 'sequence', bits = 10 }";
+    // 250 ms are 256 of these ticks, the lead is five.
+    assert_eq!(at_start(custom("1s/1024", fields)).count_max(0), Some((256 + 5 + 1) * 1024));
+    assert_eq!(at_start(preset("snowflake")).count_max(0), Some((250 + 5 + 1) * 4096 * 8));
+}
