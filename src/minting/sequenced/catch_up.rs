@@ -29,11 +29,6 @@ impl CatchUp {
         CatchUp { start, began_at: now, caught_up_at: now.after(2 * start.since(now)) }
     }
 
-    /// Where the session began.
-    pub fn start(&self) -> UnixNanos {
-        self.start
-    }
-
     /// The moment at which the clock shows `now`.
     #[inline]
     pub fn at(&self, now: UnixNanos) -> Moment {

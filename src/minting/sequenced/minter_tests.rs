@@ -59,8 +59,12 @@ fn custom(tick: &str, fields: &str) -> Format {
 fn no_request_is_held_while_a_lane_is_free() {
     let minter = at_start(preset("snowflake"));
     // A lane has 4 096 ids for the present tick and for each of the five of the lead.
-    let is_held = |_| reserve(&minter, 6 * 4096).expect("all lanes together have them").due.is_some();
-    assert_eq!((0..9).map(is_held).position(|held| held), Some(8));
+    let due = |_| reserve(&minter, 6 * 4096).expect("all lanes together have them").due;
+    let dues: Vec<_> = (0..17).map(due).collect();
+    assert_eq!(dues[..8], [None; 8]);
+    // Each lane is free again at the same time, so none is asked twice before all the others.
+    assert!(dues[8].is_some() && dues[8..16].iter().all(|due| *due == dues[8]) && dues[16] > dues[15], "{dues:?}");
+    assert_eq!(minter.counted().counters.exhausted().collect::<Vec<_>>(), [2, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 #[test]
@@ -69,6 +73,8 @@ fn a_large_batch_takes_every_lane_and_increases_from_its_first_id_to_its_last() 
     let mut granted = reserve(&minter, 100_000).expect("a fresh node");
     assert_eq!(granted.due, None, "eight lanes of six ticks have 196 608 ids at once");
     let ids = ids(&mut granted);
+    assert_eq!(ids.len(), 100_000, "as many as were asked for");
+    assert!(minter.counted().counters.exhausted().all(|count| count == 0), "no sequence was used up");
     assert!(ids.is_sorted_by(|a, b| a < b), "it increases");
     let format = &minter.counted().format;
     let parts = |id: u128| format.split(id).expect("an id").values;
@@ -87,6 +93,10 @@ fn batches_at_once_waste_no_id_of_any_tick() {
         last_due = last_due.max(granted.due.unwrap_or(START));
         all.extend(ids(&mut granted));
     }
+    assert!(minter.counted().counters.exhausted().all(|count| count > 0), "every lane was used up");
+    let refused = reserve(&minter, 8_388_608).err();
+    assert!(matches!(refused, Some(Denied::Refused(Refusal::SequenceExhausted { .. }))), "{refused:?}");
+    assert_eq!(minter.counted().counters.unsent(), 0, "nothing was reserved for it");
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 800_000, "no id twice");
@@ -147,4 +157,15 @@ fn above_a_floor_a_format_begins_with_its_first_whole_tick_and_the_others_do_not
     let mut granted = reserve(&later, 1024).expect("the whole tick");
     let tick = |id: u128| later.counted().format.split(id).expect("an id").time.expect("a time");
     assert_eq!(tick(ids(&mut granted)[0]), floor.after(retry_after).into());
+    let refused = reserve(&later, 1024).err();
+    let is_used_up = matches!(refused, Some(Denied::Refused(Refusal::SequenceExhausted { .. })));
+    assert!(is_used_up, "it is open, and its tick is used up: {refused:?}");
+}
+
+#[test]
+fn the_greatest_count_is_what_the_lanes_have_in_the_tick_the_lead_and_the_wait() {
+    let fields = "{ name = 'time', kind = 'time', bits = 40 }, { name = 'sequence', kind = 'sequence', bits = 10 }";
+    // 250 ms are 256 of these ticks, the lead is five.
+    assert_eq!(at_start(custom("1s/1024", fields)).count_max(0), Some((256 + 5 + 1) * 1024));
+    assert_eq!(at_start(preset("snowflake")).count_max(0), Some((250 + 5 + 1) * 4096 * 8));
 }

@@ -178,6 +178,25 @@ mod tests {
         u128::from(tick) * u128::from(line.per_tick()) + u128::from(sequence)
     }
 
+    #[test]
+    fn ticks_last_as_long_as_they_say_rounded_down() {
+        let lasting = |tick: &str, ticks| {
+            StampLine::new(tick.parse().expect("a tick"), UnixTime::EPOCH, 1, UnixNanos::new(0)).ticks_last(ticks)
+        };
+        assert_eq!(lasting("7ms", 5), Duration::from_millis(35));
+        assert_eq!(lasting("1s/3", 2), Duration::from_nanos(666_666_666));
+    }
+
+    #[test]
+    fn numbers_of_more_than_64_bits_are_divided_like_others() {
+        for number in [0, 1, 65_535, u128::from(u64::MAX), u128::from(u64::MAX) + 1, 1 << 90] {
+            for divisor in [1, 3, 65_536] {
+                let (quotient, rest) = divided(number, divisor);
+                assert_eq!((quotient * u128::from(divisor) + rest, rest < divisor.into()), (number, true));
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
