@@ -37,7 +37,7 @@ impl Api {
         admission: Option<Admission>,
     ) -> Self {
         let mint_route = metrics.route(mint::ROUTE);
-        let (router, requests) = (router(Arc::clone(&service)), Arc::clone(&service.load().requests));
+        let (router, requests) = (router(Arc::clone(&service), sites.address()), Arc::clone(&service.load().requests));
         let (routes, cors) = (Routes { service, mint_route, router }, sites.cors());
         Self(Edge::new(Dispatch { routes, cors }, metrics, requests, sites, admission))
     }

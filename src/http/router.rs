@@ -1,19 +1,21 @@
 //! Every route of the API, in one table.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::http::Method;
 use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
 
 use super::edge::with_fallbacks;
+use crate::http::routes::documents::SheetHost;
 use crate::http::routes::{
     decode, decode_many, documents, formats, health, ledgers, metrics, mint, problem_page, verify,
 };
 use crate::service::Service;
 
 /// Path, method and handler of every route.
-fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
+fn routes(sheet_host: SheetHost) -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
     vec![
         (mint::ROUTE, Method::POST, post(mint::route)),
         (decode::ROUTE, Method::GET, get(decode::decode)),
@@ -33,17 +35,19 @@ fn routes() -> Vec<(&'static str, Method, MethodRouter<Arc<Service>>)> {
         ("/metrics", Method::GET, get(metrics::metrics)),
         ("/openapi.yaml", Method::GET, get(documents::openapi)),
         (problem_page::ROUTE, Method::GET, get(problem_page::problem_page)),
-        ("/", Method::GET, get(documents::cheat_sheet)),
+        ("/", Method::GET, get(documents::cheat_sheet).layer(Extension(sheet_host))),
     ]
 }
 
 /// Path and method of every route.
 pub fn paths() -> Vec<(Method, &'static str)> {
-    routes().into_iter().map(|(path, method, _)| (method, path)).collect()
+    routes(SheetHost::of(None)).into_iter().map(|(path, method, _)| (method, path)).collect()
 }
 
-/// The table of routes.
-pub(super) fn router(service: Arc<Service>) -> Router {
-    let routes = routes().into_iter().fold(Router::new(), |router, (path, _, handler)| router.route(path, handler));
+/// The table of routes, of a service that listens at this address.
+pub(super) fn router(service: Arc<Service>, address: Option<SocketAddr>) -> Router {
+    let routes = routes(SheetHost::of(address))
+        .into_iter()
+        .fold(Router::new(), |router, (path, _, handler)| router.route(path, handler));
     with_fallbacks(routes.with_state(service))
 }

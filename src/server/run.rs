@@ -207,7 +207,8 @@ impl Running {
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
         let Running { service, listener, store, rule, registry } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins).at(address);
         let api = http::Api::new(Arc::clone(&service), Arc::new(metrics), sites);
         let limits = Limits {
             connections_max: config.http.connections_max,

@@ -269,6 +269,14 @@ async fn the_cheat_sheet_does_not_repeat_what_a_request_names() {
 }
 
 #[tokio::test]
+async fn the_cheat_sheet_names_where_the_service_listens() {
+    let service = Service::start("").await;
+    let address = service.connect().await.stream.peer_addr().unwrap();
+    let sheet = service.get("/").await.text();
+    assert!(sheet.contains(&format!("curl -X POST http://{address}/ids/")), "{sheet}");
+}
+
+#[tokio::test]
 async fn a_body_without_a_type_is_refused_by_every_route_that_takes_one() {
     let service = Service::start("").await;
     for target in

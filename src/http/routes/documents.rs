@@ -1,7 +1,9 @@
 //! `GET /openapi.yaml` and `GET /`: what this service is and how to ask it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
@@ -12,8 +14,21 @@ use crate::id::Format;
 use crate::service::Service;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Where the sheet has the service: what a request names is not pasted into commands.
-const HOST: &str = "localhost:8080";
+/// Where the sheet has the service: where it listens, since what a request names is not pasted into commands.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct SheetHost(Arc<str>);
+
+impl SheetHost {
+    /// That of a service that listens there. Whoever reads the sheet of one that listens everywhere, or does not say where, is
+    /// taken to be near.
+    pub(in crate::http) fn of(address: Option<SocketAddr>) -> Self {
+        let host = match address {
+            Some(address) if !address.ip().is_unspecified() => address.to_string(),
+            _ => format!("localhost:{}", address.map_or(8080, |address| address.port())),
+        };
+        Self(host.into())
+    }
+}
 
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
 
@@ -33,20 +48,21 @@ pub(in crate::http) async fn openapi(request: Request) -> Result<Response<Body>,
 /// 406, 422.
 pub(in crate::http) async fn cheat_sheet(
     State(service): State<Arc<Service>>,
+    Extension(SheetHost(host)): Extension<SheetHost>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(no_store(media, sheet(service.decoding().formats())))
+    Ok(no_store(media, sheet(service.decoding().formats(), &host)))
 }
 
 /// Ten lines, of which each names a format and an encoding that this service has.
-fn sheet(formats: &[Arc<Format>]) -> String {
+fn sheet(formats: &[Arc<Format>], host: &str) -> String {
     let minted = formats.iter().filter(|format| format.rule.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
     let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
-    let ids = format!("http://{HOST}/ids");
+    let ids = format!("http://{host}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
     let plain = counted.iter().filter(|format| !format.has_types());
     if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
@@ -57,13 +73,13 @@ fn sheet(formats: &[Arc<Format>]) -> String {
         let encoding = format.encodings.last().expect("a format has an encoding").name();
         line("another spelling", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
-        line("what is this id", format!("http://{HOST}/decode/{id}"));
+        line("what is this id", format!("http://{host}/decode/{id}"));
     }
     let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
     if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
         line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
     }
-    line("all formats", format!("http://{HOST}/formats"));
-    line("the interface", format!("http://{HOST}/openapi.yaml"));
+    line("all formats", format!("http://{host}/formats"));
+    line("the interface", format!("http://{host}/openapi.yaml"));
     text
 }

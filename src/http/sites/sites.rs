@@ -1,5 +1,6 @@
 //! Which hosts this service answers for, and which pages may write to it.
 
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 
 use axum::extract::Request;
@@ -26,6 +27,8 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// service and of the origins that are configured. A caller that is no browser names no page, and passes.
 #[derive(Debug, Default)]
 pub struct Sites {
+    /// Where the service listens, if it says so.
+    address: Option<SocketAddr>,
     /// The name of this machine, if it has one.
     machine: Option<HostName>,
     /// Every host is answered for.
@@ -45,12 +48,22 @@ impl Sites {
             HostRule::Any => None,
         };
         Self {
+            address: None,
             machine,
             answers_any_host: hosts.contains(&HostRule::Any),
             hosts: hosts.iter().filter_map(name_of).collect(),
             origins: origins.to_vec(),
             usual_host: OnceLock::new(),
         }
+    }
+
+    /// The same of a service that listens at this address.
+    pub fn at(self, address: SocketAddr) -> Self {
+        Self { address: Some(address), ..self }
+    }
+
+    pub(in crate::http) fn address(&self) -> Option<SocketAddr> {
+        self.address
     }
 
     /// What tells browsers which pages may read answers; `None` if none may.
