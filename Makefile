@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,9 +41,18 @@ target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.t
 torture: export CARGO_TARGET_DIR := target/torture
 torture: export CARGO_PROFILE_RELEASE_LTO := off
 torture: export TORTURE_IDS ?= 1000000000
-torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED).
+torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED); then `make attacks`.
 	.ci/install-packages
 	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
+	$(MAKE) attacks
+
+# The test of `make test-all`, which attacks for a few seconds and without optimisation; here times count, too. One after the
+# other: two test programs at once would measure each other.
+attacks: export CARGO_TARGET_DIR := target/torture
+attacks: export CARGO_PROFILE_RELEASE_LTO := off
+attacks: export ATTACK_SECONDS ?= 20
+attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS).
+	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture no_attack_harms
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Uri};
 use ipnet::IpNet;
 
 use crate::http::is_probe;
-use crate::service::{Load, Payer};
+use crate::service::{Charge, Load, Payer, Shed};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
@@ -37,6 +37,14 @@ impl Callers {
             return Some(self.load.reserve.payer(forwarded.unwrap_or(peer)));
         }
         forwarded.map(|caller| self.load.memory.payer(caller))
+    }
+
+    /// Pays for a connection: out of what is kept for newcomers, if the peer finds too little of all other memory.
+    ///
+    /// # Errors
+    /// [`Shed::Memory`]: nothing was paid.
+    pub(super) fn pay_for_connection(&self, peer: IpAddr, payer: &Payer, bytes: usize) -> Result<Charge, Shed> {
+        payer.try_pay(bytes).map_or_else(|| self.load.door.payer(peer).pay_now(bytes), Ok)
     }
 
     /// Whether this address may have any number of connections: it is this machine, or speaks for many.
@@ -88,6 +96,24 @@ mod tests {
         ] {
             assert_eq!(forwarded(fields).as_deref(), caller, "{fields:?}");
         }
+    }
+
+    #[test]
+    fn who_comes_new_has_a_connection_when_all_else_is_sold() {
+        const LEN: usize = 8 * 1024;
+        let callers = Callers::default();
+        let (others, mut sold) = ((1..9).map(|host| [10, 0, 0, host].into()), Vec::new());
+        for payer in others.map(|other: IpAddr| callers.load.memory.payer(other)) {
+            sold.extend(std::iter::from_fn(|| payer.try_pay(LEN)));
+        }
+        for newcomer in [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from) {
+            let payer = callers.load.memory.payer(newcomer);
+            assert!(payer.try_pay(LEN).is_none(), "all is sold");
+            let paid = std::iter::from_fn(|| callers.pay_for_connection(newcomer, &payer, LEN).ok());
+            sold.extend(paid.take(1_000));
+        }
+        assert_eq!(sold.len(), (112 * 1024 * 1024) / LEN + 2 * 32, "a few for each");
+        assert_eq!(callers.load.counts.of(Shed::Memory), 2);
     }
 
     #[test]

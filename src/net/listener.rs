@@ -66,7 +66,7 @@ pub async fn serve(
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
     let enter = |peer, stop: &CancellationToken| {
         let activity = Activity::begin(callers.load().memory.payer(peer));
-        let charge = activity.payer.pay_now(CONNECTION_LEN)?;
+        let charge = callers.pay_for_connection(peer, &activity.payer, CONNECTION_LEN)?;
         let entry = open.enter(peer, callers.is_exempt(peer), &limits, &activity, stop);
         let entry = entry.map_err(|shed| callers.load().counts.count(shed))?;
         Ok::<_, Shed>((activity, (entry, charge)))

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 18] = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -22,6 +22,7 @@ const DOCUMENTS: [&str; 17] = [
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",
+    "docs/SECURITY.md",
     "docs/UNIQUENESS.md",
     "docs/decisions/conjunction-epoch-and-salt.md",
     "docs/decisions/conjunction-first-anchor.md",

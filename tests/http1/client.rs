@@ -26,7 +26,16 @@ impl Client {
     /// # Errors
     /// When nobody listens.
     pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::on(TcpStream::connect(address)?)
+    }
+
+    /// # Errors
+    /// When nobody takes the connection in this time.
+    pub(crate) fn try_connect_within(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
+        Self::on(TcpStream::connect_timeout(&address, timeout)?)
+    }
+
+    fn on(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
         Ok(Self { stream, receiver: Receiver::new() })

@@ -25,6 +25,7 @@ mod load;
 mod service;
 
 mod appending;
+mod attacks;
 mod cutting_proxy;
 mod databases;
 mod small_disk;

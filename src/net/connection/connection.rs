@@ -119,7 +119,7 @@ impl<H: Handler> Connection<H> {
     }
 
     async fn run_http2(self) {
-        let Ok(_paid) = self.activity.payer.pay_now(HTTP2_LEN) else { return };
+        let Ok(_paid) = self.callers.pay_for_connection(self.peer, &self.activity.payer, HTTP2_LEN) else { return };
         let handler = self.handler();
         let allowance = FrameAllowance::new(Arc::clone(&self.callers.load().counts));
         let activity = self.activity;

@@ -15,6 +15,8 @@ pub struct Load {
     pub memory: Arc<MemoryBudget>,
     /// Half of what is never sold: for those who ask how the service is.
     pub reserve: Arc<MemoryBudget>,
+    /// The other half: for connections, a few for each peer, so that who comes new can mint when all else is sold.
+    pub door: Arc<MemoryBudget>,
     /// The requests that are worked on.
     pub requests: Arc<Requests>,
     /// The connections that are open.
@@ -30,6 +32,7 @@ impl Load {
         Load {
             memory: MemoryBudget::new(memory_max, Arc::clone(&counts)),
             reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
+            door: MemoryBudget::for_newcomers(Arc::clone(&counts)),
             requests: Requests::new(in_flight_max, Arc::clone(&counts)),
             connections: IntGauge::new("open", "Connections that are open.").expect("a valid name"),
             counts,

@@ -23,6 +23,9 @@ const UNIT: usize = 1024;
 /// Never sold, so that single mints and health have memory whatever the others do.
 const KEPT_FREE: usize = 16 * 1024 * 1024;
 
+/// What connections of one peer have of that, in bytes.
+const NEWCOMER_MAX: usize = KEPT_FREE / 64;
+
 /// One part in so many is only for connections and streams, which do not wait.
 const PARTS: usize = 8;
 
@@ -113,6 +116,11 @@ impl MemoryBudget {
     /// What is kept for those who ask how the service is, when everything else is sold.
     pub fn for_probes(counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         Self::of(KEPT_FREE / 2, KEPT_FREE / 8, counts)
+    }
+
+    /// What is kept for connections, when everything else is sold.
+    pub fn for_newcomers(counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
+        Self::of(KEPT_FREE / 2, NEWCOMER_MAX, counts)
     }
 
     fn of(bytes: usize, bytes_per_peer: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {

@@ -1,0 +1,125 @@
+//! Where an attack is aimed, and what it did there.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// Attackers come from so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
+const ADDRESSES: usize = 8;
+
+/// All in one instant would measure how long so many connections take, on few cores; in the control, too.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+/// The server that an attack is aimed at.
+#[derive(Clone)]
+pub(crate) struct Aim {
+    pub(crate) address: SocketAddr,
+    pub(crate) deeds: Arc<Deeds>,
+}
+
+/// What attackers did, and what came of it. Counted by all of them, read when they are gone.
+#[derive(Default)]
+pub(crate) struct Deeds {
+    /// Connections that were opened.
+    pub(crate) connections: Counter,
+    /// Connections that could not be.
+    pub(crate) not_connected: Counter,
+    /// Most connections that were open at once.
+    pub(crate) open_at_once: Counter,
+    open: Counter,
+    /// Bytes that the kernel took.
+    pub(crate) bytes: Counter,
+    /// Whole requests that were sent.
+    pub(crate) requests: Counter,
+    /// HTTP/2 frames that were sent.
+    pub(crate) frames: Counter,
+    /// Frames that reset a stream or end a connection, received.
+    pub(crate) resets: Counter,
+    /// Connections that the other side ended.
+    pub(crate) cut: Counter,
+    statuses: Mutex<BTreeMap<u16, u64>>,
+}
+
+/// A number that only threads of this program see.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, more: usize) -> u64 {
+        self.0.fetch_add(more as u64, Ordering::Relaxed) + more as u64
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Aim {
+    pub(crate) fn at(address: SocketAddr) -> Aim {
+        Aim { address, deeds: Arc::default() }
+    }
+
+    /// Where the attacker of this number comes from.
+    pub(crate) fn source(number: usize) -> SocketAddr {
+        let host = u8::try_from(2 + number % ADDRESSES).expect("few addresses");
+        SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0))
+    }
+
+    /// So many attackers, who come one after the other within [`ARRIVAL`], and stay until the set is dropped.
+    pub(crate) fn attackers<F>(&self, count: usize, attacker: impl Fn(Aim, usize) -> F) -> JoinSet<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let arriving = |number| {
+            let attacks = attacker(self.clone(), number);
+            let wait = ARRIVAL.mul_f64(number as f64 / count as f64);
+            async move {
+                sleep(wait).await;
+                attacks.await;
+            }
+        };
+        (0..count).map(arriving).collect()
+    }
+}
+
+impl Deeds {
+    pub(super) fn opened(&self) {
+        self.connections.add(1);
+        let open = self.open.add(1);
+        self.open_at_once.0.fetch_max(open, Ordering::Relaxed);
+    }
+
+    pub(super) fn closed(&self) {
+        self.open.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn answered(&self, status: u16) {
+        *self.statuses.lock().unwrap().entry(status).or_default() += 1;
+    }
+
+    /// How many answers had this status.
+    pub(crate) fn of_status(&self, status: u16) -> u64 {
+        self.statuses.lock().unwrap().get(&status).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn summary(&self) -> String {
+        let counts = [
+            ("connections", &self.connections),
+            ("at once", &self.open_at_once),
+            ("not connected", &self.not_connected),
+            ("bytes", &self.bytes),
+            ("requests", &self.requests),
+            ("frames", &self.frames),
+            ("resets", &self.resets),
+            ("cut", &self.cut),
+        ];
+        let told = counts.iter().filter(|(_, count)| count.get() > 0);
+        let told: Vec<_> = told.map(|(what, count)| format!("{what} {}", count.get())).collect();
+        format!("{}; answers {:?}", told.join(", "), self.statuses.lock().unwrap())
+    }
+}

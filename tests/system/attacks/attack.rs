@@ -1,0 +1,207 @@
+//! All attacks: what is done, how one sees that it was done, and that the service defended itself.
+
+use std::fs::File;
+use std::process::Command;
+
+use tokio::task::JoinSet;
+
+use super::aim::{Aim, Deeds};
+use super::metrics::Shed;
+use super::{bodies, floods, malformed, slow, traced, unread, windows};
+use crate::service::{Home, Service, run_by};
+
+pub(crate) struct Attack {
+    pub(crate) name: &'static str,
+    pub(crate) node: Node,
+    /// Begins it; it goes on until the set is dropped.
+    pub(crate) begin: fn(&Aim) -> JoinSet<()>,
+    /// Whether as much was done as makes it an attack.
+    pub(crate) is_made: fn(&Deeds) -> bool,
+    /// Whether what came of it shows that it was noticed.
+    pub(crate) is_met: fn(&Deeds, &Shed) -> bool,
+}
+
+/// How the service runs that is attacked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Node {
+    Default,
+    /// With so few file descriptors that callers can use them up.
+    FewDescriptors,
+    /// Everything is traced, into a pipe that nobody reads.
+    UnreadLog,
+}
+
+const LOG_PIPE: &str = "log.pipe";
+
+impl Node {
+    pub(crate) fn start(self, home: &Home) -> Service {
+        match self {
+            Node::Default => home.start(),
+            Node::FewDescriptors => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
+                Service::start(run_by(shell, &home.serve()))
+            }
+            Node::UnreadLog => {
+                let mut command = home.serve();
+                command.env("IDMINT_LOG__LEVEL", "trace");
+                Service::start_with_log_lost(command, home.path(LOG_PIPE).to_str().unwrap())
+            }
+        }
+    }
+
+    /// The pipe of its log, to be held open and never read.
+    pub(crate) fn log_pipe(self, home: &Home) -> Option<File> {
+        (self == Node::UnreadLog).then(|| {
+            let pipe = home.path(LOG_PIPE);
+            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            // Opened for both, so that this does not wait for the writer.
+            File::options().read(true).write(true).open(pipe).unwrap()
+        })
+    }
+}
+
+const DEFAULT: Attack = Attack {
+    name: "",
+    node: Node::Default,
+    begin: |_| JoinSet::new(),
+    is_made: |deeds| deeds.requests.get() > 0,
+    is_met: |_, _| true,
+};
+
+/// A flood of frames that the allowance ends.
+const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
+    Attack {
+        name,
+        begin,
+        is_made: |deeds| deeds.frames.get() >= floods::FRAMES as u64,
+        is_met: |deeds, shed| shed.frames > 0 && deeds.cut.get() > 0,
+        ..DEFAULT
+    }
+}
+
+/// A flood that hyper and h2 end.
+const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
+    Attack { is_met: |deeds, _| deeds.cut.get() > 0, ..flood(name, begin) }
+}
+
+/// The most dangerous first.
+pub(crate) const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "HTTP/2, a window of zero: 60 connections of 100 long answers",
+        begin: windows::none,
+        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "HTTP/2, a window of one byte, a byte more now and then",
+        begin: windows::of_one_byte,
+        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "3 000 callers who do not read their long answers",
+        begin: unread::long_answers,
+        is_made: |deeds| deeds.requests.get() >= unread::READERS as u64,
+        is_met: |_, shed| shed.memory + shed.bulk > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "32 reports of a million unknown keys",
+        begin: bodies::unknown_keys,
+        is_made: |deeds| deeds.connections.get() >= 32 && deeds.bytes.get() > 1 << 20,
+        is_met: |deeds, _| deeds.of_status(422) + deeds.of_status(503) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "64 bulk decodes of 8 MiB",
+        begin: bodies::decodes,
+        is_made: |deeds| deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64,
+        is_met: |deeds, _| deeds.of_status(503) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "64 bulk decodes of 8 MiB, in chunks",
+        begin: bodies::chunked_decodes,
+        is_made: |deeds| deeds.connections.get() >= 64 && deeds.bytes.get() > bodies::DECODE_LEN as u64,
+        is_met: |deeds, _| deeds.of_status(503) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "32 reports of 16 MiB",
+        begin: bodies::reports,
+        is_made: |deeds| deeds.connections.get() >= 32 && deeds.bytes.get() > bodies::REPORTS_LEN as u64,
+        is_met: |deeds, _| deeds.of_status(503) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "10 000 idle connections",
+        begin: slow::idle,
+        is_made: |deeds| deeds.connections.get() >= slow::IDLE as u64,
+        is_met: |deeds, _| deeds.cut.get() > 0,
+        ..DEFAULT
+    },
+    flood("HTTP/2 PING flood", floods::pings),
+    flood("HTTP/2 SETTINGS flood", floods::settings),
+    flood("HTTP/2 WINDOW_UPDATE flood", floods::window_updates),
+    flood("HTTP/2 PRIORITY flood", floods::priorities),
+    flood_known("HTTP/2 flood of empty DATA", floods::empty_data),
+    flood_known("HTTP/2 rapid reset", floods::rapid_resets),
+    flood_known("HTTP/2 resets that the server is made to send", floods::resets_made_by_the_server),
+    flood_known("HTTP/2 CONTINUATION flood", floods::continuations),
+    Attack {
+        name: "2 000 slow heads",
+        begin: slow::heads,
+        is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
+        ..DEFAULT
+    },
+    Attack {
+        name: "2 000 slow bodies",
+        begin: slow::bodies,
+        is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
+        ..DEFAULT
+    },
+    Attack { name: "bodies of a GiB", begin: bodies::too_long, is_met: |deeds, _| deeds.of_status(413) > 0, ..DEFAULT },
+    Attack {
+        name: "chunks without end",
+        begin: bodies::chunks_without_end,
+        is_met: |deeds, _| deeds.of_status(413) + deeds.of_status(503) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "malformed JSON",
+        begin: malformed::json,
+        is_met: |deeds, _| deeds.of_status(400) > 0 && deeds.of_status(422) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "10 000 headers, 1 MiB of a header, two lengths",
+        begin: malformed::headers,
+        is_met: |deeds, _| deeds.of_status(431) > 0 && deeds.of_status(400) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "file descriptors used up (256)",
+        node: Node::FewDescriptors,
+        begin: slow::more_than_descriptors,
+        is_made: |deeds| deeds.connections.get() >= slow::MORE_THAN_DESCRIPTORS as u64,
+        is_met: |deeds, _| deeds.cut.get() > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "a log pipe that nobody reads, everything traced",
+        node: Node::UnreadLog,
+        begin: traced::requests,
+        is_met: |_, shed| shed.lines > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "300 callers who close their sending half",
+        begin: unread::half_closed,
+        is_made: |deeds| deeds.requests.get() >= unread::HALF_CLOSED as u64,
+        is_met: |deeds, _| deeds.of_status(200) + unread::HALF_CLOSED as u64 >= deeds.requests.get(),
+        ..DEFAULT
+    },
+];

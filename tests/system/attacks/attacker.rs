@@ -1,0 +1,115 @@
+//! One connection of an attacker: it sends what it likes, and counts what comes of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use super::aim::{Aim, Deeds};
+use crate::http1::AnswerParser;
+
+/// How long an attacker waits, once its connection was ended or not taken, before it comes again: it is to offer the
+/// service no more than the control, which ends none.
+pub(super) const COME_AGAIN: Duration = Duration::from_secs(1);
+
+/// How much is read at once.
+pub(super) const READ_LEN: usize = 16 * 1024;
+
+pub(crate) struct Attacker {
+    pub(super) stream: TcpStream,
+    pub(super) deeds: Arc<Deeds>,
+    /// What has begun to come, and is not parsed.
+    pub(super) unread: Vec<u8>,
+    parser: AnswerParser,
+}
+
+impl Attacker {
+    /// A connection from the address of this number, as soon as one is taken.
+    pub(crate) async fn connect(aim: &Aim, number: usize) -> Attacker {
+        Attacker::connect_with(aim, number, None).await
+    }
+
+    /// The same with a receive buffer of this size, which bounds what the kernel takes of an answer.
+    pub(crate) async fn connect_with(aim: &Aim, number: usize, receive_len: Option<u32>) -> Attacker {
+        loop {
+            let socket = TcpSocket::new_v4().expect("this program has descriptors left");
+            receive_len.into_iter().for_each(|len| socket.set_recv_buffer_size(len).expect("it can be small"));
+            socket.bind(Aim::source(number)).expect("all of 127.0.0.0/8 is this machine");
+            match timeout(Duration::from_secs(5), socket.connect(aim.address)).await {
+                Ok(Ok(stream)) => {
+                    aim.deeds.opened();
+                    let deeds = Arc::clone(&aim.deeds);
+                    return Attacker { stream, deeds, unread: Vec::new(), parser: AnswerParser::new() };
+                }
+                _ => aim.deeds.not_connected.add(1),
+            };
+            sleep(COME_AGAIN).await;
+        }
+    }
+
+    /// Sends these bytes; false once the other side has ended the connection.
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> bool {
+        let mut left = bytes;
+        while !left.is_empty() {
+            match self.stream.write(left).await {
+                Ok(taken) if taken > 0 => {
+                    self.deeds.bytes.add(taken);
+                    left = &left[taken..];
+                }
+                _ => {
+                    self.deeds.cut.add(1);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The status of the next answer of HTTP/1; `None` if the other side ends the connection before.
+    pub(crate) async fn next_status(&mut self) -> Option<u16> {
+        let mut buffer = vec![0; READ_LEN];
+        loop {
+            let (used, end) = self.parser.parse(&self.unread, |_| {}).expect("every answer is one of HTTP/1.1");
+            self.unread.drain(..used);
+            if let Some(end) = end {
+                self.deeds.answered(end.status);
+                return Some(end.status);
+            }
+            let Ok(len @ 1..) = self.stream.read(&mut buffer).await else {
+                self.deeds.cut.add(1);
+                return None;
+            };
+            self.unread.extend_from_slice(&buffer[..len]);
+        }
+    }
+
+    /// Reads answers until the other side ends the connection.
+    pub(crate) async fn read_answers(&mut self) {
+        while self.next_status().await.is_some() {}
+    }
+
+    /// Closes the sending half.
+    pub(crate) async fn close_half(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// Waits, and reads nothing, for ever.
+    pub(crate) async fn hold(&self) {
+        std::future::pending().await
+    }
+
+    /// Waits until the other side ends the connection, and reads away what comes.
+    pub(crate) async fn hold_until_cut(&mut self) {
+        let mut buffer = vec![0; READ_LEN];
+        while let Ok(1..) = self.stream.read(&mut buffer).await {}
+        self.deeds.cut.add(1);
+    }
+}
+
+impl Drop for Attacker {
+    fn drop(&mut self) {
+        self.deeds.closed();
+    }
+}

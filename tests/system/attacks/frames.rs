@@ -1,0 +1,100 @@
+//! HTTP/2 written by hand (RFC 9113), so that it can be as wrong as an attack needs.
+
+use tokio::io::AsyncReadExt;
+
+use super::aim::Aim;
+use super::attacker::{Attacker, READ_LEN};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const HEADER_LEN: usize = 9;
+
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const CONTINUATION: u8 = 9;
+
+const ACK: u8 = 1;
+pub(crate) const END_STREAM: u8 = 1;
+pub(crate) const END_HEADERS: u8 = 4;
+
+const INITIAL_WINDOW_SIZE: u16 = 4;
+
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// The head of a POST without compression (RFC 7541): `:method`, `:scheme`, `:path`, `:authority`.
+pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
+    let text = |index: u8, text: &str| [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    [&[0x83, 0x86][..], &text(4, target), &text(1, "localhost")].concat()
+}
+
+/// A whole request without a body.
+pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &head_of_post(target))
+}
+
+pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes())
+}
+
+/// The first bytes of a connection, with the window that each stream begins with.
+pub(crate) fn beginning(window: u32) -> Vec<u8> {
+    let setting = [&INITIAL_WINDOW_SIZE.to_be_bytes()[..], &window.to_be_bytes()].concat();
+    [PREFACE, &frame(SETTINGS, 0, 0, &setting)].concat()
+}
+
+impl Attacker {
+    /// A connection on which this is the window of each stream.
+    pub(crate) async fn connect_http2(aim: &Aim, number: usize, window: u32) -> Attacker {
+        let mut attacker = Attacker::connect(aim, number).await;
+        attacker.send_frames(1, &beginning(window)).await;
+        attacker
+    }
+
+    /// Sends bytes that are so many frames.
+    pub(crate) async fn send_frames(&mut self, frames: usize, bytes: &[u8]) -> bool {
+        let is_sent = self.send(bytes).await;
+        self.deeds.frames.add(if is_sent { frames } else { 0 });
+        is_sent
+    }
+
+    /// Reads frames until the other side ends the connection: acknowledges settings and pings, as whoever wants to
+    /// keep a connection does, and counts what ends a stream. Can be given up and begun again.
+    pub(crate) async fn read_frames(&mut self) {
+        let mut buffer = vec![0; READ_LEN];
+        while let Ok(len @ 1..) = self.stream.read(&mut buffer).await {
+            self.unread.extend_from_slice(&buffer[..len]);
+            let answers = self.take_frames();
+            if !answers.is_empty() && !self.send(&answers.concat()).await {
+                return;
+            }
+        }
+        self.deeds.cut.add(1);
+    }
+
+    /// Takes the whole frames that have come; returns those that acknowledge them.
+    fn take_frames(&mut self) -> Vec<Vec<u8>> {
+        let (mut at, mut answers) = (0, Vec::new());
+        while let Some(header) = self.unread.get(at..at + HEADER_LEN) {
+            let len = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+            let (kind, is_ack) = (header[3], header[4] & ACK != 0);
+            let Some(payload) = self.unread.get(at + HEADER_LEN..at + HEADER_LEN + len) else { break };
+            match kind {
+                SETTINGS if !is_ack => answers.push(frame(SETTINGS, ACK, 0, &[])),
+                PING if !is_ack => answers.push(frame(PING, ACK, 0, payload)),
+                RST_STREAM | GOAWAY => drop(self.deeds.resets.add(1)),
+                _ => {}
+            }
+            at += HEADER_LEN + len;
+        }
+        self.unread.drain(..at);
+        answers
+    }
+}

@@ -1,0 +1,148 @@
+//! The honest caller: 50 single mints a second, whatever the service does, on connections that it keeps.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::http1::{Client, request};
+use crate::service::until;
+
+const CONNECTIONS: u32 = 5;
+const PER_SECOND: u32 = 50;
+
+/// A caller waits no longer than this.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two callers who come new, each with one mint on a connection of its own.
+const NEWCOMER_EVERY: Duration = Duration::from_millis(100);
+
+/// What an honest caller saw.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Seen {
+    /// From the moment a request was due to its answer, for each that got one; sorted.
+    answered: Vec<Duration>,
+    /// Why the others got none.
+    refused: Vec<String>,
+}
+
+impl Seen {
+    pub(crate) fn asked(&self) -> usize {
+        self.answered.len() + self.refused.len()
+    }
+
+    pub(crate) fn is_answered(&self) -> usize {
+        self.answered.len()
+    }
+
+    pub(crate) fn refusals(&self) -> &[String] {
+        &self.refused
+    }
+
+    /// Of 100 answers, the time of the slowest but one.
+    pub(crate) fn p99(&self) -> Duration {
+        self.quantile(0.99)
+    }
+
+    pub(crate) fn quantile(&self, part: f64) -> Duration {
+        let rank = (self.answered.len() as f64 * part).ceil() as usize;
+        self.answered.get(rank.saturating_sub(1)).copied().unwrap_or(Duration::MAX)
+    }
+
+    fn count(&mut self, due: Instant, answer: Result<u16, String>) {
+        match answer {
+            Ok(200) => self.answered.push(due.elapsed()),
+            Ok(status) => self.refused.push(status.to_string()),
+            Err(why) => self.refused.push(why),
+        }
+    }
+
+    fn merged(all: impl IntoIterator<Item = Seen>) -> Seen {
+        let mut merged = Seen::default();
+        for seen in all {
+            merged.answered.extend(seen.answered);
+            merged.refused.extend(seen.refused);
+        }
+        merged.answered.sort();
+        merged
+    }
+}
+
+/// Honest callers, connected before anybody attacks.
+pub(crate) struct Honest {
+    address: SocketAddr,
+    connections: Vec<Client>,
+}
+
+impl Honest {
+    pub(crate) fn connect(address: SocketAddr) -> Honest {
+        // Where an attack has just ended, its connections may still be open.
+        let connected = || {
+            let mut client = connect(address).ok()?;
+            (mint_on(&mut client) == Ok(200)).then_some(client)
+        };
+        let connected = || until("an honest caller has its first answer", connected);
+        Honest { address, connections: (0..CONNECTIONS).map(|_| connected()).collect() }
+    }
+
+    /// Mints at its pace until `work` is done. Returns what it saw on kept connections, and what newcomers saw.
+    pub(crate) fn call_during(self, work: impl FnOnce()) -> (Seen, Seen) {
+        let (begun, address, is_over) = (Instant::now(), self.address, Arc::new(AtomicBool::new(false)));
+        let newcomers = {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || call_as_newcomer(address, begun, &is_over))
+        };
+        let between = Duration::from_secs(1) / PER_SECOND;
+        let callers: Vec<_> = (0..)
+            .zip(self.connections)
+            .map(|(number, client)| {
+                let (first, is_over) = (begun + between * number, Arc::clone(&is_over));
+                thread::spawn(move || call_on(client, address, first, &is_over))
+            })
+            .collect();
+        work();
+        is_over.store(true, Ordering::Relaxed);
+        let kept = Seen::merged(callers.into_iter().map(|caller| caller.join().unwrap()));
+        (kept, newcomers.join().unwrap())
+    }
+}
+
+/// One mint after the other, each when it is due: a slow answer delays those behind it, and they count as slow, too.
+fn call_on(client: Client, address: SocketAddr, first: Instant, is_over: &AtomicBool) -> Seen {
+    let (mut seen, mut client, mut due) = (Seen::default(), Some(client), first);
+    while !is_over.load(Ordering::Relaxed) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let answer = match client.take().map_or_else(|| connect(address), Ok) {
+            Ok(mut connected) => {
+                let answer = mint_on(&mut connected);
+                client = answer.is_ok().then_some(connected);
+                answer
+            }
+            Err(why) => Err(why),
+        };
+        seen.count(due, answer);
+        due += Duration::from_secs(1) * CONNECTIONS / PER_SECOND;
+    }
+    seen
+}
+
+fn call_as_newcomer(address: SocketAddr, begun: Instant, is_over: &AtomicBool) -> Seen {
+    let (mut seen, mut due) = (Seen::default(), begun);
+    while !is_over.load(Ordering::Relaxed) {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        seen.count(due, connect(address).and_then(|mut client| mint_on(&mut client)));
+        due += NEWCOMER_EVERY;
+    }
+    Seen::merged([seen])
+}
+
+fn connect(address: SocketAddr) -> Result<Client, String> {
+    Client::try_connect_within(address, PATIENCE).map_err(|error| format!("not connected: {error}"))
+}
+
+fn mint_on(client: &mut Client) -> Result<u16, String> {
+    client.send(request("POST /ids/snowflake", "", ""));
+    let answer = client.try_receive_within(PATIENCE).map_err(|error| error.to_string())?;
+    Ok(answer.status)
+}

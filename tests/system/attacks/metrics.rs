@@ -1,0 +1,78 @@
+//! What the service says of itself after an attack.
+
+use std::fmt;
+
+use crate::http1::{Client, request};
+use crate::service::{Service, until};
+
+/// The text of `/metrics` at one moment.
+pub(crate) struct Metrics(String);
+
+impl Metrics {
+    /// As soon as somebody new is answered again.
+    pub(crate) fn of(service: &Service) -> Metrics {
+        until("metrics are told after the attack", || {
+            let mut client = Client::try_connect(service.address()).ok()?;
+            let answer = client.try_exchange(request("GET /metrics", "", "")).ok()?;
+            (answer.status == 200).then(|| Metrics(answer.text()))
+        })
+    }
+
+    /// The sum of all series of this name that have a label of this value.
+    pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
+        let label = format!("=\"{label}\"");
+        let series = self.0.lines().filter(|line| line.starts_with(name) && line.contains(&label));
+        series.map(value_of).sum()
+    }
+
+    fn one(&self, name: &str) -> u64 {
+        value_of(self.0.lines().find(|line| line.starts_with(name)).expect("there from the first scrape"))
+    }
+}
+
+fn value_of(line: &str) -> u64 {
+    line.rsplit(' ').next().and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no count in {line}"))
+}
+
+/// How many it turned away, by reason; and how many lines of its log it dropped.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Shed {
+    pub(crate) memory: u64,
+    pub(crate) bulk: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) connections: u64,
+    pub(crate) frames: u64,
+    pub(crate) lines: u64,
+}
+
+impl Shed {
+    pub(crate) fn read(metrics: &Metrics) -> Shed {
+        let of = |reason| metrics.sum("idmint_requests_shed_total", reason);
+        Shed {
+            memory: of("memory"),
+            bulk: of("bulk"),
+            in_flight: of("in_flight"),
+            connections: of("connections"),
+            frames: of("frames"),
+            lines: metrics.one("idmint_log_lines_dropped_total"),
+        }
+    }
+}
+
+impl fmt::Display for Shed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shed { memory, bulk, in_flight, connections, frames, lines } = *self;
+        let counts = [
+            ("memory", memory),
+            ("bulk", bulk),
+            ("in_flight", in_flight),
+            ("connections", connections),
+            ("frames", frames),
+            ("log lines", lines),
+        ];
+        let told = counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} {count}"));
+        let told: Vec<_> = told.collect();
+        f.write_str(if told.is_empty() { "none" } else { "" })?;
+        f.write_str(&told.join(", "))
+    }
+}

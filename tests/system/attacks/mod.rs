@@ -1,0 +1,152 @@
+//! The service is attacked by strangers from other addresses, beside an honest caller who must not notice.
+//!
+//! Each attack goes first against the control, another process that takes everything and does nothing, while the honest
+//! caller asks the service: what that costs, the machine costs. Then it goes against the service.
+//!
+//! ```text
+//! honest caller, 50/s ──────────▶ idmint             honest caller, 50/s ──▶ idmint
+//! attackers ────────────────────▶ sink               attackers ────────────▶   "
+//!                       control                                       attack
+//! ```
+//!
+//! `ATTACK_SECONDS` says how long each lasts (4 unless set; `make attacks`: 20), `ATTACKS` which ones, by part of a name.
+//! `UPDATE_DOCS=1` writes the table of all of them into docs/SECURITY.md.
+
+mod aim;
+mod attack;
+mod attacker;
+mod bodies;
+mod floods;
+mod frames;
+mod honest;
+mod malformed;
+mod metrics;
+mod outcome;
+mod overload;
+mod sink;
+mod slow;
+mod traced;
+mod unread;
+mod windows;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::runtime::Runtime;
+
+use self::aim::Aim;
+use self::attack::{ATTACKS, Attack};
+use self::honest::{Honest, Seen};
+use self::metrics::{Metrics, Shed};
+use self::outcome::{Outcome, Round, TABLE_HEAD};
+use self::sink::Sink;
+use crate::service::{Home, Service, until};
+use crate::torture::number;
+
+const SECONDS: u64 = 4;
+
+/// One round in which the machine was busy with something else says nothing, so there may be more of them.
+const ROUNDS_MAX: usize = 3;
+
+const TABLE_BEGIN: &str = "<!-- attacks -->\n\n";
+const TABLE_END: &str = "\n<!-- end of attacks -->";
+
+/// Descriptors that the attackers need.
+const DESCRIPTORS: u64 = 12_000;
+
+/// Attacks for this long, and until enough was done, while the honest caller calls.
+fn attack_while_calling(attack: &Attack, aim: &Aim, caller: Honest, time: Duration) -> (Seen, Seen) {
+    let runtime = Runtime::new().unwrap();
+    caller.call_during(|| {
+        let mut attackers = {
+            let _inside = runtime.enter();
+            (attack.begin)(aim)
+        };
+        std::thread::sleep(time);
+        until(attack.name, || (attack.is_made)(&aim.deeds).then_some(()));
+        runtime.block_on(async {
+            attackers.abort_all();
+            while let Some(ended) = attackers.join_next().await {
+                assert!(ended.is_err_and(|error| error.is_cancelled()), "an attacker has no end of its own");
+            }
+        });
+    })
+}
+
+fn carry_out(attack: &Attack, time: Duration) -> Outcome {
+    let (home, sink) = (Home::new(), Sink::start());
+    let _log_pipe = attack.node.log_pipe(&home);
+    let service = attack.node.start(&home);
+    service.wait_until_ready();
+    let (mut rounds, mut is_met) = (Vec::new(), false);
+    while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
+        let control = Aim::at(sink.address);
+        let (beside_control, _) = attack_while_calling(attack, &control, Honest::connect(service.address()), time);
+        let aim = Aim::at(service.address());
+        let (attacked, newcomers) = attack_while_calling(attack, &aim, Honest::connect(service.address()), time);
+        is_met |= (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&service)));
+        println!("    control: {}\n    attack:  {}", control.deeds.summary(), aim.deeds.summary());
+        rounds.push(Round { control: beside_control, attacked, newcomers });
+    }
+    let metrics = Metrics::of(&service);
+    Outcome {
+        name: attack.name,
+        rounds,
+        peak_mib: resident_peak_kib(&service).div_ceil(1024),
+        shed: Shed::read(&metrics),
+        failed: metrics.sum("idmint_http_requests_total", "500") + metrics.sum("idmint_http_requests_total", "504"),
+        has_panicked: service.log().contains("panic"),
+        is_met,
+    }
+}
+
+/// The most memory that the process has had.
+fn resident_peak_kib(service: &Service) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Attackers hold many connections, and a sink as many.
+fn allow_many_descriptors() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    assert!(maximum.is_none_or(|most| most >= DESCRIPTORS), "{maximum:?} descriptors, {DESCRIPTORS} are needed");
+    setrlimit(Resource::Nofile, Rlimit { current: Some(DESCRIPTORS), maximum }).unwrap();
+}
+
+/// Replaces the table in docs/SECURITY.md, which stands between two comments.
+fn write_to_docs(table: &str) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SECURITY.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once(TABLE_BEGIN).expect("the table has a place");
+    let (_, after) = rest.split_once(TABLE_END).expect("and an end");
+    std::fs::write(path, format!("{before}{TABLE_BEGIN}{table}{TABLE_END}{after}")).unwrap();
+}
+
+#[test]
+fn no_attack_harms_an_honest_caller() {
+    allow_many_descriptors();
+    let time = Duration::from_secs(number("ATTACK_SECONDS").unwrap_or(SECONDS));
+    let wanted = std::env::var("ATTACKS").unwrap_or_default();
+    let (mut table, mut objections) = (TABLE_HEAD.to_owned(), Vec::new());
+    let mut carried_out = 0;
+    for attack in ATTACKS.iter().filter(|attack| attack.name.contains(&wanted)) {
+        println!("{}", attack.name);
+        let outcome = carry_out(attack, time);
+        let row = outcome.row();
+        println!("{row}");
+        writeln!(table, "{row}").unwrap();
+        for objection in outcome.objections() {
+            println!("    WRONG: {objection}");
+            objections.push(format!("{}: {objection}", attack.name));
+        }
+        carried_out += 1;
+    }
+    println!("\n{table}");
+    if std::env::var_os("UPDATE_DOCS").is_some() && wanted.is_empty() {
+        write_to_docs(&table);
+    }
+    assert!(carried_out > 0, "no attack has {wanted:?} in its name");
+    assert!(objections.is_empty(), "{objections:#?}");
+}

@@ -1,0 +1,69 @@
+//! Callers who take their time, and those who do nothing at all.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::aim::Aim;
+use super::attacker::{Attacker, COME_AGAIN};
+use crate::http1::request;
+
+pub(super) const IDLE: usize = 10_000;
+pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
+pub(super) const SLOW: usize = 2_000;
+
+const BETWEEN_BYTES: Duration = Duration::from_millis(500);
+
+/// As many as the table of connections has room for, each after one request.
+pub(crate) fn idle(aim: &Aim) -> JoinSet<()> {
+    asking_once(aim, IDLE)
+}
+
+pub(crate) fn more_than_descriptors(aim: &Aim) -> JoinSet<()> {
+    asking_once(aim, MORE_THAN_DESCRIPTORS)
+}
+
+fn asking_once(aim: &Aim, callers: usize) -> JoinSet<()> {
+    let ask = request("GET /health/live", "", "");
+    aim.attackers(callers, move |aim, number| {
+        let ask = ask.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                let is_sent = attacker.send(ask.as_bytes()).await;
+                attacker.deeds.requests.add(usize::from(is_sent));
+                attacker.hold_until_cut().await;
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
+
+/// A byte of a head every half second.
+pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
+    dripping(aim, "POST /ids/snowflake?count=1 HTTP/1.1\r\nhost: localhost\r\nx-long: ".to_owned())
+}
+
+/// A head, and then a byte of its body every half second.
+pub(crate) fn bodies(aim: &Aim) -> JoinSet<()> {
+    let kind = "content-type: application/json\r\ncontent-length: 8000000\r\n";
+    dripping(aim, request("POST /decode", kind, "") + "[")
+}
+
+fn dripping(aim: &Aim, beginning: String) -> JoinSet<()> {
+    aim.attackers(SLOW, move |aim, number| {
+        let beginning = beginning.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                let mut goes_on = attacker.send(beginning.as_bytes()).await;
+                while goes_on {
+                    sleep(BETWEEN_BYTES).await;
+                    goes_on = attacker.send(b" ").await;
+                }
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
