@@ -107,3 +107,46 @@ async fn mints_that_are_held_are_not_in_the_way_of_others() {
         assert_eq!(client.receive().await.status, 200);
     }
 }
+
+/// A body of long work, whose answer is more than the kernel keeps for a caller that does not read.
+fn many_ids() -> String {
+    format!("[\"175928847299117063\"{}]", ",\"175928847299117063\"".repeat(50_000))
+}
+
+#[tokio::test]
+async fn callers_who_do_not_read_what_their_ids_are_keep_nobody_from_long_work() {
+    let service = Service::start("http.idle_timeout = '1h'\nhttp.memory_max = '16384MiB'").await;
+    let admitted_however_long = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    let decode = post_request("/decode", "", &many_ids());
+    let mut unread = Vec::new();
+    for _ in 0..admitted_however_long {
+        let mut client = service.connect().await;
+        client.send(&decode).await;
+        client.stream.readable().await.unwrap();
+        unread.push(client);
+    }
+    within(LONG, async {
+        while service.post("/ids/snowflake?count=10000").await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    for mut client in unread {
+        assert_eq!(client.receive().await.status, 200, "its answer was on its way all the time");
+    }
+}
+
+#[tokio::test]
+async fn long_work_whose_length_nobody_told_is_admitted_like_any_other() {
+    let service = Service::start("http.idle_timeout = '1h'\nhttp.in_flight_max = 2").await;
+    let body = many_ids();
+    let mut first = service.connect().await;
+    first.send(post_request("/decode", "", &body)).await;
+    first.stream.readable().await.unwrap();
+
+    let head = request("POST /decode", "content-type: application/json\r\ntransfer-encoding: chunked\r\n", "");
+    let mut second = service.connect().await;
+    second.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len())).await;
+    assert_eq!(second.receive().await.status, 503, "half of two requests are one");
+    assert_eq!(service.metric(r#"idmint_requests_shed_total{reason="bulk"}"#).await, 1.0);
+}

@@ -89,10 +89,10 @@ impl Service {
         metrics.iter().filter(|(series, _)| series.starts_with("idmint_ids_minted_total")).map(|(_, count)| count).sum()
     }
 
-    /// Waits until a series has reached this value.
+    /// Waits until a series has reached this value, and has been told: a new connection may be refused for a while.
     pub(crate) async fn until_metric(&self, series: &str, least: f64) {
         within(LONG, async {
-            while self.metric(series).await < least {
+            while self.metrics().await.get(series).is_none_or(|value| *value < least) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         })

@@ -9,7 +9,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::ids::{EncodedIds, IdEncoder, IdPieces, encode_ids};
 use super::pieces::LongBody;
-use crate::service::{Charge, Outgoing, Receipt};
+use crate::service::{BulkPass, Charge, Outgoing, Receipt};
 
 /// What the pieces of a body are at most that is written while it is sent and does not say how long it is, in bytes.
 const PIECE_LEN_UNTOLD: usize = 128 * 1024;
@@ -41,10 +41,19 @@ pub struct WrittenIds {
     paid: Option<Box<Charge>>,
 }
 
+/// What many ids need before they are minted.
+pub(in crate::http) struct Admitted {
+    /// Paid for the first piece of their answer.
+    pub(in crate::http) paid: Charge,
+    /// The leave to write it.
+    pub(in crate::http) pass: BulkPass,
+}
+
 impl AnswerBody {
-    /// The ids of a mint answer; what is paid for the first of them already, if they are many.
-    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing, paid: Option<Box<Charge>>) -> Self {
-        match encode_ids(encoder, ids) {
+    /// The ids of a mint answer; if they are many, with what is paid for the first of them, and the leave to write them.
+    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing, admitted: Option<Box<Admitted>>) -> Self {
+        let (paid, pass) = admitted.map(|admitted| (Box::new(admitted.paid), admitted.pass)).unzip();
+        match encode_ids(encoder, ids, pass) {
             EncodedIds::Whole(text, receipt) => {
                 Self::Ids(WrittenIds { text: Bytes::from(text), receipt: Some(receipt), paid })
             }

@@ -1,11 +1,12 @@
 //! Ids as bytes: encoded while they are sent, in bounded memory, with the length known before.
 
 use std::mem;
+use std::sync::Arc;
 
 use super::media_type::MediaType;
-use super::pieces::{LongBody, Pieces};
+use super::pieces::{LongBody, Pieces, Place};
 use crate::id::{Format, IdBlock, Rule};
-use crate::service::{Outgoing, Receipt};
+use crate::service::{BulkPass, Outgoing, Receipt};
 
 /// Bytes of one piece of a long answer; a few more, since ids are not cut. Fewer would cost more system calls, more would
 /// not stay in the processor's cache until they are sent.
@@ -184,8 +185,8 @@ pub(super) enum EncodedIds {
     InPieces(Box<LongBody<IdPieces>>),
 }
 
-/// Encodes ids: all at once where they fit into one piece.
-pub(super) fn encode_ids(encoder: IdEncoder, mut ids: Outgoing) -> EncodedIds {
+/// Encodes ids: all at once where they fit into one piece, else as the pass allows.
+pub(super) fn encode_ids(encoder: IdEncoder, mut ids: Outgoing, pass: Option<BulkPass>) -> EncodedIds {
     let room = encoder.room_for(usize::try_from(ids.batch.count()).unwrap_or(usize::MAX), ids.format());
     let mut head = Vec::with_capacity(HEAD_ROOM + if room <= PIECE_LEN { room } else { 0 });
     encoder.write_head(ids.format(), &mut head);
@@ -198,7 +199,7 @@ pub(super) fn encode_ids(encoder: IdEncoder, mut ids: Outgoing) -> EncodedIds {
     if len.is_none() && encoder.write(&mut ids, &mut head, BUILT_LEN_MAX) {
         return EncodedIds::Whole(head, ids.into_receipt());
     }
-    EncodedIds::InPieces(Box::new(LongBody::new(IdPieces { encoder, ids, head }, None, len)))
+    EncodedIds::InPieces(Box::new(LongBody::new(IdPieces { encoder, ids, head, pass }, None, len)))
 }
 
 /// Ids that are written in pieces.
@@ -207,9 +208,25 @@ pub struct IdPieces {
     ids: Outgoing,
     /// What is written already of the first piece, which is written only when somebody takes it.
     head: Vec<u8>,
+    /// The leave to work so long.
+    pass: Option<BulkPass>,
 }
 
 impl Pieces for IdPieces {
+    fn resume(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::resume);
+    }
+
+    fn pause(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::pause);
+    }
+
+    // Many at once would each keep a thread of all connections for milliseconds, and a single mint would wait for them all.
+    fn place(&self) -> Place {
+        let aside = self.pass.as_ref().and_then(BulkPass::aside);
+        aside.map_or(Place::Here, |requests| Place::Aside(Arc::clone(requests)))
+    }
+
     // No id is longer than a few hundred bytes, and few are: a block of them fits into a quarter of a piece.
     const PIECE_LEN_MAX: usize = PIECE_LEN + PIECE_LEN / 4;
 

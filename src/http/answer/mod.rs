@@ -14,6 +14,7 @@ mod minted;
 mod pieces;
 mod refusal;
 
+pub(in crate::http) use body::Admitted;
 pub use body::AnswerBody;
 pub(in crate::http) use events::{event_detail, mark_outcome};
 pub(in crate::http) use ids::IdEncoder;

@@ -18,6 +18,12 @@ pub trait Pieces: Send + Unpin + 'static {
     /// The next piece, and whether it is the last.
     fn next_piece(&mut self) -> (Vec<u8>, bool);
 
+    /// Somebody wants the next piece, which is written from now on.
+    fn resume(&mut self) {}
+
+    /// A piece is handed over: it depends on the caller when the next one is wanted.
+    fn pause(&mut self) {}
+
     /// Where the next piece is written.
     fn place(&self) -> Place {
         Place::Here
@@ -92,30 +98,38 @@ impl<P: Pieces> LongBody<P> {
     fn poll_next_piece(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let is_in_turn = match (&mut self.writing, &mut self.pieces) {
             (Some(writing), _) => {
-                let (pieces, piece, is_last) = ready!(writing.as_mut().poll(context));
+                let (mut pieces, piece, is_last) = ready!(writing.as_mut().poll(context));
+                pieces.pause();
                 (self.pieces, self.writing) = (Some(pieces), None);
                 (self.ready, self.is_done) = (Some(piece), is_last);
                 return Poll::Ready(());
             }
-            (None, Some(pieces)) => match pieces.place() {
-                Place::Here => false,
-                Place::HereInTurn => true,
-                Place::Aside(requests) => {
-                    let mut pieces = self.pieces.take().expect("matched just now");
-                    self.writing = Some(Box::pin(async move {
-                        let write = move || {
-                            let (piece, is_last) = pieces.next_piece();
-                            (pieces, piece, is_last)
-                        };
-                        requests.work_aside(write).await
-                    }));
-                    return self.poll_next_piece(context);
+            (None, Some(pieces)) => {
+                pieces.resume();
+                if let Some(receipt) = pieces.receipt() {
+                    receipt.settle();
                 }
-            },
+                match pieces.place() {
+                    Place::Here => false,
+                    Place::HereInTurn => true,
+                    Place::Aside(requests) => {
+                        let mut pieces = self.pieces.take().expect("matched just now");
+                        self.writing = Some(Box::pin(async move {
+                            let write = move || {
+                                let (piece, is_last) = pieces.next_piece();
+                                (pieces, piece, is_last)
+                            };
+                            requests.work_aside(write).await
+                        }));
+                        return self.poll_next_piece(context);
+                    }
+                }
+            }
             (None, None) => unreachable!("pieces that another thread has are being written"),
         };
-        self.settle_unclaimed();
-        let (piece, is_last) = self.pieces.as_mut().expect("matched just now").next_piece();
+        let pieces = self.pieces.as_mut().expect("matched just now");
+        let (piece, is_last) = pieces.next_piece();
+        pieces.pause();
         (self.ready, self.is_done) = (Some(piece), is_last);
         if is_in_turn {
             context.waker().wake_by_ref();

@@ -66,8 +66,9 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     pass.iter_mut().for_each(BulkPass::pause);
     let paid = read_paid_body(body, BODY_LEN_MAX, service.limits().body_timeout, &payer, 0).await?;
     let (body, paid) = paid.into_parts();
-    pass.iter_mut().for_each(|pass| pass.resume(estimate(body.len())));
-    let aside = (body.len() > BODY_LEN_AT_ONCE_MAX).then(|| Arc::clone(requests));
+    let is_long = body.len() > BODY_LEN_AT_ONCE_MAX;
+    let pass = if is_long { Some(requests.go_on(pass, estimate(body.len()))?) } else { None };
+    let aside = is_long.then(|| Arc::clone(requests));
     let input = match &aside {
         None => DecodeInput::read(body, media_of_body)?,
         Some(requests) => requests.work_aside(move || DecodeInput::read(body, media_of_body)).await?,
@@ -81,7 +82,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         now: service.clock().now(),
         written: 0,
         aside,
-        _held: (paid, pass),
+        pass,
+        _paid: paid,
     };
     Ok(no_store(media, body_of(answers)))
 }
@@ -174,11 +176,22 @@ struct Answers {
     written: u64,
     /// Where long work is done.
     aside: Option<Arc<Requests>>,
-    /// What is paid for the texts, and the leave to work so long.
-    _held: (Option<Charge>, Option<BulkPass>),
+    /// The leave to work so long.
+    pass: Option<BulkPass>,
+    /// What is paid for the texts.
+    _paid: Option<Charge>,
 }
 
 impl Pieces for Answers {
+    fn resume(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::resume);
+    }
+
+    // A caller who does not read would keep all others from long work.
+    fn pause(&mut self) {
+        self.pass.iter_mut().for_each(BulkPass::pause);
+    }
+
     fn place(&self) -> Place {
         match &self.aside {
             Some(requests) => Place::Aside(Arc::clone(requests)),

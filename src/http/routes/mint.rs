@@ -12,12 +12,12 @@ use axum::http::{Response, Uri};
 use super::appends;
 use super::reports;
 use crate::http::answer::{
-    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
+    Admitted, AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
 use crate::http::request::{Object, Query, encoding, payer_of, percent_decode, read_body, strict_json, strict_query};
 use crate::id::{DomainHash, FieldKind, Format};
 use crate::minting::{BatchRequest, Minter, Refusal};
-use crate::service::{Charge, IdSource, MaybeReady, ServedFormat, Service, ServiceError};
+use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use crate::wire::MintRequest;
 
 /// More ids than these are long work.
@@ -131,7 +131,7 @@ fn mint_wish(
 fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, parts: &Parts) -> MaybeReady<Answer> {
     let count = wish.request.count();
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
-    let pass = match service.load().requests.enter_bulk(estimate) {
+    let mut pass = match service.load().requests.enter_bulk(estimate) {
         Ok(pass) => pass,
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
@@ -140,13 +140,13 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
     let payer = payer_of(&service, &parts.extensions);
     MaybeReady::pending(async move {
         let paid = match payer.pay(price).await {
-            Ok(paid) => Box::new(paid),
+            Ok(paid) => paid,
             Err(shed) => return refuse(&service, &served, shed.into(), None),
         };
         // Whoever else has arrived by now is looked at first: refused if it is too much, or let past if it is short.
         tokio::task::yield_now().await;
-        drop(pass);
-        mint_paid(&service, &served, &wish, Some(paid)).await
+        pass.pause();
+        mint_paid(&service, &served, &wish, Some(Box::new(Admitted { paid, pass }))).await
     })
 }
 
@@ -155,12 +155,12 @@ fn mint_paid(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     wish: &Wish,
-    paid: Option<Box<Charge>>,
+    admitted: Option<Box<Admitted>>,
 ) -> MaybeReady<Answer> {
     let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
     service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
-        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, paid))),
+        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, admitted))),
         Err(refusal) => {
             let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
             refuse(&of_service, &of_format, ServiceError::from(refusal).into(), most)

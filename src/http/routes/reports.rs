@@ -82,11 +82,11 @@ pub(in crate::http) async fn mint_reports(
     pass.iter_mut().for_each(BulkPass::pause);
     let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let (request_body, _paid) = paid.into_parts();
-    pass.iter_mut().for_each(|pass| pass.resume(estimate(request_body.len())));
+    let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
+    let requests = &service.load().requests;
+    let _pass = if is_short { None } else { Some(requests.go_on(pass, estimate(request_body.len()))?) };
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
-    let requests = &service.load().requests;
-    let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
 
     let (most, of_format) = (service.limits().batch_max, Arc::clone(format));
     let read = move || {

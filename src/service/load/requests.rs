@@ -75,7 +75,7 @@ impl Requests {
     /// [`Shed::Bulk`]: there is more of it than this node can do soon, or half of all requests are long already.
     pub fn enter_bulk(self: &Arc<Self>, estimate: Duration) -> Result<BulkPass, Shed> {
         let nanos = nanos_of(estimate);
-        let pass = BulkPass { work: Some(Work::begin(self, nanos)), requests: Arc::clone(self) };
+        let pass = BulkPass { work: Some(Work::begin(self, nanos)), nanos, requests: Arc::clone(self) };
         let bulk = self.bulk.fetch_add(1, Ordering::Relaxed) + 1;
         let others_working = self.working.load(Ordering::Relaxed) - 1;
         let others_backlog = self.backlog.load(Ordering::Relaxed).saturating_sub(nanos);
@@ -86,6 +86,22 @@ impl Requests {
         }
         drop(pass);
         Err(self.counts.count(Shed::Bulk))
+    }
+
+    /// Goes on with long work whose input has come: with the pass it was admitted by, or, where nobody knew before how much
+    /// would come, admitted only now.
+    ///
+    /// # Errors
+    /// As [`Requests::enter_bulk`].
+    pub fn go_on(self: &Arc<Self>, pass: Option<BulkPass>, estimate: Duration) -> Result<BulkPass, Shed> {
+        match pass {
+            None => self.enter_bulk(estimate),
+            Some(mut pass) => {
+                pass.nanos = nanos_of(estimate);
+                pass.resume();
+                Ok(pass)
+            }
+        }
     }
 
     /// Does a part of long work on a thread where nobody waits for it, when a core is free for that.
@@ -114,6 +130,8 @@ impl Drop for HeldMint {
 #[derive(Debug)]
 pub struct BulkPass {
     work: Option<Work>,
+    /// How long the work takes, by the last estimate.
+    nanos: u64,
     requests: Arc<Requests>,
 }
 
@@ -124,8 +142,13 @@ impl BulkPass {
     }
 
     /// Goes on with work that was admitted, now that it can.
-    pub fn resume(&mut self, estimate: Duration) {
-        self.work = Some(Work::begin(&self.requests, nanos_of(estimate)));
+    pub fn resume(&mut self) {
+        self.work = Some(Work::begin(&self.requests, self.nanos));
+    }
+
+    /// Where to work, if there is more long work than cores: then it must not be done on threads that serve others.
+    pub fn aside(&self) -> Option<&Arc<Requests>> {
+        (self.requests.bulk.load(Ordering::Relaxed) > self.requests.cores).then_some(&self.requests)
     }
 }
 
