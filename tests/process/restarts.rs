@@ -134,8 +134,10 @@ fn a_restart_on_an_inherited_socket_refuses_no_connect_and_loses_no_answer() {
 #[test]
 fn a_restart_behind_drain_delay_refuses_no_connect_and_loses_no_answer() {
     let node = |home: &Home, slot: u32| {
-        let settings =
-            format!("worker = {{ slots = 2, slot = {slot}, exclusive = true }}\nhttp = {{ drain_delay = '5s' }}\n");
+        let settings = format!(
+            "worker = {{ slots = 2, slot = {slot}, exclusive = true }}\nhttp = {{ drain_delay = '5s' }}\n\
+                 mint = {{ wait_max = '60s' }}\n"
+        );
         let service = Service::start(home.serve_with(&settings));
         service.wait_until_ready();
         service
