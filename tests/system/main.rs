@@ -48,4 +48,5 @@ mod long_ticks;
 mod memory;
 mod metrics;
 mod storage_advice;
+mod syncing;
 mod systemd;
