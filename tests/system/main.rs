@@ -49,4 +49,5 @@ mod long_ticks;
 mod memory;
 mod metrics;
 mod storage_advice;
+mod syncing;
 mod systemd;

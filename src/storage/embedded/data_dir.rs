@@ -217,6 +217,11 @@ mod tests {
         let error = DataDir::open(root.path()).expect_err("the folder is taken");
         assert_eq!(error.failure_kind(), FailureKind::Locked);
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        for unreadable in ["", "somebody"] {
+            fs::write(root.path().join("lock"), unreadable).expect("the lock is for those who ask for it");
+            let error = DataDir::open(root.path()).expect_err("the folder is taken");
+            assert!(error.to_string().contains("in use by another process;"), "{error}");
+        }
 
         drop(first);
         DataDir::open(root.path()).expect("the folder is free again");

@@ -226,4 +226,37 @@ mod tests {
         drop(keeper);
         assert_eq!(session.horizon(), NOON, "nobody has minted, so nothing is low");
     }
+
+    #[tokio::test]
+    async fn a_disk_that_refuses_is_told_and_the_folder_is_free_once_the_keeper_is_gone() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let clock = Arc::new(ManualClock::at(NOON).clock());
+        let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
+        let keeper = HorizonKeeper::start(session(&clock), clock, store);
+        tokio::select! {
+            biased;
+            () = keeper.failed() => panic!("nothing has failed"),
+            () = std::future::ready(()) => {}
+        }
+        let (horizon, aside) = (folder.path().join("horizon"), folder.path().join("aside"));
+        std::fs::rename(&horizon, &aside).expect("the folder is writable");
+        assert!(!keeper.raise_to(NOON.after(Duration::from_secs(60))).await);
+        keeper.failed().await;
+        assert_eq!((keeper.counts().extended(), keeper.counts().failed()), (0, 1));
+
+        std::fs::rename(&aside, &horizon).expect("the folder is writable");
+        drop(keeper);
+        engine.open(0, None).expect("the folder is free again");
+    }
+
+    #[tokio::test]
+    async fn an_idle_keeper_gives_the_folder_back() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let clock = Arc::new(ManualClock::at(NOON).clock());
+        let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
+        drop(HorizonKeeper::start(session(&clock), clock, store));
+        engine.open(0, None).expect("the folder is free again");
+    }
 }

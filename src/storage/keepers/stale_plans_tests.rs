@@ -370,6 +370,7 @@ fn pauses_grow_and_end_long_before_a_caller_gives_up() {
     for decisions in 1..=DECISIONS_MAX {
         let longest = Duration::from_millis(1 << decisions).min(PAUSE_MAX);
         assert!((0..100).all(|_| pause_after(decisions) <= longest), "after {decisions}");
+        assert!((0..100).any(|_| !pause_after(decisions).is_zero()), "after {decisions}");
     }
     assert!(PAUSE_MAX * DECISIONS_MAX < Duration::from_secs(1));
 }
