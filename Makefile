@@ -46,13 +46,12 @@ torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores,
 	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
 	$(MAKE) attacks
 
-# The test of `make test-all`, which attacks for a few seconds and without optimisation; here times count, too. One after the
-# other: two test programs at once would measure each other.
+# Times count here, so it stands apart from `make test-all`, whose tests depend on no speed.
 attacks: export CARGO_TARGET_DIR := target/torture
 attacks: export CARGO_PROFILE_RELEASE_LTO := off
 attacks: export ATTACK_SECONDS ?= 20
 attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS).
-	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture no_attack_harms
+	$(CARGO) test $(LOCKED) --release --features system-tests --test attacks -- --nocapture
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'

@@ -232,7 +232,6 @@ fn the_banner_names_address_slot_folder_and_a_request_to_paste() {
 #[test]
 fn a_start_warns_of_a_missing_domain_only_where_ids_have_one() {
     let (_home, service) = ready();
-    let log = service.log();
-    assert!(log.contains("ids of siq are for development"), "{log}");
+    let log = service.log_once_it_says("ids of siq are for development");
     assert!(!log.contains("ids of conjunction"), "{log}");
 }

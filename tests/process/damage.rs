@@ -31,7 +31,7 @@ fn mint_once(command: Command) -> (u128, String) {
     let service = Service::start(command);
     service.wait_until_ready();
     let ids = service.mint("snowflake?count=50");
-    let log = service.log();
+    let log = service.log_once_it_says("minting begins at");
     service.kill();
     (ids.iter().map(|id| SEQUENCED[SNOWFLAKE].value(id)).max().unwrap(), log)
 }

@@ -143,6 +143,11 @@ impl Service {
         text_of(&self.banner)
     }
 
+    /// The log, once this stands in it: lines are written a moment after what they tell of.
+    pub(crate) fn log_once_it_says(&self, text: &str) -> String {
+        until(text, || Some(self.log()).filter(|log| log.contains(text)))
+    }
+
     pub(crate) fn log(&self) -> String {
         text_of(&self.log)
     }

@@ -130,7 +130,7 @@ fn a_restore_by_the_book_holds_a_format_of_a_minute_to_its_next_tick_and_no_othe
     std::fs::remove_dir_all(node.home.data_dir()).unwrap();
     // A little after now, as docs/OPERATIONS.md has it.
     let service = node.start_at(10, Some(20));
-    assert!(service.log().contains("starting above the stated floor"), "{}", service.log());
+    service.log_once_it_says("starting above the stated floor");
     node.assert_minutes_wait(&service);
     service.kill();
     assert_minutes_go_on(node);

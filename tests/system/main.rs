@@ -25,7 +25,6 @@ mod load;
 mod service;
 
 mod appending;
-mod attacks;
 mod cutting_proxy;
 mod databases;
 mod small_disk;

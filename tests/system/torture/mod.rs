@@ -197,7 +197,7 @@ fn wait_for(callers: &Callers, ids: u64) {
 }
 
 /// The number in this variable of the environment.
-pub(crate) fn number(name: &str) -> Option<u64> {
+fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
 }

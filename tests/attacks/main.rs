@@ -12,6 +12,14 @@
 //! `ATTACK_SECONDS` says how long each lasts (4 unless set; `make attacks`: 20), `ATTACKS` which ones, by part of a name.
 //! `UPDATE_DOCS=1` writes the table of all of them into docs/SECURITY.md.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../http1/mod.rs"]
+mod http1;
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/service.rs"]
+mod service;
+
 mod aim;
 mod attack;
 mod attacker;
@@ -22,7 +30,6 @@ mod honest;
 mod malformed;
 mod metrics;
 mod outcome;
-mod overload;
 mod sink;
 mod slow;
 mod traced;
@@ -35,14 +42,13 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 
-use self::aim::Aim;
-use self::attack::{ATTACKS, Attack};
-use self::honest::{Honest, Seen};
-use self::metrics::{Metrics, Shed};
-use self::outcome::{Outcome, Round, TABLE_HEAD};
-use self::sink::Sink;
+use crate::aim::Aim;
+use crate::attack::{ATTACKS, Attack};
+use crate::honest::{Honest, Seen};
+use crate::metrics::{Metrics, Shed};
+use crate::outcome::{Outcome, Round, TABLE_HEAD};
 use crate::service::{Home, Service, until};
-use crate::torture::number;
+use crate::sink::Sink;
 
 const SECONDS: u64 = 4;
 
@@ -106,6 +112,12 @@ fn resident_peak_kib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// The number in this variable of the environment.
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
 }
 
 /// Attackers hold many connections, and a sink as many.

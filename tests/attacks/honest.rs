@@ -42,11 +42,7 @@ impl Seen {
 
     /// Of 100 answers, the time of the slowest but one.
     pub(crate) fn p99(&self) -> Duration {
-        self.quantile(0.99)
-    }
-
-    pub(crate) fn quantile(&self, part: f64) -> Duration {
-        let rank = (self.answered.len() as f64 * part).ceil() as usize;
+        let rank = (self.answered.len() * 99).div_ceil(100);
         self.answered.get(rank.saturating_sub(1)).copied().unwrap_or(Duration::MAX)
     }
 

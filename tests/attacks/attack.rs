@@ -188,7 +188,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: slow::more_than_descriptors,
         is_made: |deeds| deeds.connections.get() >= slow::MORE_THAN_DESCRIPTORS as u64,
         is_met: |deeds, _| deeds.cut.get() > 0,
-        ..DEFAULT
     },
     Attack {
         name: "a log pipe that nobody reads, everything traced",

@@ -25,7 +25,7 @@ pub(crate) struct Sink {
 impl Sink {
     pub(crate) fn start() -> Sink {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "attacks::sink::a_sink_takes_all_and_says_nothing", "--nocapture"]).env(IS_SINK, "1");
+        command.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]).env(IS_SINK, "1");
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this program");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
