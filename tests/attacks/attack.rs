@@ -112,7 +112,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         name: "32 reports of a million unknown keys",
         begin: bodies::unknown_keys,
         is_made: |deeds| deeds.connections.get() >= 32 && deeds.bytes.get() > 1 << 20,
-        is_met: |deeds, _| deeds.of_status(422) + deeds.of_status(503) > 0,
+        is_met: |deeds, _| deeds.of_status(400) + deeds.of_status(503) > 0,
         ..DEFAULT
     },
     Attack {

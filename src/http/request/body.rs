@@ -67,13 +67,16 @@ async fn collect_paid(
     payer: &Payer,
     parse_percent: usize,
 ) -> Result<PaidBody, Problem> {
+    let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(len_max).min(len_max);
     let first = next_piece(&mut body).await?.unwrap_or_default();
     let mut whole = PaidBody { bytes: first, charge: None };
     let mut paid_len = 0;
     let mut buffer = BytesMut::new();
     while let Some(piece) = next_piece(&mut body).await? {
         if buffer.is_empty() {
-            buffer = BytesMut::from(std::mem::take(&mut whole.bytes));
+            // Room for all of it at once: growing step by step would hold it twice. What has not come takes no memory yet.
+            buffer = BytesMut::with_capacity(declared_len.max(whole.bytes.len()));
+            buffer.extend_from_slice(&std::mem::take(&mut whole.bytes));
         }
         if piece.len() > len_max.saturating_sub(buffer.len()) {
             return Err(passed(len_max));

@@ -29,11 +29,14 @@ const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// What reports take once they are read, beside the bytes that they are read from, in hundredths of those. They take more; this
-/// is what lets the longest body be paid for out of one peer's share, and three at a time out of everybody's.
+/// is what lets the longest body be paid for out of one peer's share.
 const PARSE_PERCENT: usize = 70;
 
 /// About what reading, grouping and answering takes for each byte.
 const NANOS_FOR_A_BYTE: u64 = 25;
+
+/// Reports of a longer body are read, grouped and answered one request after the other: they take several times the body.
+const LARGE_LEN: usize = 4 * 1024 * 1024;
 
 /// What a body of reports can be.
 const BODY_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Xml, MediaType::TextXml];
@@ -85,6 +88,7 @@ pub(in crate::http) async fn mint_reports(
     let (request_body, _paid) = paid.into_parts();
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
     let requests = &service.load().requests;
+    let _turn = if request_body.len() > LARGE_LEN { Some(requests.turn_of_largest().await) } else { None };
     let _pass = if is_short { None } else { Some(requests.go_on(pass, estimate(request_body.len()))?) };
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };

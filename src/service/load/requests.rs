@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::shed::{Shed, ShedCounts};
 
@@ -31,6 +31,8 @@ pub struct Requests {
     working: AtomicUsize,
     /// One permit for each core that long work may keep busy.
     cores_free: Semaphore,
+    /// For the one request whose parts may take many times its body.
+    largest: Semaphore,
     counts: Arc<ShedCounts>,
 }
 // Ordering of all atomics: `Relaxed`. They bound how much goes on, and guard no other memory: each is raised before it is
@@ -48,6 +50,7 @@ impl Requests {
             backlog: AtomicU64::new(0),
             working: AtomicUsize::new(0),
             cores_free: Semaphore::new(cores),
+            largest: Semaphore::new(1),
             counts,
         })
     }
@@ -102,6 +105,11 @@ impl Requests {
                 Ok(pass)
             }
         }
+    }
+
+    /// The turn of one of the largest requests, which is worked on alone among its kind until this is dropped.
+    pub async fn turn_of_largest(&self) -> SemaphorePermit<'_> {
+        self.largest.acquire().await.expect("nobody closes it")
     }
 
     /// Does a part of long work on a thread where nobody waits for it, when a core is free for that.
