@@ -26,12 +26,19 @@ quick: fmt-check ## After an edit: formatting, unit tests, the floor plan and th
 test: ## Every test that needs nothing but the toolchain.
 	$(CARGO) test $(LOCKED)
 
-# Only the `system` test program: `make test` has run the others, and running both runs everything once.
+# Only the test programs that `make test` leaves out: running both runs everything once. Attacks are short here, and their
+# times only printed, since no test depends on how fast a machine is.
+test-all: export ATTACK_SECONDS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed
+	$(MAKE) target/tools/ccsds-ndm/installed
 	$(CARGO) test $(LOCKED) --features system-tests --test system
+	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
 	$(MAKE) instructions
+
+target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
+	.ci/install-ccsds-ndm
 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
@@ -46,12 +53,12 @@ torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores,
 	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
 	$(MAKE) attacks
 
-# Times count here, so it stands apart from `make test-all`, whose tests depend on no speed.
+# Optimised, and longer than in `make test-all`: here times count.
 attacks: export CARGO_TARGET_DIR := target/torture
 attacks: export CARGO_PROFILE_RELEASE_LTO := off
 attacks: export ATTACK_SECONDS ?= 20
 attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS).
-	$(CARGO) test $(LOCKED) --release --features system-tests --test attacks -- --nocapture
+	$(CARGO) test $(LOCKED) --release --features system-tests --test attacks -- --nocapture --test-threads 1
 
 bench: ## Run the benchmarks.
 	$(CARGO) bench $(LOCKED) --bench '*'

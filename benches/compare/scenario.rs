@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::cpu_time;
-use crate::load::{Generator, Workload};
+use crate::load::{Generator, Readers, Workload};
 use crate::rivals::Target;
 
 /// How long a new set of connections is used before it counts.
@@ -21,6 +21,8 @@ pub(crate) struct Round {
     pub(crate) megabytes_per_second: Option<f64>,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
+    /// Unknown where another program makes the load and does not tell.
+    pub(crate) p999_us: Option<f64>,
     /// CPU time of the server for each request.
     pub(crate) server_us: f64,
     /// How much of its CPU the server used. Far below 100, something else bounds the scenario.
@@ -124,7 +126,9 @@ fn measure_over_http(target: Target, workload: &Workload, ids: u32, time: Durati
     let mut generator = Generator::connect(target.address, workload).map_err(told)?;
     generator.run(WARM_UP).map_err(told)?;
     let (server, load) = (cpu_time::of_server(target.pid), cpu_time::of_threads(process::id()));
+    let readers = workload.is_read_beside.then(|| Readers::start(target.address)).transpose().map_err(told)?;
     let mut tally = generator.run(time).map_err(told)?;
+    readers.map_or(Ok(()), Readers::end).map_err(told)?;
     let (server, load) = (cpu_time::of_server(target.pid) - server, cpu_time::of_threads(process::id()) - load);
     let (answered, seconds) = (tally.answered as f64, tally.passed.as_secs_f64());
     let all = (tally.answered + tally.refused) as f64;
@@ -132,8 +136,9 @@ fn measure_over_http(target: Target, workload: &Workload, ids: u32, time: Durati
         requests_per_second: answered / seconds,
         ids_per_second: answered * f64::from(ids) / seconds,
         megabytes_per_second: Some(tally.bytes as f64 / 1e6 / seconds),
-        p50_us: percentile_us(&mut tally.latencies_ns, 50),
-        p99_us: percentile_us(&mut tally.latencies_ns, 99),
+        p50_us: percentile_us(&mut tally.latencies_ns, 500),
+        p99_us: percentile_us(&mut tally.latencies_ns, 990),
+        p999_us: Some(percentile_us(&mut tally.latencies_ns, 999)),
         server_us: server.running.as_secs_f64() * 1e6 / all,
         busy_percent: server.running.as_secs_f64() * 100.0 / seconds,
         waiting_percent: Some(server.waiting.as_secs_f64() * 100.0 / seconds),
@@ -143,11 +148,11 @@ fn measure_over_http(target: Target, workload: &Workload, ids: u32, time: Durati
     })
 }
 
-/// So many of a hundred took no longer than this. The order of the latencies is lost.
-pub(crate) fn percentile_us(latencies_ns: &mut [u64], percent: usize) -> f64 {
+/// So many of a thousand took no longer than this. The order of the latencies is lost.
+pub(crate) fn percentile_us(latencies_ns: &mut [u64], per_mille: usize) -> f64 {
     if latencies_ns.is_empty() {
         return f64::NAN;
     }
-    let at = (latencies_ns.len() * percent).div_ceil(100) - 1;
+    let at = (latencies_ns.len() * per_mille).div_ceil(1_000) - 1;
     *latencies_ns.select_nth_unstable(at).1 as f64 / 1e3
 }

@@ -18,6 +18,8 @@ const ONE_ID: &str = "POST /ids/snowflake";
 const PACKED: &str = "accept: application/octet-stream\r\n";
 const PIPELINED: LoadModel = LoadModel::Closed { depth: 16 };
 const FIXED: LoadModel = LoadModel::Open { per_second: 10_000 };
+/// About half of the single ids that one core mints.
+const HALF: LoadModel = LoadModel::Open { per_second: 35_000 };
 
 /// What many ids are decoded of: so many of each format.
 const MIXED: [&str; 5] = ["snowflake?", "payment?", "siq?type=message&", "flax?", "uuid7?"];
@@ -121,6 +123,11 @@ impl Servers {
             one().load_model(FIXED),
             1,
         ));
+        let half = || one().connections(64).load_model(HALF).beside_readers();
+        let (asked, at_half) =
+            ("one id, at 35 000 requests/s, read beside", "constant answer, at 35 000 requests/s, read beside");
+        scenarios.push(http("one-half", "idmint", asked, &idmint, half(), 1));
+        scenarios.push(http("axum-half", "axum::serve", at_half, axum, half(), 0));
         scenarios.push(http("axum-fixed", "axum::serve", at_rate, axum, one().load_model(FIXED), 0));
         scenarios.extend(self.decode_scenarios()?);
         Ok(scenarios)
@@ -156,7 +163,8 @@ impl Servers {
         }
         let body = mixed.join("\n");
         let headers = "content-type: text/plain\r\naccept: application/x-ndjson\r\n";
-        let workload = Workload::of("POST /decode", headers, &body);
+        // Of long work a node takes on one request for each core.
+        let workload = Workload::of("POST /decode", headers, &body).connections(1);
         let ids = u32::try_from(mixed.len()).expect("as many as were asked for");
         Ok(vec![
             one("decode-decimal", "decoding a decimal snowflake", one_of("snowflake")?),

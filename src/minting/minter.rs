@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::batch::Batch;
 use super::batch_request::{BatchRequest, RequestError};
@@ -93,6 +94,24 @@ impl Minter {
             Source::Sequenced(sequenced) => sequenced.in_session().map(|minter| minter.count_max(variant)),
             Source::Random(_) => None,
         }
+    }
+
+    /// How many long requests have lanes of their own; `None` where ids are never waited for. One that may take every lane
+    /// has no other beside it.
+    pub fn long_requests_max(&self) -> Option<usize> {
+        let Source::Sequenced(sequenced) = &self.source else { return None };
+        let lanes = sequenced.lanes();
+        Some(if lanes.share_a_batch(self.format()) { 1 } else { lanes.workers().len() })
+    }
+
+    /// The refusal of a request that others have kept waiting for so long, counted as one for want of ids.
+    pub fn refuse_late(&self, request: &BatchRequest, waited: Duration) -> Refusal {
+        if let Source::Sequenced(sequenced) = &self.source
+            && let Some(minter) = sequenced.in_session()
+        {
+            minter.count_late(request, &minter.moment(self.clock.now()), &self.counted.counters);
+        }
+        Refusal::SequenceExhausted { format: self.format().name.clone(), retry_after: waited }
     }
 
     /// Reserves the ids of a request, which this minter made: one read of the clock, one compare-exchange.

@@ -101,7 +101,10 @@ pub async fn serve(
             Some(ended) = tasks.join_next() => log_panic(ended),
             arrival = acceptor.next() => match arrival {
                 Arrival::Connection(stream, peer) => admit(&mut tasks, (stream, peer)),
-                Arrival::Refused(stream) => drop(stream),
+                Arrival::Refused(stream) => {
+                    drop(stream);
+                    open.give_up_idle_longest();
+                }
             },
         }
     }

@@ -1,5 +1,6 @@
 //! The connections that are open: how many, whose, and which of them can be given up.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -15,6 +16,9 @@ use crate::service::Shed;
 /// How many connections that were given up may still be saying goodbye.
 const LEAVING_MAX: usize = 256;
 
+/// How many of those that are idle longest are remembered, so that not all have to be looked at for each newcomer.
+const REMEMBERED_MAX: usize = 1_024;
+
 /// The open connections of a process. Clones are one table.
 #[derive(Clone)]
 pub struct OpenConnections(Arc<Mutex<Table>>);
@@ -28,11 +32,15 @@ struct Table {
     next_number: u64,
     /// Given up to make room, and not closed yet.
     leaving: usize,
+    /// The connections that were idle longest when all were last looked at, the longest at the end: their numbers, and since
+    /// when. Whatever has become idle since then has been so for less long.
+    idle_longest: Vec<(u64, u64)>,
 }
 
 impl Table {
     fn shown_by(open: IntGauge) -> Table {
-        Table { rows: HashMap::new(), open, by_peer: HashMap::new(), next_number: 0, leaving: 0 }
+        let (rows, by_peer) = (HashMap::new(), HashMap::new());
+        Table { rows, open, by_peer, next_number: 0, leaving: 0, idle_longest: Vec::new() }
     }
 }
 
@@ -48,6 +56,14 @@ struct Row {
     activity: Arc<Activity>,
     stop: CancellationToken,
     is_leaving: bool,
+}
+
+impl Row {
+    /// Since when it has been idle, if it is and could be given up.
+    fn idle_since(&self) -> Option<u64> {
+        let is_idle = !self.is_leaving && self.activity.snapshot().state == State::Idle;
+        is_idle.then(|| self.activity.idle_since())
+    }
 }
 
 impl OpenConnections {
@@ -91,6 +107,11 @@ impl OpenConnections {
         Ok(OpenConnection { connections: self.clone(), number })
     }
 
+    /// Tells the connection that is idle longest to stop, if any is: what it holds is wanted by somebody new.
+    pub(super) fn give_up_idle_longest(&self) {
+        self.table().give_one_up();
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,16 +120,38 @@ impl OpenConnections {
 impl Table {
     /// Tells the connection that is idle longest to stop; says whether there was one.
     fn give_one_up(&mut self) -> bool {
-        let idle = self.rows.values_mut().filter(|row| !row.is_leaving && row.activity.snapshot().state == State::Idle);
-        let Some(row) = idle.min_by_key(|row| row.activity.idle_since()) else { return false };
         if self.leaving == LEAVING_MAX {
             return false;
         }
+        let Some(number) = self.idle_longest() else { return false };
+        let row = self.rows.get_mut(&number).expect("it was found there");
         row.is_leaving = true;
         self.leaving += 1;
         row.activity.give_up();
         row.stop.cancel();
         true
+    }
+
+    /// The connection that is idle longest, if any is.
+    fn idle_longest(&mut self) -> Option<u64> {
+        self.next_idle_longest().or_else(|| {
+            let idle = self.rows.iter().filter_map(|(number, row)| Some((*number, row.idle_since()?)));
+            self.idle_longest = idle.collect();
+            self.idle_longest.sort_unstable_by_key(|(_, since)| Reverse(*since));
+            let surplus = self.idle_longest.len().saturating_sub(REMEMBERED_MAX);
+            self.idle_longest.drain(..surplus);
+            self.next_idle_longest()
+        })
+    }
+
+    /// The next of those that were idle longest, if it has been idle ever since.
+    fn next_idle_longest(&mut self) -> Option<u64> {
+        while let Some((number, since)) = self.idle_longest.pop() {
+            if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {
+                return Some(number);
+            }
+        }
+        None
     }
 
     fn leave(&mut self, number: u64) {
@@ -184,5 +227,19 @@ mod tests {
         assert_eq!(others.each_ref().map(|one| one.stop.is_cancelled()), [false, false, false, true]);
         let _working = [&others[0], &others[2], &newcomer].map(|one| one.activity.begin_request(false));
         assert_eq!(enter(&open, 21, false, 11).entry.err(), Some(Shed::Connections));
+    }
+
+    #[test]
+    fn after_one_look_at_all_the_next_go_in_order_and_whoever_moved_meanwhile_stays() {
+        let open = OpenConnections::default();
+        let others = [3, 1, 2, 4].map(|at| enter(&open, u8::try_from(at).expect("small"), false, at));
+        let gone = || others.each_ref().map(|one| one.stop.is_cancelled());
+        let first = enter(&open, 20, false, 10);
+        assert_eq!((gone(), first.entry.is_ok()), ([false, true, false, false], true));
+        others[2].activity.record_idle();
+        let second = enter(&open, 21, false, 11);
+        assert_eq!((gone(), second.entry.is_ok()), ([true, true, false, false], true), "the one of 2 has moved");
+        drop(others.map(|one| one.entry));
+        assert_eq!(open.table().leaving, 0);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::formats::ServedFormat;
 use super::maybe_ready::MaybeReady;
 use super::outgoing::Outgoing;
 use super::service::Service;
@@ -32,13 +33,32 @@ impl Service {
         }
     }
 
+    /// Mints so many ids that single ones would wait behind them. Of those who want as many, each waits for its turn until
+    /// the ids before are due, and only then reserves: so nobody waits behind more than one of them in a lane.
+    ///
+    /// # Errors
+    /// [`Refusal`]: nothing was minted.
+    pub async fn mint_many(
+        self: &Arc<Self>,
+        served: &ServedFormat,
+        minter: &Arc<Minter>,
+        request: &BatchRequest,
+    ) -> Result<Outgoing, Refusal> {
+        let held = self.load().requests.hold();
+        let wait_max = self.limits().wait_max;
+        let turn = tokio::time::timeout(wait_max, served.turn()).await;
+        drop(held);
+        let Ok(_turn) = turn else { return Err(minter.refuse_late(request, wait_max)) };
+        self.mint(minter, request).await
+    }
+
     /// Lets ids go when they are due.
     #[inline]
     fn release(self: &Arc<Self>, minter: &Minter, granted: Granted) -> MaybeReady<Outgoing> {
         let Granted { batch, due, refill } = granted;
         let outgoing = Outgoing::new(Arc::clone(minter.counted()), batch);
-        if let Some(keepers) = self.keepers().filter(|_| refill) {
-            keepers.horizon.refill();
+        if let Some(keeper) = self.horizon_keeper().filter(|_| refill) {
+            keeper.refill();
         }
         let Some(due) = due else { return MaybeReady::ready(outgoing) };
         let service = Arc::clone(self);
@@ -60,11 +80,11 @@ impl Service {
         needed: UnixNanos,
     ) -> Result<Granted, Refusal> {
         let _held = self.load().requests.hold();
-        let keepers = self.keepers().expect("only a session that has begun has a horizon, and keepers come before it");
+        let keeper = self.horizon_keeper().expect("its keeper comes before a session with a horizon");
         let extended = async {
             let mut needed = needed;
             loop {
-                if !keepers.horizon.raise_to(needed).await {
+                if !keeper.raise_to(needed).await {
                     return Err(Refusal::StorageFailed);
                 }
                 match minter.reserve(request) {
@@ -74,7 +94,7 @@ impl Service {
                 }
             }
         };
-        let wait_max = self.limits().horizon_wait_max;
+        let wait_max = self.limits().wait_max;
         tokio::time::timeout(wait_max, extended).await.unwrap_or(Err(Refusal::HorizonReached { retry_after: wait_max }))
     }
 

@@ -1,22 +1,26 @@
 //! The service: what everything else of this folder works with.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
-use super::lifecycle::{Keepers, Lifecycle};
+use super::lifecycle::Lifecycle;
+use crate::conjunction::ObjectRules;
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
 use crate::service::load::Load;
+use crate::storage::{HorizonKeeper, RecordKeeper};
 use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
 pub struct Service {
     pub(super) parts: ServiceParts,
     pub(super) lifecycle: Lifecycle,
+    /// Replaced while the service runs.
+    object_rules: RwLock<Arc<ObjectRules>>,
     dropped_lines: OnceLock<DroppedLines>,
 }
 
@@ -64,8 +68,8 @@ pub struct RequestLimits {
     pub batch_max: u32,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
-    /// How long an answer may wait for the horizon.
-    pub horizon_wait_max: Duration,
+    /// How long a request may wait for the horizon, or for its turn among long ones.
+    pub wait_max: Duration,
 }
 
 /// What the configuration says of SIQs.
@@ -80,18 +84,28 @@ pub struct SiqDefaults {
 }
 
 impl Service {
-    /// A service that is starting: random ids are minted and ids are decoded, the rest waits for [`Service::begin`].
+    /// A service that is starting: random ids are minted and ids are decoded; ids with memory wait for
+    /// [`Service::serve_records`], the rest for [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
-        Service { parts, lifecycle: Lifecycle::default(), dropped_lines: OnceLock::new() }
+        let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
+        Service { parts, lifecycle: Lifecycle::default(), object_rules, dropped_lines: OnceLock::new() }
     }
 
-    /// From now on everything is minted, in this session, which these threads make durable.
+    /// From now on ids with memory are served. They wait for no session.
+    ///
+    /// # Panics
+    /// When they are served already.
+    pub fn serve_records(&self, keeper: RecordKeeper) {
+        self.lifecycle.serve_records(keeper);
+    }
+
+    /// From now on everything is minted, in this session, whose horizon this thread raises.
     ///
     /// # Panics
     /// When a session has begun already.
-    pub fn begin(&self, session: Arc<Session>, keepers: Keepers) {
+    pub fn begin(&self, session: Arc<Session>, keeper: HorizonKeeper) {
         // Before the session: whoever mints in it may need the horizon raised.
-        self.lifecycle.begin(keepers);
+        self.lifecycle.begin(keeper);
         self.parts.mint.begin(session);
     }
 
@@ -105,9 +119,15 @@ impl Service {
         self.lifecycle.drain();
     }
 
-    /// The threads that make things durable; `None` while the service is starting.
-    pub fn keepers(&self) -> Option<&Keepers> {
-        self.lifecycle.keepers()
+    /// The thread that makes records durable; `None` until they are served.
+    pub fn record_keeper(&self) -> Option<&RecordKeeper> {
+        self.lifecycle.records()
+    }
+
+    /// The thread that raises the horizon; `None` while the service is starting.
+    #[inline]
+    pub fn horizon_keeper(&self) -> Option<&HorizonKeeper> {
+        self.lifecycle.horizon()
     }
 
     /// A session that begins at `start`, for [`Service::begin`] once its first horizon is durable.
@@ -146,6 +166,16 @@ impl Service {
     /// How reports find their ids.
     pub fn conjunctions(&self) -> Conjunctions {
         self.parts.conjunctions
+    }
+
+    /// Which objects the designators of reports stand for.
+    pub fn object_rules(&self) -> Arc<ObjectRules> {
+        Arc::clone(&self.object_rules.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on reports are read by these rules; what has been answered stays.
+    pub fn replace_object_rules(&self, rules: ObjectRules) {
+        *self.object_rules.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
     }
 
     /// What one request may ask for.

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// Attackers come from so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
 const ADDRESSES: usize = 8;
 
-/// All in one instant would measure how long so many connections take, on few cores; in the control, too.
+/// How long it takes until all have come, and until all have gone. In one instant would measure how long so many connections
+/// take, on few cores.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// The server that an attack is aimed at.
@@ -20,6 +22,8 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
     pub(crate) deeds: Arc<Deeds>,
+    /// Cancelled when the attackers are to leave.
+    pub(crate) is_over: CancellationToken,
 }
 
 /// What attackers did, and what came of it. Counted by all of them, read when they are gone.
@@ -61,7 +65,7 @@ impl Counter {
 
 impl Aim {
     pub(crate) fn at(address: SocketAddr) -> Aim {
-        Aim { address, deeds: Arc::default() }
+        Aim { address, deeds: Arc::default(), is_over: CancellationToken::new() }
     }
 
     /// Where the attacker of this number comes from.
@@ -70,17 +74,20 @@ impl Aim {
         SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0))
     }
 
-    /// So many attackers, who come one after the other within [`ARRIVAL`], and stay until the set is dropped.
+    /// So many attackers, who come one after the other within [`ARRIVAL`], and leave in that order once it is over.
     pub(crate) fn attackers<F>(&self, count: usize, attacker: impl Fn(Aim, usize) -> F) -> JoinSet<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let arriving = |number| {
-            let attacks = attacker(self.clone(), number);
+            let (attacks, is_over) = (attacker(self.clone(), number), self.is_over.clone());
             let wait = ARRIVAL.mul_f64(number as f64 / count as f64);
             async move {
                 sleep(wait).await;
-                attacks.await;
+                tokio::select! {
+                    () = attacks => panic!("an attacker has no end of its own"),
+                    () = async { is_over.cancelled().await; sleep(wait).await } => {}
+                }
             }
         };
         (0..count).map(arriving).collect()

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::aim::{Aim, Deeds};
 use super::metrics::Shed;
-use super::{bodies, floods, malformed, slow, traced, unread, windows};
+use super::{bodies, floods, logged, malformed, slow, unread, windows};
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
@@ -27,7 +27,7 @@ pub(crate) enum Node {
     Default,
     /// With so few file descriptors that callers can use them up.
     FewDescriptors,
-    /// Everything is traced, into a pipe that nobody reads.
+    /// At level `trace`, into a pipe that nobody reads.
     UnreadLog,
 }
 
@@ -190,9 +190,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         is_met: |deeds, _| deeds.cut.get() > 0,
     },
     Attack {
-        name: "a log pipe that nobody reads, everything traced",
+        name: "a log pipe that nobody reads, at level `trace`",
         node: Node::UnreadLog,
-        begin: traced::requests,
+        begin: logged::requests,
         is_met: |_, shed| shed.lines > 0,
         ..DEFAULT
     },

@@ -27,12 +27,13 @@ mod bodies;
 mod floods;
 mod frames;
 mod honest;
+mod logged;
 mod malformed;
 mod metrics;
 mod outcome;
+mod overload;
 mod sink;
 mod slow;
-mod traced;
 mod unread;
 mod windows;
 
@@ -62,21 +63,23 @@ const TABLE_END: &str = "\n<!-- end of attacks -->";
 const DESCRIPTORS: u64 = 12_000;
 
 /// Attacks for this long, and until enough was done, while the honest caller calls.
-fn attack_while_calling(attack: &Attack, aim: &Aim, caller: Honest, time: Duration) -> (Seen, Seen) {
+fn attack_while_calling(
+    attack: &Attack,
+    aim: &Aim,
+    caller: Honest,
+    time: Duration,
+    is_enough: impl Fn() -> bool,
+) -> (Seen, Seen) {
     let runtime = Runtime::new().unwrap();
     caller.call_during(|| {
-        let mut attackers = {
+        let attackers = {
             let _inside = runtime.enter();
             (attack.begin)(aim)
         };
         std::thread::sleep(time);
-        until(attack.name, || (attack.is_made)(&aim.deeds).then_some(()));
-        runtime.block_on(async {
-            attackers.abort_all();
-            while let Some(ended) = attackers.join_next().await {
-                assert!(ended.is_err_and(|error| error.is_cancelled()), "an attacker has no end of its own");
-            }
-        });
+        until(attack.name, || ((attack.is_made)(&aim.deeds) && is_enough()).then_some(()));
+        aim.is_over.cancel();
+        runtime.block_on(attackers.join_all());
     })
 }
 
@@ -85,13 +88,15 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
     let _log_pipe = attack.node.log_pipe(&home);
     let service = attack.node.start(&home);
     service.wait_until_ready();
-    let (mut rounds, mut is_met) = (Vec::new(), false);
+    let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
         let control = Aim::at(sink.address);
-        let (beside_control, _) = attack_while_calling(attack, &control, Honest::connect(service.address()), time);
+        let caller = Honest::connect(service.address());
+        let (beside_control, _) = attack_while_calling(attack, &control, caller, time, || true);
         let aim = Aim::at(service.address());
-        let (attacked, newcomers) = attack_while_calling(attack, &aim, Honest::connect(service.address()), time);
-        is_met |= (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&service)));
+        let is_met = || (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&service)));
+        let caller = Honest::connect(service.address());
+        let (attacked, newcomers) = attack_while_calling(attack, &aim, caller, time, is_met);
         println!("    control: {}\n    attack:  {}", control.deeds.summary(), aim.deeds.summary());
         rounds.push(Round { control: beside_control, attacked, newcomers });
     }
@@ -103,7 +108,6 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
         shed: Shed::read(&metrics),
         failed: metrics.sum("idmint_http_requests_total", "500") + metrics.sum("idmint_http_requests_total", "504"),
         has_panicked: service.log().contains("panic"),
-        is_met,
     }
 }
 
@@ -112,6 +116,11 @@ fn resident_peak_kib(service: &Service) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// How long each attack lasts.
+fn time_of_each() -> Duration {
+    Duration::from_secs(number("ATTACK_SECONDS").unwrap_or(SECONDS))
 }
 
 /// The number in this variable of the environment.
@@ -139,7 +148,7 @@ fn write_to_docs(table: &str) {
 #[test]
 fn no_attack_harms_an_honest_caller() {
     allow_many_descriptors();
-    let time = Duration::from_secs(number("ATTACK_SECONDS").unwrap_or(SECONDS));
+    let time = time_of_each();
     let wanted = std::env::var("ATTACKS").unwrap_or_default();
     let (mut table, mut objections) = (TABLE_HEAD.to_owned(), Vec::new());
     let mut carried_out = 0;

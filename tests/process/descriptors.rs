@@ -33,3 +33,29 @@ fn running_out_of_descriptors_is_refused_and_recovered_from() {
         (answer.status == 200).then_some(())
     });
 }
+
+#[test]
+fn idle_connections_make_room_when_descriptors_run_out() {
+    let home = Home::new();
+    let mut command = with_few_descriptors(&home.serve());
+    command.env("IDMINT_HTTP__IDLE_TIMEOUT", "10m");
+    let service = Service::start(command);
+    service.wait_until_ready();
+
+    let live = request("GET /health/live", "", "");
+    let mut idle = Vec::new();
+    let has_answer = |client: &mut Client| client.try_exchange(&live).is_ok_and(|answer| answer.status == 200);
+    while let Ok(mut client) = Client::try_connect(service.address())
+        && has_answer(&mut client)
+    {
+        idle.push(client);
+    }
+    assert!(idle.len() > 10, "{} of 64 descriptors were there for callers", idle.len());
+
+    until("a newcomer has the place of an idle connection", || {
+        let mut newcomer = Client::try_connect(service.address()).ok()?;
+        has_answer(&mut newcomer).then_some(())
+    });
+    let left = idle.iter_mut().filter_map(|client| has_answer(client).then_some(())).count();
+    assert!(left >= idle.len() / 2, "{left} of {} idle connections are left: no more go than are in the way", idle.len());
+}

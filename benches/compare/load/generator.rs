@@ -18,6 +18,8 @@ pub(crate) struct Workload {
     request: Vec<u8>,
     connections: usize,
     load_model: LoadModel,
+    /// Whether others read metrics and ledgers meanwhile.
+    pub(crate) is_read_beside: bool,
 }
 
 /// When the next request is sent.
@@ -34,7 +36,7 @@ impl Workload {
     /// One at a time on each of 16 connections.
     pub(crate) fn of(method_and_target: &str, headers: &str, body: &str) -> Self {
         let request = request(method_and_target, headers, body).into_bytes();
-        Self { request, connections: 16, load_model: LoadModel::Closed { depth: 1 } }
+        Self { request, connections: 16, load_model: LoadModel::Closed { depth: 1 }, is_read_beside: false }
     }
 
     pub(crate) fn connections(self, connections: usize) -> Self {
@@ -43,6 +45,11 @@ impl Workload {
 
     pub(crate) fn load_model(self, load_model: LoadModel) -> Self {
         Self { load_model, ..self }
+    }
+
+    /// While others read metrics and ledgers.
+    pub(crate) fn beside_readers(self) -> Self {
+        Self { is_read_beside: true, ..self }
     }
 }
 

@@ -2,5 +2,7 @@
 
 mod connection;
 mod generator;
+mod readers;
 
 pub(crate) use generator::{Generator, LoadModel, Workload};
+pub(crate) use readers::Readers;

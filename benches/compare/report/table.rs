@@ -58,9 +58,9 @@ pub(super) fn verdicts(verdicts: &[Verdict]) -> String {
 
 fn scenario_table(text: &mut String, scenarios: &[Scenario]) {
     text.push_str(
-        "| server | asked for | requests/s | spread | ids/s | MB/s | p50 µs | p99 µs | CPU µs | busy % | waiting % | load µs |\n",
+        "| server | asked for | requests/s | spread | ids/s | MB/s | p50 µs | p99 µs | p99.9 µs | CPU µs | busy % | waiting % | load µs |\n",
     );
-    text.push_str("|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|\n");
+    text.push_str("|---|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
     for scenario in scenarios {
         let middle = |figure: fn(&Round) -> f64| number(middle(&scenario.figures(figure)));
         let rates = scenario.figures(|round| round.requests_per_second);
@@ -72,7 +72,7 @@ fn scenario_table(text: &mut String, scenarios: &[Scenario]) {
         line(
             text,
             format_args!(
-                "| {} | {}{failure} | {} | {} | {ids} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {}{failure} | {} | {} | {ids} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 scenario.server,
                 scenario.asked,
                 middle(|round| round.requests_per_second),
@@ -80,6 +80,7 @@ fn scenario_table(text: &mut String, scenarios: &[Scenario]) {
                 middle(|round| round.megabytes_per_second.unwrap_or(f64::NAN)),
                 middle(|round| round.p50_us),
                 middle(|round| round.p99_us),
+                middle(|round| round.p999_us.unwrap_or(f64::NAN)),
                 middle(|round| round.server_us),
                 middle(|round| round.busy_percent),
                 middle(|round| round.waiting_percent.unwrap_or(f64::NAN)),

@@ -69,6 +69,7 @@ impl Redis {
                 megabytes_per_second: None,
                 p50_us: p50_ms * 1e3,
                 p99_us: p99_ms * 1e3,
+                p999_us: None,
                 server_us,
                 busy_percent: rate * server_us / 1e4,
                 waiting_percent: None,

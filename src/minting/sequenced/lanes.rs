@@ -113,6 +113,11 @@ impl Lanes {
         Ok(Lanes { workers })
     }
 
+    /// Whether a batch may take several of them: its ids, tick by tick and lane by lane, are then in order.
+    pub(in crate::minting) fn share_a_batch(&self, format: &Format) -> bool {
+        self.workers.len() > 1 && format.has_lanes_in_order()
+    }
+
     /// The worker numbers, one for each lane.
     pub fn workers(&self) -> &[u32] {
         &self.workers

@@ -27,7 +27,7 @@ pub struct SequencedMinter {
     lanes: Vec<Lane>,
     lead_ticks: u64,
     wait_max: Duration,
-    /// Whether a batch may take several lanes: its ids, tick by tick and lane by lane, are then in order.
+    /// Whether a batch may take several lanes.
     spreads: bool,
     /// When the first ids may leave, after a start at a floor.
     opens_at: Option<UnixNanos>,
@@ -91,8 +91,8 @@ impl SequencedMinter {
             bases: shapes.iter().map(|shape| shape.fixed + u128::from(*worker) * shape.worker_stride).collect(),
             sequencers: shapes.iter().map(sequencer).collect(),
         };
+        let spreads = lanes.share_a_batch(format);
         let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
-        let spreads = lanes.len() > 1 && format.has_lanes_in_order();
         let lanes_at_once = if spreads { lanes.len() } else { 1 };
         let count_max = |shape: &Shape| count_max(tick, lead_ticks, wait_max, shape, lanes_at_once);
         let counts_max = shapes.iter().map(count_max).collect();
@@ -163,12 +163,17 @@ impl SequencedMinter {
         }
     }
 
+    /// Counts a request that would wait too long.
+    pub(in crate::minting) fn count_late(&self, request: &BatchRequest, moment: &Moment, counters: &MintCounters) {
+        counters.count_exhausted(self.first_to_answer(request, moment));
+    }
+
     /// Why a request cannot be filled before `due`, counted if it is for want of stamps.
     fn exhausted(&self, due: UnixNanos, request: &BatchRequest, moment: &Moment, counters: &MintCounters) -> Shortage {
         match self.opens_at {
             Some(opens_at) if moment.reference() < opens_at => Shortage::NotOpen { opens_at },
             _ => {
-                counters.count_exhausted(self.first_to_answer(request, moment));
+                self.count_late(request, moment, counters);
                 Shortage::Sequence { due }
             }
         }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use crate::conjunction::GroupedMinter;
 use crate::id::Format;
 use crate::minting::{CountedFormat, MintCounters, Minter};
@@ -11,6 +13,8 @@ use crate::minting::{CountedFormat, MintCounters, Minter};
 pub struct ServedFormat {
     counted: Arc<CountedFormat>,
     source: IdSource,
+    /// One permit for each long request that may reserve ids, or wait until its ids are due, while others do.
+    turns: Semaphore,
 }
 
 /// Where ids come from, with whatever makes them.
@@ -29,23 +33,28 @@ pub enum IdSource {
 impl ServedFormat {
     /// A format of which callers want a number of ids.
     pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
-        ServedFormat { counted: Arc::clone(minter.counted()), source: IdSource::Count(minter) }
+        let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
+        let counted = Arc::clone(minter.counted());
+        ServedFormat { counted, source: IdSource::Count(minter), turns: Semaphore::new(turns) }
     }
 
     /// A format whose ids are made of events.
     pub fn of_events(format: Arc<Format>) -> ServedFormat {
-        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source: IdSource::Events }
+        ServedFormat::without_turns(format, IdSource::Events)
     }
 
     /// A format whose ids are made of reports.
     pub fn of_reports(format: Arc<Format>, minter: GroupedMinter) -> ServedFormat {
-        let counted = Arc::new(CountedFormat::new(format, 0));
-        ServedFormat { counted, source: IdSource::Reports(Arc::new(minter)) }
+        ServedFormat::without_turns(format, IdSource::Reports(Arc::new(minter)))
     }
 
     /// A format that is only read.
     pub fn decode_only(format: Arc<Format>) -> ServedFormat {
-        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source: IdSource::DecodeOnly }
+        ServedFormat::without_turns(format, IdSource::DecodeOnly)
+    }
+
+    fn without_turns(format: Arc<Format>, source: IdSource) -> ServedFormat {
+        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source, turns: Semaphore::new(0) }
     }
 
     /// What its ids are.
@@ -74,6 +83,11 @@ impl ServedFormat {
             IdSource::Count(minter) => Some(minter),
             IdSource::Events | IdSource::Reports(_) | IdSource::DecodeOnly => None,
         }
+    }
+
+    /// The turn of a long request by count, first come first served, until it is dropped.
+    pub(in crate::service) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.turns.acquire().await.expect("nobody closes it")
     }
 
     /// The worker numbers that this node mints it with.

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::shed::{Shed, ShedCounts};
 
 /// Long work that is admitted whatever it takes, for each core: an idle node takes on anything.
-const BULK_PER_CORE: usize = 4;
+const BULK_PER_CORE: usize = 1;
 
 /// Beyond that, how long all long work admitted so far may take.
 const BACKLOG_MAX: Duration = Duration::from_millis(20);

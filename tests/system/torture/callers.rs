@@ -20,12 +20,14 @@ const CALLERS: u64 = 4;
 const COUNTS: [u32; 7] = [1, 30, 1_000, 20_000, 100_000, 400_000, 1_000_000];
 
 /// What a caller may be told instead of ids, while the node is what it should be.
-const REFUSALS: [&str; 4] = [
+const REFUSALS: [&str; 5] = [
     "/problems/sequence-exhausted",
     "/problems/horizon-reached",
     // Only where the test made the disk fail: the node is about to end.
     "/problems/storage-unavailable",
     "/problems/draining",
+    // Long work beyond what the node can do soon.
+    "/problems/overloaded",
 ];
 
 /// Callers at work.

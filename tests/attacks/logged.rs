@@ -1,4 +1,4 @@
-//! Requests of HTTP/2, whose frames are all traced, for a log that nobody reads.
+//! Requests of HTTP/2, whose frames are all logged, for a log that nobody reads.
 
 use std::time::Duration;
 

@@ -1,0 +1,230 @@
+//! Twenty times as much long work as the service can do, offered at a fixed pace whether it answers or not.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::bodies::{MIB, ids};
+use crate::honest::{Honest, Seen};
+use crate::http1::{AnswerParser, request};
+use crate::outcome::{IS_OPTIMISED, P99_FLOOR};
+use crate::service::{Home, Service};
+use crate::{ROUNDS_MAX, time_of_each};
+
+/// What is offered, of what can be done.
+const TIMES: f64 = 20.0;
+
+/// Callers who each wait for their answer find out what can be done, on as many cores.
+const CALLERS: usize = 2;
+
+/// A refusal that takes no longer came at once.
+const AT_ONCE: Duration = Duration::from_millis(5);
+
+/// A request: what is sent first, and what follows once the service asks for it.
+struct Request {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// 10 000 ids as JSON, and 1 MiB of ids to be decoded, in turn. As curl does it with long bodies, nobody sends one before it
+/// is asked for.
+fn long_requests() -> [Request; 2] {
+    let body = ids(MIB);
+    let headers =
+        format!("content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: {}\r\n", body.len());
+    [
+        Request { head: request("POST /ids/snowflake?count=10000", "", "").into_bytes(), body: Vec::new() },
+        Request { head: request("POST /decode", &headers, "").into_bytes(), body },
+    ]
+}
+
+/// Who offers work: its requests, and connections that are open and idle.
+struct Offer {
+    service: Service,
+    requests: [Request; 2],
+    idle: Mutex<Vec<TcpStream>>,
+    answers: Mutex<Answers>,
+}
+
+/// How long answers took, from the moment of their request, or of their refusal the beginning.
+#[derive(Default)]
+struct Answers {
+    accepted: Vec<Duration>,
+    overloaded: Vec<Duration>,
+    /// Every other status, and what is no answer.
+    failed: Vec<String>,
+}
+
+impl Answers {
+    fn all(&self) -> usize {
+        self.accepted.len() + self.overloaded.len() + self.failed.len()
+    }
+}
+
+impl Offer {
+    async fn ask(&self, number: usize) {
+        let asked = Instant::now();
+        let outcome = self.exchange(&self.requests[number % self.requests.len()]).await;
+        let answers = &mut *self.answers.lock().unwrap();
+        match outcome {
+            Ok(200) => answers.accepted.push(asked.elapsed()),
+            Ok(503) => answers.overloaded.push(asked.elapsed()),
+            Ok(status) => answers.failed.push(status.to_string()),
+            Err(error) => answers.failed.push(error.to_string()),
+        }
+    }
+
+    async fn exchange(&self, request: &Request) -> std::io::Result<u16> {
+        let idle = self.idle.lock().unwrap().pop();
+        let mut stream = match idle {
+            Some(stream) => stream,
+            None => TcpStream::connect(self.service.address()).await?,
+        };
+        stream.write_all(&request.head).await?;
+        let (mut unread, mut buffer, mut parser) = (Vec::new(), vec![0; 64 * 1024], AnswerParser::new());
+        let mut is_awaited = !request.body.is_empty();
+        loop {
+            let len = stream.read(&mut buffer).await?;
+            unread.extend_from_slice(&buffer[..len]);
+            if is_awaited && unread.windows(4).any(|end| end == b"\r\n\r\n") {
+                is_awaited = false;
+                if unread.starts_with(b"HTTP/1.1 100") {
+                    unread.clear();
+                    stream.write_all(&request.body).await?;
+                    continue;
+                }
+            }
+            let (used, end) = parser.parse(&unread, |_| {}).map_err(std::io::Error::other)?;
+            unread.drain(..used);
+            if let Some(end) = end {
+                // A refusal that leaves a body unread ends its connection.
+                if end.status == 200 || request.body.is_empty() {
+                    self.idle.lock().unwrap().push(stream);
+                }
+                return Ok(end.status);
+            }
+            if len == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// As many as can be done: what so many callers get who each wait for an answer. Returns answers a second.
+    async fn measure(self: &Arc<Self>, time: Duration) -> f64 {
+        let (begun, mut callers) = (Instant::now(), JoinSet::new());
+        for caller in 0..CALLERS {
+            let offer = Arc::clone(self);
+            callers.spawn(async move {
+                for number in caller.. {
+                    offer.ask(number).await;
+                    if begun.elapsed() >= time {
+                        break;
+                    }
+                }
+            });
+        }
+        callers.join_all().await;
+        self.taken_answers().accepted.len() as f64 / begun.elapsed().as_secs_f64()
+    }
+
+    /// So many requests a second for this time, each sent when it is due.
+    async fn offer(self: &Arc<Self>, per_second: f64, time: Duration) -> Answers {
+        let (begun, mut asked, mut asking) = (Instant::now(), 0_u32, JoinSet::new());
+        let mut ticks = interval(Duration::from_millis(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        while begun.elapsed() < time {
+            ticks.tick().await;
+            while f64::from(asked) < begun.elapsed().as_secs_f64() * per_second {
+                let (offer, number) = (Arc::clone(self), asked);
+                asking.spawn(async move { offer.ask(number as usize).await });
+                asked += 1;
+            }
+            while asking.try_join_next().is_some() {}
+        }
+        asking.join_all().await;
+        self.taken_answers()
+    }
+
+    fn taken_answers(&self) -> Answers {
+        std::mem::take(&mut *self.answers.lock().unwrap())
+    }
+}
+
+/// So many of a hundred took no longer.
+fn percentile(durations: &[Duration], percent: usize) -> Duration {
+    let mut durations = durations.to_vec();
+    durations.sort_unstable();
+    let rank = (durations.len() * percent).div_ceil(100);
+    durations.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+/// One measurement: half of what can be done, and then too much.
+struct Round {
+    half: Answers,
+    overload: Answers,
+    single: Seen,
+}
+
+impl Round {
+    fn carry_out(runtime: &Runtime, offer: &Arc<Offer>, time: Duration) -> Round {
+        let most = runtime.block_on(offer.measure(time));
+        let half = runtime.block_on(offer.offer(most / 2.0, time));
+        let mut overload = Answers::default();
+        let honest = Honest::connect(offer.service.address());
+        let (single, _) = honest.call_during(|| overload = runtime.block_on(offer.offer(most * TIMES, time)));
+        assert!(overload.all() as f64 >= 0.9 * TIMES * most * time.as_secs_f64(), "not enough was offered");
+        println!("{most:.0} long requests a second can be done");
+        Round { half, overload, single }
+    }
+
+    fn is_fast_enough(&self) -> bool {
+        let (half, overload) = (percentile(&self.half.accepted, 99), percentile(&self.overload.accepted, 99));
+        let is_at_once = percentile(&self.overload.overloaded, 99) <= AT_ONCE;
+        !IS_OPTIMISED || overload <= P99_FLOOR.max(2 * half) && is_at_once
+    }
+
+    fn print(&self) {
+        let Round { half, overload, single } = self;
+        println!(
+            "  at half of that: {} of {} done, p99 {:?}\n  at {TIMES} times: {} of {} done, p99 {:?}; {} refused, p99 {:?}\n  \
+             single mints meanwhile: {} of {}, p99 {:?}",
+            half.accepted.len(),
+            half.all(),
+            percentile(&half.accepted, 99),
+            overload.accepted.len(),
+            overload.all(),
+            percentile(&overload.accepted, 99),
+            overload.overloaded.len(),
+            percentile(&overload.overloaded, 99),
+            single.is_answered(),
+            single.asked(),
+            single.p99(),
+        );
+    }
+}
+
+#[test]
+fn of_too_much_long_work_some_is_done_as_fast_as_ever_and_the_rest_is_refused_at_once() {
+    let runtime = Runtime::new().unwrap();
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let (idle, answers) = (Mutex::default(), Mutex::default());
+    let offer = Arc::new(Offer { service, requests: long_requests(), idle, answers });
+    let mut rounds: Vec<Round> = Vec::new();
+    while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
+        let round = Round::carry_out(&runtime, &offer, time_of_each());
+        round.print();
+        let Round { half, overload, single } = &round;
+        assert!(half.failed.is_empty() && overload.failed.is_empty(), "{:?} {:?}", half.failed, overload.failed);
+        assert!(!overload.accepted.is_empty() && !overload.overloaded.is_empty(), "some is done and some refused");
+        assert!(single.is_answered() * 100 >= single.asked() * 99, "{:?}", single.refusals());
+        rounds.push(round);
+    }
+    assert!(rounds.last().is_some_and(Round::is_fast_enough), "too slow in {} rounds", rounds.len());
+}
