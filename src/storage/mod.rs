@@ -43,6 +43,9 @@ pub use file_replacement::replace_file;
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
-pub use records::{AnchorKey, DoneRequest, LedgerSummary, RecordPlan, RecordStore, Records, StoredAppend, WriteError};
+pub use records::{
+    AnchorKey, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records, StoredAppend,
+    StoredConjunction, WriteError,
+};
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};
 pub use store_error::StoreError;

@@ -59,7 +59,7 @@ pub(crate) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequ
     let minter = GroupedMinter::new(Arc::new(format.expect("is sound")), PairOrder::Reported);
     let sighting = |delta: &i64| {
         let tca = UnixTime::from(Tca(1_706_745_600_000_000 + delta));
-        Sighting { report: Report::new(tca, primary, secondary).expect("two objects"), expected: None }
+        Sighting::new(Report::new(tca, primary, secondary).expect("two objects"))
     };
     let sightings: Vec<Sighting> = deltas.iter().map(sighting).collect();
     GroupRequest::new(Arc::new(minter), &sightings).expect("each can have an id")
@@ -95,7 +95,7 @@ pub(crate) fn anchor(delta: i64, rank: u32) -> RecordPlan {
 /// An anchor of any pair.
 pub(crate) fn anchor_of(format: &str, (primary, secondary): (u64, u64), delta: i64, rank: u32) -> RecordPlan {
     let anchor = Anchor { tca: Tca(delta), rank };
-    RecordPlan::Anchor(AnchorPlan { format: format.to_owned(), pair: Pair { primary, secondary }, anchor })
+    RecordPlan::Anchor(AnchorPlan::of_report(format, Pair { primary, secondary }, anchor))
 }
 
 /// The anchors near a time of the usual pair, as microseconds and rank.

@@ -8,7 +8,7 @@
 //!   FirstReserved                              AgreedRestart
 //!        |  agree_on_formats                        |  reserve
 //!        +-----------------> Store <----------------+
-//!                  raise_horizon, records
+//!                  raise_horizon, records           (records before that, too)
 //! ```
 //!
 //! At a first start the horizon comes before everything else: a database without a horizon beside it means that the
@@ -138,6 +138,14 @@ impl Restart {
 pub struct AgreedRestart(Store);
 
 impl AgreedRestart {
+    /// The records of ids with memory. They need no horizon: where a chain or an anchor goes on stands in themselves.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn records(&self) -> Result<Records, StoreError> {
+        self.0.records()
+    }
+
     /// Makes the first horizon of this start durable.
     ///
     /// # Errors

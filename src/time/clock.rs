@@ -122,6 +122,11 @@ impl Clock {
         i128::try_from(before).ok().map(|nanos| UnixTime::from_nanos(-nanos))
     }
 
+    /// Whether the estimate is a time before this program was built, and so follows a wall clock that was never set.
+    pub fn estimates_before_build(&self) -> bool {
+        self.now() < built_at()
+    }
+
     /// Whether the wall clock shows a time before this program was built, and so was never set.
     pub fn is_before_build(&self) -> bool {
         self.source.wall_nanos() < built_at().get()

@@ -141,5 +141,7 @@ fn while_the_floor_is_ahead_of_the_clock_ids_are_refused_and_decoded() {
     assert_eq!(service.get("/health/ready").json()["reason"], "clock-behind");
     assert_eq!(service.get("/health/live").status, 200);
     assert_eq!(service.get("/decode/175928847299117063").status, 200);
+    assert_eq!(service.get("/health/ready").json()["records"], "ready", "a chain needs no horizon");
+    assert_eq!(service.get("/ledgers").status, 200);
     run(idmint(&["health", "--server", &service.url()])).assert(1, &["not ready: clock-behind"]);
 }

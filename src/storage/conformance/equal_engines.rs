@@ -4,19 +4,21 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::conjunction::{Anchor, Pair, Tca};
-use crate::ledger::LedgerId;
+use crate::ledger::{KeyHash, LedgerId};
 use crate::storage::embedded::simulation::SimulatedBackend;
 use crate::storage::memory::MemoryRecords;
-use crate::storage::records::{DoneRequest, RecordPlan, RecordStore, WriteError};
+use crate::storage::records::{RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{NOW, anchor_of, append, at, create, plan};
 
 const SEEDS: u64 = 40;
 const STEPS: u64 = 60;
+/// Two hours, so that the steps are some days.
+const STEP_MICROS: u64 = 7_200_000_000;
 
 /// A few plans, sound ones and stale ones, for the state of `records`.
 fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
     let ledgers = records.ledgers(None, 9).expect("reads");
-    let micros = NOW + step * 1_000_000;
+    let micros = NOW + step * STEP_MICROS;
     let mut plans = Vec::new();
     for number in 0..random.random_range(1..4_u128) {
         let key = u128::from(step) * 10 + number;
@@ -58,11 +60,9 @@ fn everything(records: &dyn RecordStore, random: &mut StdRng) -> String {
         let times = (0..20).map(|at| (Pair { primary: 1, secondary }, Tca(at * 700_000)));
         text += &format!("{:?}\n", records.neighbours("conjunction", &mut { times }));
     }
-    let mut done: Vec<DoneRequest> = Vec::new();
-    let since = at(NOW + random.random_range(0..STEPS) * 1_000_000);
-    records.requests_since(since, &mut |request| done.push(request)).expect("reads");
-    done.sort_by_key(|done| done.key);
-    text + &format!("{done:?}")
+    let since = at(NOW + random.random_range(0..STEPS) * STEP_MICROS);
+    let request = |key| records.request(KeyHash(key), since).expect("reads");
+    text + &format!("{:?}", (0..u128::from(STEPS) * 10).filter_map(request).collect::<Vec<_>>())
 }
 
 #[test]
@@ -84,6 +84,16 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
                 let before = Tca(random.random_range(0..20) * 700_000);
                 let [one, other] = [&memory, &*embedded]
                     .map(|records: &dyn RecordStore| records.forget_anchors(None, before, 5).expect("works"));
+                assert_eq!(one, other, "seed {seed}, step {step}");
+            }
+            if random.random_bool(0.1) {
+                let since = at(NOW + random.random_range(0..=step) * STEP_MICROS);
+                // A day at a time, or all of them.
+                let has_forgotten = |records: &dyn RecordStore| {
+                    let forget = || records.forget_requests(since, 1_000).expect("works");
+                    std::iter::repeat_with(forget).take_while(|has_old| *has_old).count() > 0
+                };
+                let [one, other] = [&memory, &*embedded].map(has_forgotten);
                 assert_eq!(one, other, "seed {seed}, step {step}");
             }
         }

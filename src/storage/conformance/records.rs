@@ -3,9 +3,9 @@
 use std::thread;
 
 use super::on_every_engine;
-use crate::conjunction::{NewAnchors, Pair, Tca};
-use crate::ledger::{AppendPlan, EventId, LedgerId, Link};
-use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, RecordStore, WriteError};
+use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, ReportTally, Seen, Tca};
+use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId, Link};
+use crate::storage::records::{AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{
     NOW, absent, anchor, anchor_of, append, at, create, links, near, plan, ready, reports, write, write_ledger,
 };
@@ -141,6 +141,23 @@ fn an_anchor_that_others_have_come_near_to_writes_nothing() {
 }
 
 #[test]
+fn an_adopted_anchor_is_not_written_where_another_has_come_to_its_second() {
+    on_all_records(|records| {
+        let pair = Pair { primary: 1, secondary: 2 };
+        let plan = |free: &[(i64, i64)]| {
+            let free = free.iter().map(|(from, to)| Tca(*from)..=Tca(*to)).collect();
+            let anchor = Anchor { tca: Tca(999_999), rank: 1 };
+            RecordPlan::Anchor(AnchorPlan { format: "conjunction".to_owned(), pair, anchor, free })
+        };
+        records.write(&[anchor(1_500_000, 0), anchor(70_000_000, 0)]).expect("nothing is near them");
+        assert_stale(records, &[plan(&[(69_000_001, 71_000_001), (0, 999_999)])]);
+        assert_stale(records, &[plan(&[(80_000_000, 82_000_000), (0, 1_500_000)])]);
+        records.write(&[plan(&[(80_000_000, 82_000_000), (0, 999_999)])]).expect("both are free");
+        assert_eq!(near(records, 0), [(999_999, 1), (1_500_000, 0)]);
+    });
+}
+
+#[test]
 fn neighbours_are_two_seconds_either_way_and_of_one_pair_and_format() {
     on_all_records(|records| {
         let plans = [-2_000_000, 0, 2_000_000].map(|delta| anchor(delta, u32::from(delta > -9) + u32::from(delta > 9)));
@@ -259,32 +276,63 @@ fn a_chain_is_read_from_any_event_on_and_page_by_page() {
     });
 }
 
-fn requests(records: &dyn RecordStore, since: u64) -> Vec<DoneRequest> {
-    let mut found = Vec::new();
-    records.requests_since(at(since), &mut |done| found.push(done)).expect("reads");
-    found
+/// The keys, of those below 500, of which there is a request since that time.
+fn requests(records: &dyn RecordStore, since: u64) -> Vec<u128> {
+    let is_known = |key: &u128| records.request(KeyHash(*key), at(since)).expect("reads").is_some();
+    (0..500).filter(is_known).collect()
 }
 
 #[test]
-fn requests_since_a_time_are_those_of_all_ledgers() {
+fn a_request_is_found_by_its_key_if_it_was_recorded_since() {
     on_all_records(|records| {
-        assert_eq!(requests(records, 0), []);
+        assert_eq!(requests(records, 0), [0; 0]);
         let plans = [10, 20, 30].map(|key| write_ledger(records, &format!("ledger {key}"), key)).concat();
         let mut unmarked = plan(&create("unmarked", 40), None, NOW + 9_000_000);
         unmarked.mark = None;
         write(records, &[unmarked]);
         for since in [0, NOW, NOW + 1, NOW + 1_000_000, NOW + 2_000_000, NOW + 2_000_001] {
-            let mut expected: Vec<DoneRequest> = plans
-                .iter()
-                .filter(|plan| plan.recorded >= at(since))
-                .filter_map(|plan| DoneRequest::of(&RecordPlan::Append(plan.clone())))
-                .collect();
-            let mut found = requests(records, since);
-            let key = |done: &DoneRequest| done.key;
-            expected.sort_by_key(key);
-            found.sort_by_key(key);
-            assert_eq!(found, expected, "since {since}");
+            for plan in &plans {
+                let done = DoneRequest::of(&RecordPlan::Append(plan.clone())).expect("it has a key");
+                let found = records.request(done.key, at(since)).expect("reads");
+                assert_eq!(found, Some(done).filter(|done| done.recorded >= at(since)), "since {since}");
+            }
+            assert!(requests(records, since).iter().all(|key| ![13, 40].contains(key)), "nobody sent them");
         }
+    });
+}
+
+#[test]
+fn a_plan_that_is_stale_leaves_no_key() {
+    on_all_records(|records| {
+        let plans = write_ledger(records, "genesis", 10);
+        let ledger = plans[0].ledger();
+        let next = plan(&append(ledger, &["f"], 50), Some(plans[2].head()), NOW + 3_000_000);
+        assert_stale(records, &[RecordPlan::Append(next), RecordPlan::Append(plans[1].clone())]);
+        assert_eq!(requests(records, 0), [10, 11, 12]);
+    });
+}
+
+#[test]
+fn keys_are_forgotten_a_day_at_a_time_and_those_of_the_last_three_days_never() {
+    const DAY: u64 = 86_400_000_000;
+    on_all_records(|records| {
+        let [_, _, two] = write_ledger(records, "genesis", 10);
+        let (ledger, mut head) = (two.ledger(), two.head());
+        for day in 1..=5 {
+            for key in [0, 1] {
+                let request = append(ledger, &["next"], u128::from(day * 2 + key) + 18);
+                let next = plan(&request, Some(head), NOW + day * DAY + key);
+                head = next.head();
+                write(records, &[next]);
+            }
+        }
+        let forget = |since| while records.forget_requests(at(since), 1).expect("writable") {};
+        forget(NOW + DAY);
+        assert_eq!(requests(records, 0), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
+        forget(NOW + 5_000 * DAY);
+        assert_eq!(requests(records, 0), [24, 25, 26, 27, 28, 29], "a clock far ahead");
+        assert_eq!(requests(records, NOW + 4 * DAY + 1), [27, 28, 29]);
+        assert_eq!(records.chain(ledger, None, 100).expect("reads").len(), 16, "the events stay");
     });
 }
 
@@ -300,7 +348,7 @@ fn a_store_that_is_opened_again_has_all_of_it() {
         let store = ready(engine.open(), HORIZON, &[]);
         let records = store.records().expect("the store works");
         assert_eq!(records.chain(plans[0].ledger(), None, 100).expect("reads"), links(&plans));
-        assert_eq!(requests(&*records, 0).len(), 3);
+        assert_eq!(requests(&*records, 0), [10, 11, 12]);
         assert_eq!(near(&*records, 0), [(0, 0), (1_500_000, 1)]);
         assert_stale(&*records, &[RecordPlan::Append(plans[2].clone())]);
         records.reopen().expect("a sound store can be opened again");
@@ -331,5 +379,54 @@ fn anchors_are_forgotten_a_few_at_a_time_and_the_others_stay() {
             found.concat().concat().len() == 1
         });
         assert_eq!(left.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn conjunctions_are_listed_by_time_with_what_is_known_of_their_reports() {
+    on_all_records(|records| {
+        for (pair, delta) in [((1, 2), 0), ((3, 4), 5_000_000), ((1, 2), 5_000_000), ((2, 1), 9_000_000)] {
+            records.write(&[anchor_of("conjunction", pair, delta, 0)]).expect("nothing is near it");
+        }
+        records.write(&[anchor_of("conjunctions", (1, 2), 0, 0)]).expect("another format");
+        let list = |times: (i64, i64), after: Option<(i64, u64, u64)>, latest_first: bool, count_max: usize| {
+            let after = after.map(|(tca, primary, secondary)| (Tca(tca), Pair { primary, secondary }));
+            let times = Tca(times.0)..=Tca(times.1);
+            let range = ListRange { format: "conjunction".to_owned(), times, after, latest_first };
+            let found = records.conjunctions(&range, count_max).expect("reads");
+            found.iter().map(|one| (one.anchor.tca.0, one.pair.primary)).collect::<Vec<_>>()
+        };
+        let all = [(0, 1), (5_000_000, 1), (5_000_000, 3), (9_000_000, 2)];
+        let reversed: Vec<_> = all.iter().rev().copied().collect();
+        assert_eq!(list((i64::MIN, i64::MAX), None, false, 9), all);
+        assert_eq!(list((i64::MIN, i64::MAX), None, true, 9), reversed);
+        assert_eq!(list((i64::MIN, i64::MAX), None, true, 2), reversed[..2]);
+        assert_eq!(list((1, 5_000_000), None, false, 9), all[1..3]);
+        assert_eq!(list((0, 9_000_000), Some((5_000_000, 1, 2)), false, 9), all[2..]);
+        assert_eq!(list((0, 9_000_000), Some((5_000_000, 1, 2)), true, 9), all[..1]);
+        assert_eq!(list((6_000_000, 5_000_000), None, true, 9), []);
+
+        let key = |delta| AnchorKey {
+            format: "conjunction".to_owned(),
+            pair: Pair { primary: 1, secondary: 2 },
+            tca: Tca(delta),
+        };
+        let seen = |at, tca| ReportTally::of(Seen { at: UnixNanos::new(at), tca: Tca(tca) });
+        records.add_reports(&[(key(0), seen(5, 10))]).expect("writable");
+        records.add_reports(&[(key(0), seen(6, -10)), (key(77), seen(6, 0))]).expect("writable");
+        let range = ListRange {
+            format: "conjunction".to_owned(),
+            times: Tca(0)..=Tca(5_000_000),
+            after: None,
+            latest_first: false,
+        };
+        let tallies: Vec<_> = records.conjunctions(&range, 9).expect("reads").iter().map(|one| one.tally).collect();
+        assert_eq!(tallies, [Some(seen(5, 10).followed_by(seen(6, -10))), None, None]);
+        records.forget_anchors(None, Tca(6_000_000), 9).expect("writable");
+        assert_eq!(list((i64::MIN, i64::MAX), None, false, 9), all[3..], "what is forgotten is not listed");
+        let pair = Pair { primary: 2, secondary: 1 };
+        let spans = [(pair, Tca(8_000_000)..=Tca(9_000_000)), (pair, Tca(9_000_001)..=Tca(9_000_002))];
+        let within = records.anchors_within("conjunction", &mut spans.into_iter()).expect("reads");
+        assert_eq!(within.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0]);
     });
 }

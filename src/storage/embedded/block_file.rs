@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// How many bytes a block has: one page, so that a write never touches a block beside it.
@@ -9,6 +10,21 @@ pub(crate) const BLOCK_LEN: usize = 4096;
 
 /// The bytes of one block.
 pub(crate) type Block = [u8; BLOCK_LEN];
+
+/// The blocks that so many bytes from `offset` lie in: the number of each, and which bytes of it.
+pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
+    let block_len = u64::try_from(BLOCK_LEN).expect("small");
+    let mut at = offset;
+    let end = offset + u64::try_from(len).expect("a length fits 64 bits");
+    std::iter::from_fn(move || {
+        let (index, from) = (at / block_len, usize::try_from(at % block_len).expect("small"));
+        let left = usize::try_from(end - at).expect("no more than len");
+        let to = (from + left).min(BLOCK_LEN);
+        at = (index + 1) * block_len;
+        at = at.min(end);
+        (left > 0).then_some((index, from..to))
+    })
+}
 
 /// A file that is read, overwritten and synced in whole blocks.
 ///

@@ -46,7 +46,7 @@ struct ReadyFolder {
     database: Arc<Database>,
     horizon: HorizonFile,
     horizon_place: Place,
-    data_dir: DataDir,
+    data_dir: Arc<DataDir>,
 }
 
 /// Why the folder cannot be opened as a store.
@@ -159,7 +159,9 @@ impl ReservedEngine for ReservedFolder {
             horizon.note_records().map_err(StoreError::from)?;
         }
         let horizon_place = horizon.place().map_err(StoreError::from)?;
-        Ok(Box::new(ReadyFolder { database: Arc::new(database), horizon, horizon_place, data_dir }))
+        let data_dir = Arc::new(data_dir);
+        let database = Arc::new(database.locked_by(Arc::clone(&data_dir)));
+        Ok(Box::new(ReadyFolder { database, horizon, horizon_place, data_dir }))
     }
 }
 

@@ -14,4 +14,7 @@ mod horizon;
 
 mod folder;
 
+#[cfg(test)]
+mod flips_tests;
+
 pub(super) use folder::Folder;

@@ -34,7 +34,8 @@ impl Sweep {
     /// # Errors
     /// [`StoreError`]; the step is then done again.
     pub(super) fn step(&mut self, records: &dyn RecordStore, now: UnixNanos) -> Result<(), StoreError> {
-        if now < self.due {
+        // A clock that is waited for may be set back: the pause is never longer than it was meant to be.
+        if now < self.due && self.due.since(now) <= PAUSE {
             return Ok(());
         }
         let retention = i128::try_from(self.retention.as_nanos()).expect("a configured duration is short");
@@ -63,11 +64,7 @@ mod tests {
         let times: Vec<(Pair, Tca)> =
             (1..=40_u32).map(|day| (pair(u64::from(day % 7 + 1)), Tca(i64::from(day) * 86_400_000_000))).collect();
         let plan = |(pair, tca): &(Pair, Tca)| {
-            RecordPlan::Anchor(AnchorPlan {
-                format: "conjunction".to_owned(),
-                pair: *pair,
-                anchor: Anchor { tca: *tca, rank: 0 },
-            })
+            RecordPlan::Anchor(AnchorPlan::of_report("conjunction", *pair, Anchor { tca: *tca, rank: 0 }))
         };
         records.write(&times.iter().map(plan).collect::<Vec<_>>()).expect("they are days apart");
         let left = || {
@@ -95,11 +92,7 @@ mod tests {
         let records = MemoryRecords::default();
         let plan = |primary| {
             let pair = Pair { primary, secondary: 9 };
-            RecordPlan::Anchor(AnchorPlan {
-                format: "conjunction".to_owned(),
-                pair,
-                anchor: Anchor { tca: Tca(0), rank: 0 },
-            })
+            RecordPlan::Anchor(AnchorPlan::of_report("conjunction", pair, Anchor { tca: Tca(0), rank: 0 }))
         };
         records.write(&(1..=25).map(plan).collect::<Vec<_>>()).expect("they are of different pairs");
         let mut next = None;

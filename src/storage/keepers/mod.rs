@@ -4,10 +4,11 @@ mod horizon_keeper;
 
 mod anchor_sweep;
 mod job;
-mod key_index;
 mod record_error;
 mod record_keeper;
 mod record_writer;
+mod report_tallies;
+mod request_sweep;
 mod round;
 
 pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState};

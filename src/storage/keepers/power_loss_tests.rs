@@ -16,7 +16,7 @@ use crate::conjunction::Grouped;
 use crate::ledger::{EventId, KeyHash, LedgerId, LedgerRequest, Link};
 use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
 use crate::storage::keepers::job::Appended;
-use crate::storage::records::RecordStore;
+use crate::storage::records::{DoneRequest, RecordStore};
 use crate::storage::samples::{NOW, append, at, create, reports};
 use crate::time::ManualClock;
 
@@ -93,8 +93,7 @@ struct Life {
 impl Life {
     fn begin(backend: &SimulatedBackend, hand: &ManualClock) -> Result<Life, StoreError> {
         let (jobs, waiting) = mpsc::channel();
-        let mut writer = RecordWriter::new(backend.open_records()?, Arc::new(hand.clock()), waiting, None);
-        writer.read_keys()?;
+        let writer = RecordWriter::new(backend.open_records()?, Arc::new(hand.clock()), waiting, None, Arc::default());
         Ok(Life { writer, jobs })
     }
 
@@ -203,8 +202,8 @@ impl Told {
 
     /// Holds what is stored against what was told.
     fn check(&mut self, records: &dyn RecordStore) {
-        let mut done = Vec::new();
-        records.requests_since(at(0), &mut |request| done.push(request)).expect("reads");
+        let request = |key: &u128| records.request(KeyHash(*key), at(0)).expect("reads");
+        let done: Vec<DoneRequest> = self.asked.keys().filter_map(request).collect();
         let mut stored = BTreeMap::new();
         for request in &done {
             let (append, links) = records.append(request.last).expect("reads").expect("its append is there");

@@ -4,6 +4,7 @@ use tracing::error;
 
 use crate::conjunction::GroupRefusal;
 use crate::ledger::AppendRefusal;
+use crate::minting::Refusal;
 use crate::storage::causes::WithCauses;
 use crate::storage::store_error::StoreError;
 
@@ -22,6 +23,9 @@ pub enum RecordError {
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
+    /// The clock cannot be right, and what is appended carries its time for ever.
+    #[error("nothing is appended now: {0}")]
+    Clock(Refusal),
     /// Too many requests wait.
     #[error("{WAITING_MAX} orders wait to be written already")]
     Busy,

@@ -10,8 +10,9 @@ use tracing::error;
 
 use super::job::{Appended, Caller, Job};
 use super::record_error::{RecordError, WAITING_MAX, log_unreadable};
-use super::record_writer::RecordWriter;
-use crate::conjunction::{Anchor, GroupRequest, Grouped};
+use super::record_writer::{RecordWriter, check_clock};
+use super::report_tallies::ReportTallies;
+use crate::conjunction::{Anchor, GroupRequest, Grouped, Seen};
 use crate::ledger::LedgerRequest;
 use crate::storage::causes::WithCauses;
 use crate::storage::failure_kind::FailureKind;
@@ -28,6 +29,9 @@ const REPLY_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct RecordKeeper {
     records: Records,
+    clock: Arc<Clock>,
+    /// The reports that are counted and not stored yet.
+    tallies: Arc<ReportTallies>,
     /// `None` once it is being dropped.
     jobs: Option<SyncSender<Job>>,
     /// Why nothing can be written any more.
@@ -42,7 +46,9 @@ impl RecordKeeper {
     pub fn start(records: Records, clock: Arc<Clock>, retention: Option<Duration>) -> RecordKeeper {
         let (jobs, waiting) = mpsc::sync_channel(WAITING_MAX);
         let (report, failed) = watch::channel(None);
-        let writer = RecordWriter::new(Arc::clone(&records), clock, waiting, retention);
+        let tallies = Arc::new(ReportTallies::default());
+        let of_writer = Arc::clone(&tallies);
+        let writer = RecordWriter::new(Arc::clone(&records), Arc::clone(&clock), waiting, retention, of_writer);
         let run = move || {
             if let Err(error) = writer.run() {
                 error!("records cannot be written any more, this process ends: {}", WithCauses(&error));
@@ -51,12 +57,23 @@ impl RecordKeeper {
         };
         let thread = thread::Builder::new().name("records".to_owned()).spawn(run);
         let thread = Some(thread.expect("a program that just started can start a thread"));
-        RecordKeeper { records, jobs: Some(jobs), failed, thread }
+        RecordKeeper { records, clock, tallies, jobs: Some(jobs), failed, thread }
     }
 
     /// What is stored, to be read.
     pub fn records(&self) -> &dyn RecordStore {
         &*self.records
+    }
+
+    /// Whether events would be appended now, as far as that can be told without trying.
+    ///
+    /// # Errors
+    /// [`RecordError`]: why not. What was appended before is replayed and read all the same, unless the store is unusable.
+    pub fn can_append(&self) -> Result<(), RecordError> {
+        match self.records.is_usable() {
+            true => check_clock(&self.clock).map_err(RecordError::Clock),
+            false => Err(RecordError::Unavailable),
+        }
     }
 
     /// Creates a ledger or appends to one, and returns when that is durable.
@@ -75,10 +92,21 @@ impl RecordKeeper {
     /// [`RecordError`].
     pub async fn group(&self, request: GroupRequest) -> Result<Vec<Grouped>, RecordError> {
         let (request, stored) = self.with_neighbours(request).await?;
-        if let Some(known) = request.join_stored(&stored).map_err(RecordError::Group)? {
-            return Ok(known);
+        let (format, reports) = (request.format().to_owned(), request.reports().collect::<Vec<_>>());
+        let grouped = match request.join_stored(&stored).map_err(RecordError::Group)? {
+            Some(known) => known,
+            None => self.send(|caller| Job::Group(request, caller)).await?,
+        };
+        let at = self.clock.now();
+        for ((pair, tca), grouped) in reports.into_iter().zip(&grouped) {
+            self.tallies.count(&format, pair, grouped.anchor, Seen { at, tca });
         }
-        self.send(|caller| Job::Group(request, caller)).await
+        Ok(grouped)
+    }
+
+    /// The reports that are counted and not stored yet.
+    pub fn tallies(&self) -> &ReportTallies {
+        &self.tallies
     }
 
     /// What is stored around the reports. Many of them are looked up on a thread where nobody waits for it.

@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Waker};
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::ledger::{AppendRefusal, LedgerId};
+use crate::ledger::{AppendRefusal, KeyHash, LedgerId};
 use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
 use crate::storage::keepers::record_writer::REOPEN_EVERY;
-use crate::storage::samples::{NOW, append, create, reports};
+use crate::storage::samples::{NOW, append, at, create, reports};
 use crate::time::{ManualClock, UnixNanos};
 
 const EIO: i32 = 5;
@@ -162,6 +162,60 @@ fn a_key_is_free_again_after_a_day() {
     bench.hand.advance(Duration::from_micros(1));
     let later = bench.append(append(ledger, &["b"], 2)).expect("another request");
     assert_eq!((later.is_replayed, later.links[0].place), (false, 3));
+}
+
+/// A keeper of the same records whose clock shows a time so long after the beginning, and a runtime to ask it with.
+fn kept_after(backend: &SimulatedBackend, passed: Duration) -> (Runtime, RecordKeeper) {
+    let clock = Arc::new(ManualClock::at(UnixNanos::new(NOW * 1_000).after(passed)).clock());
+    let keeper = RecordKeeper::start(backend.open_records().expect("the disk works"), clock, None);
+    (tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime"), keeper)
+}
+
+#[test]
+fn over_starts_a_key_of_23_h_59_min_ago_is_replayed_and_one_of_24_h_1_min_is_free() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let Bench { runtime, backend, keeper, records, .. } = Bench::new();
+    let ledger = ledger_of(&runtime.block_on(keeper.append(create("genesis", 1))));
+    let first = runtime.block_on(keeper.append(append(ledger, &["a"], 2)));
+    drop((keeper, records));
+
+    let (runtime, keeper) = kept_after(&backend, 24 * 60 * MINUTE - MINUTE);
+    assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 2))), replayed(&first));
+    drop(keeper);
+    let (runtime, keeper) = kept_after(&backend, 24 * 60 * MINUTE + MINUTE);
+    let later = runtime.block_on(keeper.append(append(ledger, &["a"], 2))).expect("the key is free");
+    assert_eq!((later.is_replayed, later.links[0].place), (false, 3));
+}
+
+#[test]
+fn a_clock_days_ahead_at_one_start_does_not_have_keys_forgotten() {
+    let Bench { runtime, backend, keeper, records, .. } = Bench::new();
+    let ledger = ledger_of(&runtime.block_on(keeper.append(create("genesis", 1))));
+    let first = runtime.block_on(keeper.append(append(ledger, &["a"], 2)));
+    drop((keeper, records));
+
+    let (runtime, keeper) = kept_after(&backend, Duration::from_hours(5 * 24));
+    runtime.block_on(keeper.append(create("another", 3))).expect("appended under the wrong clock");
+    // Dropped once everything was done, the sweep behind the append too.
+    drop(keeper);
+    let (runtime, keeper) = kept_after(&backend, Duration::from_hours(1));
+    assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 2))), replayed(&first));
+}
+
+#[test]
+fn keys_that_nobody_can_ask_for_are_forgotten_although_somebody_always_appends() {
+    let bench = Bench::new();
+    let ledger = ledger_of(&bench.append(create("genesis", 1)));
+    for day in 1..=5 {
+        bench.hand.advance(Duration::from_hours(24));
+        bench.append(append(ledger, &["a"], day + 1)).expect("appended");
+    }
+    // Behind the last append, so its sweep is over when this is answered.
+    bench.hand.advance(Duration::from_hours(2));
+    bench.append(append(ledger, &["a"], 7)).expect("appended");
+    bench.append(append(ledger, &["a"], 8)).expect("appended");
+    let is_known = |key: u128| bench.records.request(KeyHash(key), at(0)).expect("readable").is_some();
+    assert_eq!((1..=8).map(is_known).collect::<Vec<_>>(), [false, false, false, true, true, true, true, true]);
 }
 
 #[test]

@@ -10,14 +10,15 @@ use tracing::{info, warn};
 
 use super::anchor_sweep::Sweep;
 use super::job::{Job, Reply};
-use super::key_index::KeyIndex;
 use super::record_error::RecordError;
+use super::report_tallies::{ReportTallies, WriteTime};
+use super::request_sweep::RequestSweep;
 use super::round::{self, Decided};
 use crate::ledger::EventTime;
-use crate::minting::Durable;
+use crate::minting::{Durable, Refusal};
 use crate::storage::causes::WithCauses;
 use crate::storage::failure_kind::FailureKind;
-use crate::storage::records::{DoneRequest, RecordPlan, Records, WriteError};
+use crate::storage::records::{RecordPlan, Records, WriteError, remembered_since};
 use crate::storage::store_error::StoreError;
 use crate::time::{Clock, UnixNanos};
 
@@ -41,13 +42,15 @@ pub(super) struct RecordWriter {
     records: Records,
     clock: Arc<Clock>,
     waiting: Receiver<Job>,
-    keys: KeyIndex,
-    /// Whether `keys` holds what is stored.
-    knows_keys: bool,
     /// When to try to open it again.
     reopen_at: UnixNanos,
+    /// Forgets old keys of requests.
+    request_sweep: RequestSweep,
     /// Forgets old anchors, where that is configured.
     sweep: Option<Sweep>,
+    /// The reports that are counted and not stored yet.
+    tallies: Arc<ReportTallies>,
+    tallies_due: WriteTime,
 }
 
 impl RecordWriter {
@@ -59,15 +62,17 @@ impl RecordWriter {
         clock: Arc<Clock>,
         waiting: Receiver<Job>,
         retention: Option<Duration>,
+        tallies: Arc<ReportTallies>,
     ) -> RecordWriter {
         RecordWriter {
             records,
             clock,
             waiting,
-            keys: KeyIndex::default(),
-            knows_keys: false,
             reopen_at: UnixNanos::default(),
+            request_sweep: RequestSweep::default(),
             sweep: retention.map(Sweep::new),
+            tallies,
+            tallies_due: WriteTime::default(),
         }
     }
 
@@ -76,11 +81,13 @@ impl RecordWriter {
     /// # Errors
     /// Why the process should end.
     pub(super) fn run(mut self) -> Result<(), StoreError> {
-        self.read_keys()?;
         while let Some(first) = self.next_job()? {
             self.serve(first)?;
+            // Also where somebody always waits: what is forgotten must keep up with what is appended.
+            self.forget_requests()?;
+            self.write_tallies()?;
         }
-        Ok(())
+        if self.is_open() { self.tallies.write(&*self.records) } else { Ok(()) }
     }
 
     /// Waits for a job, and uses the time for what nobody waits for; `None` when nobody can ask any more.
@@ -93,12 +100,32 @@ impl RecordWriter {
                 Err(RecvTimeoutError::Timeout) if !self.is_open() => {
                     self.can_reopen();
                 }
-                Err(RecvTimeoutError::Timeout) => self.sweep()?,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.write_tallies()?;
+                    self.sweep()?;
+                }
             }
         }
     }
 
+    fn forget_requests(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() {
+            return Ok(());
+        }
+        let forgotten = self.request_sweep.step(&*self.records, self.clock.now());
+        forgotten.or_else(|error| self.could_not_write(error))
+    }
+
+    fn write_tallies(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() || !self.tallies_due.has_come(self.clock.now()) {
+            return Ok(());
+        }
+        let written = self.tallies.write(&*self.records);
+        written.or_else(|error| self.could_not_write(error))
+    }
+
     fn sweep(&mut self) -> Result<(), StoreError> {
+        self.forget_requests()?;
         let Some(sweep) = &mut self.sweep else { return Ok(()) };
         let swept = sweep.step(&*self.records, self.clock.now());
         swept.or_else(|error| self.could_not_write(error))
@@ -125,12 +152,11 @@ impl RecordWriter {
         let mut decisions = 0;
         loop {
             let now = self.now();
-            self.keys.forget_old(now);
-            let Decided { plans, replies } = round::decide(&*self.records, &self.keys, now, jobs);
+            let Decided { plans, replies } =
+                round::decide(&*self.records, remembered_since(now), check_clock(&self.clock).map(|()| now), jobs);
             decisions += 1;
             match Durable::write(plans, |plans| self.write(plans)) {
                 Ok(durable) => {
-                    durable.plan().iter().filter_map(DoneRequest::of).for_each(|done| self.keys.add(done));
                     replies.into_iter().for_each(|reply| reply.send(&durable));
                     return Ok(());
                 }
@@ -139,16 +165,15 @@ impl RecordWriter {
                     return self.could_not_write(error);
                 }
                 Err(WriteError::Stale) => {
-                    // The other writer's requests may be among ours, sent to both: they must be known to be replayed.
-                    let read = self.read_keys();
-                    if read.is_ok() && decisions < DECISIONS_MAX {
+                    // The other writer's requests may be among ours, sent to both: their keys are looked up again.
+                    if decisions < DECISIONS_MAX {
                         thread::sleep(pause_after(decisions));
                         jobs = replies.into_iter().map(Reply::into_job).collect();
                         continue;
                     }
                     warn!("requests are refused: somebody else wrote first, {decisions} times");
                     replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unavailable));
-                    return read.or_else(|error| self.could_not_write(error));
+                    return Ok(());
                 }
             }
         }
@@ -159,7 +184,6 @@ impl RecordWriter {
     /// # Errors
     /// The error again, if the process should end.
     fn could_not_write(&mut self, error: StoreError) -> Result<(), StoreError> {
-        self.knows_keys = false;
         // A full disk may take more later, and has not lost what it took.
         if error.failure_kind() != FailureKind::Full {
             return Err(error);
@@ -172,27 +196,20 @@ impl RecordWriter {
         if plans.is_empty() { Ok(()) } else { self.records.write(plans) }
     }
 
-    /// Reads the keys of the last day.
-    fn read_keys(&mut self) -> Result<(), StoreError> {
-        let since = KeyIndex::since(self.now());
-        self.keys = KeyIndex::build(|show| self.records.requests_since(since, show))?;
-        self.knows_keys = true;
-        Ok(())
-    }
-
     /// Whether nothing has failed since the database was opened: after an error of the disk it refuses everything.
     fn is_open(&self) -> bool {
-        self.knows_keys && self.records.is_usable()
+        self.records.is_usable()
     }
 
     /// Whether the database works again after an error of the disk.
     fn can_reopen(&mut self) -> bool {
         let now = self.clock.now();
-        if now < self.reopen_at {
+        // A clock that is waited for may be set back: the pause is never longer than it was meant to be.
+        if now < self.reopen_at && self.reopen_at.since(now) <= REOPEN_EVERY {
             return false;
         }
         self.reopen_at = now.after(REOPEN_EVERY);
-        match self.records.reopen().and_then(|()| self.read_keys()) {
+        match self.records.reopen() {
             Ok(()) => {
                 info!("the records are open again");
                 true
@@ -206,6 +223,17 @@ impl RecordWriter {
 
     fn now(&self) -> EventTime {
         EventTime::from_micros(self.clock.now().get() / 1_000).expect("64 bits of nanoseconds are fewer microseconds")
+    }
+}
+
+/// Whether events can be given the time of this clock: a chain would carry a false year for ever.
+///
+/// # Errors
+/// [`Refusal::ClockJumped`].
+pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
+    match clock.estimates_before_build() {
+        true => Err(Refusal::ClockJumped { shown: clock.now().into() }),
+        false => Ok(()),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::job::{Appended, Job, Outcome, Reply};
-use super::key_index::KeyIndex;
 use super::record_error::{RecordError, log_unreadable};
 use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
 use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
+use crate::minting::Refusal;
 use crate::storage::records::{RecordPlan, RecordStore};
 
 /// The plans of a round, and the replies to be sent once they are durable.
@@ -16,10 +16,18 @@ pub(super) struct Decided {
 }
 
 /// Decides on jobs, on top of what is stored.
-pub(super) fn decide(records: &dyn RecordStore, keys: &KeyIndex, now: EventTime, jobs: Vec<Job>) -> Decided {
+///
+/// `since`: the earliest time of a request whose key is known. `now`: why nothing can be appended, if the clock cannot be
+/// right.
+pub(super) fn decide(
+    records: &dyn RecordStore,
+    since: EventTime,
+    now: Result<EventTime, Refusal>,
+    jobs: Vec<Job>,
+) -> Decided {
     let mut round = Round {
         records,
-        keys,
+        since,
         now,
         plans: Vec::new(),
         heads: HashMap::new(),
@@ -32,8 +40,8 @@ pub(super) fn decide(records: &dyn RecordStore, keys: &KeyIndex, now: EventTime,
 
 struct Round<'a> {
     records: &'a dyn RecordStore,
-    keys: &'a KeyIndex,
-    now: EventTime,
+    since: EventTime,
+    now: Result<EventTime, Refusal>,
     plans: Vec<RecordPlan>,
     /// The heads of ledgers that were asked for, as they are after the plans.
     heads: HashMap<LedgerId, Option<Head>>,
@@ -83,8 +91,9 @@ impl Round<'_> {
         if let Some(plan) = self.done.get(&mark.key) {
             return replayed(plan.mark, plan.links().collect());
         }
-        let Some(last) = self.keys.get(mark.key) else { return Ok(None) };
-        match self.records.append(last).map_err(|error| log_unreadable(&error))? {
+        let done = self.records.request(mark.key, self.since).map_err(|error| log_unreadable(&error))?;
+        let Some(done) = done else { return Ok(None) };
+        match self.records.append(done.last).map_err(|error| log_unreadable(&error))? {
             Some((append, links)) => replayed(append.mark, links),
             None => Ok(None),
         }
@@ -93,7 +102,7 @@ impl Round<'_> {
     /// When the request is done, and so which ledger it is about. A ledger that may begin at any time begins at one whose
     /// id is free.
     fn time_and_ledger(&mut self, request: &LedgerRequest) -> Result<(EventTime, LedgerId), RecordError> {
-        let mut now = self.now;
+        let mut now = self.now.clone().map_err(RecordError::Clock)?;
         loop {
             let ledger = request.ledger_at(now);
             if !request.ledger_depends_on_time() || self.head(ledger)?.is_none() {

@@ -1,6 +1,7 @@
 //! Another writer that is faster: the round is decided on again, and nobody is told what is not stored.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 
@@ -10,11 +11,13 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::Receiver as Answer;
 
 use super::*;
-use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, Grouped, Pair, Tca};
+use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, Grouped, Pair, ReportTally, Tca};
 use crate::ledger::{AppendPlan, AppendRefusal, EventId, Head, KeyHash, LedgerId, LedgerRequest, Link, RequestMark};
 use crate::storage::keepers::job::Appended;
 use crate::storage::memory::MemoryRecords;
-use crate::storage::records::{AnchorKey, LedgerSummary, RecordStore, StoredAppend};
+use crate::storage::records::{
+    AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordStore, StoredAppend, StoredConjunction,
+};
 use crate::storage::samples::{NOW, append, at, create, plan, reports};
 use crate::time::ManualClock;
 
@@ -59,12 +62,12 @@ impl OtherWriter {
                 true => plan.clone(),
                 false => self.another_append(plan),
             }),
-            RecordPlan::Anchor(AnchorPlan { format, pair, anchor }) => {
+            RecordPlan::Anchor(AnchorPlan { format, pair, anchor, .. }) => {
                 // Half a second away: both cannot be anchors, and a report at the one joins the other.
                 let tca = Tca(anchor.tca.0 + 500_000);
                 let near = records.neighbours(format, &mut std::iter::once((*pair, tca))).expect("memory");
                 let anchor = Anchor::create(tca, &near[0]);
-                RecordPlan::Anchor(AnchorPlan { format: format.clone(), pair: *pair, anchor })
+                RecordPlan::Anchor(AnchorPlan::of_report(format, *pair, anchor))
             }
         };
         records.write(&[written]).expect("nobody comes before the other writer");
@@ -121,8 +124,12 @@ impl RecordStore for Contended {
         self.records.append(last)
     }
 
-    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError> {
-        self.records.requests_since(since, show)
+    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
+        self.records.request(key, since)
+    }
+
+    fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
+        self.records.forget_requests(since, count_max)
     }
 
     fn neighbours(
@@ -140,6 +147,22 @@ impl RecordStore for Contended {
         count_max: usize,
     ) -> Result<Option<AnchorKey>, StoreError> {
         self.records.forget_anchors(from, before, count_max)
+    }
+
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        self.records.anchors_within(format, spans)
+    }
+
+    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+        self.records.conjunctions(range, count_max)
+    }
+
+    fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
+        self.records.add_reports(tallies)
     }
 
     fn is_usable(&self) -> bool {
@@ -165,8 +188,7 @@ impl Bench {
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
         let shared = Arc::clone(&records) as Records;
-        let mut writer = RecordWriter::new(shared, Arc::new(hand.clock()), waiting, None);
-        writer.read_keys().expect("memory");
+        let writer = RecordWriter::new(shared, Arc::new(hand.clock()), waiting, None, Arc::default());
         Bench { records, hand, writer, jobs }
     }
 
@@ -208,7 +230,13 @@ impl Bench {
     /// By key, how often a request is stored.
     fn stored(&self) -> BTreeMap<u128, u32> {
         let mut stored = BTreeMap::new();
-        self.records.requests_since(at(0), &mut |done| *stored.entry(done.key.0).or_insert(0) += 1).expect("memory");
+        for ledger in self.records.ledgers(None, usize::MAX).expect("memory") {
+            for link in self.chain(ledger.head.id.ledger()) {
+                let append = self.records.append(link.id).expect("memory");
+                let mark = append.and_then(|(append, _)| append.mark);
+                mark.into_iter().for_each(|mark| *stored.entry(mark.key.0).or_insert(0) += 1);
+            }
+        }
         stored
     }
 }

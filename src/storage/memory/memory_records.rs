@@ -1,13 +1,14 @@
 //! Records in ordered maps, with everything that a database does for them and nothing that lasts.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, RangeInclusive};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
-use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
+use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
+use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError,
+    AnchorKey, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay, StoredAppend,
+    StoredConjunction, WriteError, days_to_forget,
 };
 use crate::storage::store_error::StoreError;
 
@@ -21,8 +22,12 @@ pub struct MemoryRecords {
 struct Maps {
     /// The appends of every ledger, in their order; at least one of each.
     appends: BTreeMap<LedgerId, Vec<StoredAppend>>,
+    /// The requests of every day, by their keys.
+    requests: BTreeMap<RequestDay, HashMap<KeyHash, DoneRequest>>,
     /// The rank of every anchor.
     anchors: BTreeMap<AnchorKey, u32>,
+    /// The anchors of every format by time, and what is known of their reports.
+    by_time: BTreeMap<(String, ListPlace), Option<ReportTally>>,
 }
 
 impl RecordStore for MemoryRecords {
@@ -37,6 +42,9 @@ impl RecordStore for MemoryRecords {
                 plans[..written].iter().rev().for_each(|plan| maps.take_back(plan));
                 return Err(WriteError::Stale);
             }
+        }
+        for done in plans.iter().filter_map(DoneRequest::of) {
+            maps.requests.entry(RequestDay::of(done.recorded)).or_default().insert(done.key, done);
         }
         Ok(())
     }
@@ -80,13 +88,18 @@ impl RecordStore for MemoryRecords {
         Ok(found.map(|append| (append.clone(), links_of(appends, at))))
     }
 
-    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError> {
-        for append in self.maps().appends.values().flatten().filter(|append| append.recorded >= since) {
-            let StoredAppend { recorded, mark, .. } = *append;
-            let done = mark.map(|mark| DoneRequest { key: mark.key, recorded, last: append.head().id });
-            done.into_iter().for_each(&mut *show);
-        }
-        Ok(())
+    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
+        let maps = self.maps();
+        let found = maps.requests.range(RequestDay::of(since)..).filter_map(|(_, of_day)| of_day.get(&key));
+        Ok(found.filter(|done| done.recorded >= since).max_by_key(|done| done.recorded).copied())
+    }
+
+    fn forget_requests(&self, since: EventTime, _: usize) -> Result<bool, StoreError> {
+        let mut maps = self.maps_to_write();
+        let days: Vec<RequestDay> = maps.requests.keys().copied().collect();
+        let old = days_to_forget(&days, since);
+        maps.requests.retain(|day, _| !old.contains(day));
+        Ok(!old.is_empty())
     }
 
     fn neighbours(
@@ -95,7 +108,7 @@ impl RecordStore for MemoryRecords {
         times: &mut dyn Iterator<Item = (Pair, Tca)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
         let maps = self.maps();
-        Ok(times.map(|(pair, tca)| maps.neighbours(format, pair, tca)).collect())
+        Ok(times.map(|(pair, tca)| maps.anchors_within(format, pair, &tca.neighbourhood())).collect())
     }
 
     fn forget_anchors(
@@ -111,8 +124,40 @@ impl RecordStore for MemoryRecords {
         let next = keys.next().cloned();
         for key in &old {
             maps.anchors.remove(key);
+            maps.by_time.remove(&(key.format.clone(), (key.tca, key.pair)));
         }
         Ok(next)
+    }
+
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        let maps = self.maps();
+        Ok(spans.map(|(pair, times)| maps.anchors_within(format, pair, &times)).collect())
+    }
+
+    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+        let maps = self.maps();
+        let Some((from, to)) = range.places() else { return Ok(Vec::new()) };
+        let rows = maps.by_time.range((range.format.clone(), from)..=(range.format.clone(), to));
+        let rows: Box<dyn Iterator<Item = _>> = if range.latest_first { Box::new(rows.rev()) } else { Box::new(rows) };
+        let conjunction = |((format, (tca, pair)), tally): (&(String, ListPlace), &Option<ReportTally>)| {
+            let rank = maps.anchors[&AnchorKey { format: format.clone(), pair: *pair, tca: *tca }];
+            StoredConjunction { pair: *pair, anchor: Anchor { tca: *tca, rank }, tally: *tally }
+        };
+        Ok(rows.take(count_max).map(conjunction).collect())
+    }
+
+    fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
+        let mut maps = self.maps_to_write();
+        for (key, later) in tallies {
+            if let Some(tally) = maps.by_time.get_mut(&(key.format.clone(), (key.tca, key.pair))) {
+                *tally = Some(tally.map_or(*later, |earlier| earlier.followed_by(*later)));
+            }
+        }
+        Ok(())
     }
 
     fn is_usable(&self) -> bool {
@@ -146,12 +191,13 @@ impl Maps {
 
     /// Stores it if the anchors near it are those that it was made for.
     fn write_anchor(&mut self, plan: &AnchorPlan) -> bool {
-        let AnchorPlan { format, pair, anchor } = plan;
-        let neighbours = self.neighbours(format, *pair, anchor.tca);
-        let joined = Anchor::find(anchor.tca, &neighbours);
-        let is_current = joined.is_none() && Anchor::create(anchor.tca, &neighbours) == *anchor;
+        let AnchorPlan { format, pair, anchor, free } = plan;
+        let is_free = free.iter().all(|times| self.anchors_within(format, *pair, times).is_empty());
+        let neighbours = self.anchors_within(format, *pair, &anchor.tca.neighbourhood());
+        let is_current = is_free && Anchor::create(anchor.tca, &neighbours) == *anchor;
         if is_current {
             self.anchors.insert(key_of(plan), anchor.rank);
+            self.by_time.insert((format.clone(), (anchor.tca, *pair)), None);
         }
         is_current
     }
@@ -169,7 +215,10 @@ impl Maps {
                     self.appends.remove(&ledger);
                 }
             }
-            RecordPlan::Anchor(plan) => drop(self.anchors.remove(&key_of(plan))),
+            RecordPlan::Anchor(plan) => {
+                self.anchors.remove(&key_of(plan));
+                self.by_time.remove(&(plan.format.clone(), (plan.anchor.tca, plan.pair)));
+            }
         }
     }
 
@@ -181,15 +230,14 @@ impl Maps {
         self.appends_of(ledger).last().map(StoredAppend::head)
     }
 
-    fn neighbours(&self, format: &str, pair: Pair, tca: Tca) -> Vec<Anchor> {
+    fn anchors_within(&self, format: &str, pair: Pair, times: &RangeInclusive<Tca>) -> Vec<Anchor> {
         let key = |tca: &Tca| AnchorKey { format: format.to_owned(), pair, tca: *tca };
-        let around = tca.neighbourhood();
-        let found = self.anchors.range(key(around.start())..=key(around.end()));
+        let found = self.anchors.range(key(times.start())..=key(times.end()));
         found.map(|(key, rank)| Anchor { tca: key.tca, rank: *rank }).collect()
     }
 }
 
-fn key_of(AnchorPlan { format, pair, anchor }: &AnchorPlan) -> AnchorKey {
+fn key_of(AnchorPlan { format, pair, anchor, .. }: &AnchorPlan) -> AnchorKey {
     AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca }
 }
 

@@ -1,10 +1,15 @@
 //! What lasts of ids with memory, and what every engine can do with it: the events of every ledger, the anchors of
 //! every pair.
 
+mod done_request;
 mod record_plan;
 mod record_store;
+mod register;
 mod stored_append;
 
+pub use done_request::DoneRequest;
+pub(in crate::storage) use done_request::{RequestDay, days_to_forget, remembered_since};
 pub use record_plan::RecordPlan;
 pub use record_store::{AnchorKey, LedgerSummary, RecordStore, Records, WriteError};
-pub use stored_append::{DoneRequest, StoredAppend};
+pub use register::{ListPlace, ListRange, StoredConjunction};
+pub use stored_append::StoredAppend;

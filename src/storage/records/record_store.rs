@@ -1,12 +1,15 @@
 //! What an engine does with records: the seam between those who decide and those who store.
 
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::done_request::DoneRequest;
 use super::record_plan::RecordPlan;
-use super::stored_append::{DoneRequest, StoredAppend};
-use crate::conjunction::{Anchor, Pair, Tca};
-use crate::ledger::{EventId, EventTime, Head, LedgerId, Link};
+use super::register::{ListRange, StoredConjunction};
+use super::stored_append::StoredAppend;
+use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::store_error::StoreError;
 
 /// The records of a store, in whichever engine. Clones are the same records.
@@ -21,7 +24,7 @@ pub trait RecordStore: Debug + Send + Sync {
     ///
     /// Whether what they were decided on still holds is asked inside the transaction that writes them: the head of the
     /// ledger, or the anchors near a new one. An engine that several processes write to asks the same of the keys of
-    /// requests, which [`requests_since`](Self::requests_since) tells of.
+    /// requests, which [`request`](Self::request) tells of.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -63,11 +66,18 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`].
     fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError>;
 
-    /// Shows the requests with a key that were done since, in no order.
+    /// The last request with this key that was recorded at that time or later; `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError`]; some may have been shown.
-    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError>;
+    /// [`StoreError`].
+    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError>;
+
+    /// Forgets so many keys of requests that were recorded before that time, a day of them at a time, and never those of
+    /// the last three days of which there are any. Returns whether there were such.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
 
     /// For each of these times of a pair the anchors in its [neighbourhood](Tca::neighbourhood), by their times.
     ///
@@ -78,6 +88,28 @@ pub trait RecordStore: Debug + Send + Sync {
         format: &str,
         times: &mut dyn Iterator<Item = (Pair, Tca)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError>;
+
+    /// For each of these spans of time of a pair its anchors within, by their times.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError>;
+
+    /// Conjunctions by time, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError>;
+
+    /// Adds to what is known of the reports of conjunctions; of anchors that are not stored nothing is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`]; whether it is stored is unknown.
+    fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError>;
 
     /// Looks at so many anchors in their order, from a key or the first, and forgets those before an instant. Returns
     /// where to go on; `None` at the end.
@@ -122,7 +154,7 @@ pub struct LedgerSummary {
 }
 
 /// What an anchor is stored under. Anchors are in the order of format, pair and time.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AnchorKey {
     /// The name of the format.
     pub format: String,

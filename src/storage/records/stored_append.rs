@@ -1,7 +1,6 @@
-//! One append as it is stored, and the request it was done for.
+//! One append as it is stored.
 
-use super::record_plan::RecordPlan;
-use crate::ledger::{AppendPlan, Entry, EventId, EventTime, Head, KeyHash, LedgerId, RequestMark};
+use crate::ledger::{AppendPlan, Entry, EventTime, Head, LedgerId, RequestMark};
 
 /// The events of one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,28 +33,5 @@ impl StoredAppend {
     /// The ledger.
     pub fn ledger(&self) -> LedgerId {
         self.head().id.ledger()
-    }
-}
-
-/// A request with a key that was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoneRequest {
-    /// The key it came with.
-    pub key: KeyHash,
-    /// When it was recorded.
-    pub recorded: EventTime,
-    /// The last event it appended, which names its append.
-    pub last: EventId,
-}
-
-impl DoneRequest {
-    /// What a plan does, if a key came with it.
-    pub(in crate::storage) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
-        match plan {
-            RecordPlan::Append(plan) => {
-                Some(DoneRequest { key: plan.mark?.key, recorded: plan.recorded, last: plan.head().id })
-            }
-            RecordPlan::Anchor(_) => None,
-        }
     }
 }

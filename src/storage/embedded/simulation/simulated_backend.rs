@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::simulated_disk::SimulatedDisk;
-use crate::storage::embedded::block_file::{BLOCK_LEN, BlockFile};
+use crate::storage::embedded::block_file::{BLOCK_LEN, BlockFile, blocks};
 use crate::storage::embedded::tables::{Database, RecordTables};
 use crate::storage::records::Records;
 use crate::storage::store_error::StoreError;
@@ -35,21 +35,6 @@ impl SimulatedBackend {
     pub(crate) fn disk(&self) -> &SimulatedDisk {
         &self.disk
     }
-}
-
-/// The blocks that so many bytes from `offset` lie in: the number of each, and which bytes of it.
-fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
-    let block_len = u64::try_from(BLOCK_LEN).expect("small");
-    let mut at = offset;
-    let end = offset + u64::try_from(len).expect("a length fits 64 bits");
-    std::iter::from_fn(move || {
-        let (index, from) = (at / block_len, usize::try_from(at % block_len).expect("small"));
-        let left = usize::try_from(end - at).expect("no more than len");
-        let to = (from + left).min(BLOCK_LEN);
-        at = (index + 1) * block_len;
-        at = at.min(end);
-        (left > 0).then_some((index, from..to))
-    })
 }
 
 impl redb::StorageBackend for SimulatedBackend {

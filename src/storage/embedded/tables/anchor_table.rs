@@ -1,5 +1,7 @@
 //! The anchors of every pair, in a table of the database.
 
+use std::ops::RangeInclusive;
+
 use redb::{ReadableTable, Table, TableDefinition};
 
 use super::anchor_row;
@@ -18,9 +20,14 @@ pub(super) fn write_anchor(
     anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
     plan: &AnchorPlan,
 ) -> Result<bool, redb::Error> {
-    let AnchorPlan { format, pair, anchor } = plan;
-    let neighbours = neighbours_of(anchors, format, *pair, anchor.tca)?;
-    if Anchor::find(anchor.tca, &neighbours).is_some() || Anchor::create(anchor.tca, &neighbours) != *anchor {
+    let AnchorPlan { format, pair, anchor, free } = plan;
+    for times in free {
+        if !anchors_within(anchors, format, *pair, times)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    let neighbours = anchors_within(anchors, format, *pair, &anchor.tca.neighbourhood())?;
+    if Anchor::create(anchor.tca, &neighbours) != *anchor {
         return Ok(false);
     }
     let name = anchor_row::name(format, *pair, anchor.tca);
@@ -28,14 +35,14 @@ pub(super) fn write_anchor(
     Ok(true)
 }
 
-/// The anchors of a pair in the [neighbourhood](Tca::neighbourhood) of a time.
-pub(super) fn neighbours_of(
+/// The anchors of a pair within these times.
+pub(super) fn anchors_within(
     anchors: &impl AnchorRows,
     format: &str,
     pair: Pair,
-    tca: Tca,
+    times: &RangeInclusive<Tca>,
 ) -> Result<Vec<Anchor>, redb::Error> {
-    let (from, to) = tca.neighbourhood().into_inner();
+    let (from, to) = (*times.start(), *times.end());
     let rows = anchors.range(anchor_row::name(format, pair, from)..=anchor_row::name(format, pair, to))?;
     rows.map(|row| {
         let (name, bytes) = row?;
@@ -45,14 +52,13 @@ pub(super) fn neighbours_of(
     .collect()
 }
 
-/// Looks at so many anchors in their order, and removes those before an instant. Returns whether there were such, and
-/// where to go on.
+/// Looks at so many anchors in their order, and removes those before an instant. Returns these, and where to go on.
 pub(super) fn forget(
     anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
     from: Option<&AnchorKey>,
     before: Tca,
     count_max: usize,
-) -> Result<(bool, Option<AnchorKey>), redb::Error> {
+) -> Result<(Vec<AnchorKey>, Option<AnchorKey>), redb::Error> {
     let first = AnchorKey::first();
     let mut rows = anchors.range(name_of(from.unwrap_or(&first))..)?;
     let mut old = Vec::new();
@@ -65,7 +71,7 @@ pub(super) fn forget(
     for key in &old {
         anchors.remove(name_of(key))?;
     }
-    Ok((!old.is_empty(), next))
+    Ok((old, next))
 }
 
 fn key_of((format, primary, secondary, tca): anchor_row::Name<'_>) -> AnchorKey {

@@ -12,7 +12,7 @@
 //! -4  CRC-32C over the name and everything above
 //! ```
 
-use crate::ledger::{Entry, EventId, EventTime, KeyHash, RequestMark};
+use crate::ledger::{Entry, EventId, EventTime, Head, KeyHash, RequestMark};
 use crate::storage::records::{DoneRequest, StoredAppend};
 
 const VERSION: u8 = 1;
@@ -51,6 +51,15 @@ pub(super) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
     let (RowHead { first_place, recorded, mark }, entries) = RowHead::of(name, bytes)?;
     let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
     Some(StoredAppend { first_place, recorded, mark, entries })
+}
+
+/// The first event of the row of that name, and the head of its ledger after it, without reading the events between; `None`
+/// when the row is not what was written.
+pub(super) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
+    let (RowHead { first_place, recorded, .. }, entries) = RowHead::of(name, bytes)?;
+    let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
+    let head = Head { id: EventId::from_value(name.1)?, place: first_place.checked_add(between)?, recorded };
+    Some((entry_of(entries.first()?)?.id, head))
 }
 
 /// When the row of that name was recorded, and the request that it came with if that has a key; `None` when the row is not
@@ -121,6 +130,7 @@ mod tests {
             let append = append(mark);
             assert_eq!(append.head().place, 5);
             let name = name(append.head().id);
+            assert_eq!(ends_of(name, &to_bytes(&append)), Some((append.entries[0].id, append.head())));
             assert_eq!(from_bytes(name, &to_bytes(&append)), Some(append));
         }
     }
@@ -132,7 +142,7 @@ mod tests {
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[at / 8] ^= 1 << (at % 8);
-            assert_eq!(from_bytes(name, &flipped), None, "bit {at}");
+            assert_eq!((from_bytes(name, &flipped), ends_of(name, &flipped)), (None, None), "bit {at}");
         }
         for len in 0..bytes.len() {
             assert_eq!(from_bytes(name, &bytes[..len]), None, "{len} bytes");

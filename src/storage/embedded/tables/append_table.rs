@@ -31,16 +31,16 @@ pub(super) fn write_append(
 /// The last event of a ledger.
 pub(super) fn head_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<Head>, redb::Error> {
     let last = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?.next_back();
-    last.map(|row| Ok(read(row?)?.head())).transpose()
+    last.map(|row| Ok(ends(row?)?.1)).transpose()
 }
 
 /// A ledger, if it is there.
 pub(super) fn summary_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<LedgerSummary>, redb::Error> {
     let mut rows = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?;
     let Some(first) = rows.next() else { return Ok(None) };
-    let first = read(first?)?;
-    let head = rows.next_back().map_or(Ok(first.head()), |last| Ok::<_, redb::Error>(read(last?)?.head()))?;
-    Ok(Some(LedgerSummary { genesis: first.entries[0].id, head }))
+    let (genesis, head_of_first) = ends(first?)?;
+    let head = rows.next_back().map_or(Ok(head_of_first), |last| Ok::<_, redb::Error>(ends(last?)?.1))?;
+    Ok(Some(LedgerSummary { genesis, head }))
 }
 
 /// Ledgers in the order of their ids, those above `after`, at most so many.
@@ -53,7 +53,9 @@ pub(super) fn summaries(
     let mut next = after.map_or(Some(0), |after| after.bits().checked_add(1));
     while let Some(from) = next.filter(|_| found.len() < count_max) {
         let Some(row) = appends.range((from, 0)..)?.next() else { break };
-        let ledger = read(row?)?.ledger();
+        let (name, _) = row?;
+        let (bits, _) = name.value();
+        let ledger = LedgerId::from_bits(bits).ok_or_else(|| damaged(name.value()))?;
         found.extend(summary_of(appends, ledger)?);
         next = ledger.bits().checked_add(1);
     }
@@ -101,11 +103,11 @@ pub(super) fn append(
     Ok(Some((append, links)))
 }
 
-/// Shows the requests with a key that were done since.
+/// Shows the requests with a key that were done since, as they stand in the rows.
 pub(super) fn requests_since(
     appends: &impl AppendRows,
     since: EventTime,
-    show: &mut dyn FnMut(DoneRequest),
+    mut show: impl FnMut(DoneRequest) -> Result<(), redb::Error>,
 ) -> Result<(), redb::Error> {
     // From the last ledger to the first, and in each from its end until the rows are too old.
     let mut newest = appends.last()?;
@@ -118,7 +120,7 @@ pub(super) fn requests_since(
             if recorded < since {
                 break;
             }
-            done.into_iter().for_each(&mut *show);
+            done.map_or(Ok(()), &mut show)?;
         }
         newest = appends.range(..(ledger, 0))?.next_back().transpose()?;
     }
@@ -139,6 +141,11 @@ fn links_of(appends: &impl AppendRows, append: &StoredAppend) -> Result<impl Ite
 }
 
 type Row<'a> = (AccessGuard<'a, append_row::Name>, AccessGuard<'a, &'static [u8]>);
+
+/// The first event of a row, and the head after it.
+fn ends((name, bytes): Row<'_>) -> Result<(EventId, Head), redb::Error> {
+    append_row::ends_of(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))
+}
 
 fn read((name, bytes): Row<'_>) -> Result<StoredAppend, redb::Error> {
     append_row::from_bytes(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))

@@ -52,13 +52,41 @@ fn a_damaged_append_is_named_wherever_it_is_met() {
     assert_damaged(records.chain(ledger, None, 9), &named);
     assert_damaged(records.link(last), &named);
     assert_damaged(records.append(last), &named);
-    assert_damaged(records.requests_since(at(0), &mut |_| ()), &named);
     let next = plan(&append(ledger, &["next"], 30), Some(plans[2].head()), NOW + 3_000_000);
     let refused = records.write(&[RecordPlan::Append(next)]).expect_err("nothing is appended to damage");
     assert!(refused.to_string().contains(&named), "{refused}");
 
     assert_eq!(records.chain(other[0].ledger(), None, 9).expect("the other ledger is sound"), links(&other));
     assert_eq!(records.chain(ledger, None, 4).expect("as far as it is sound"), links(&plans[..2]));
+}
+
+#[test]
+fn a_damaged_key_is_named_and_not_taken_for_one_that_is_free() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    let day = u32::try_from(NOW / 86_400_000_000).expect("small");
+    spoil(&database, REQUESTS, (day, 11));
+    assert_damaged(records.request(KeyHash(11), at(0)), "the request 0000000000000000000000000000000b of day");
+    let sound = records.request(KeyHash(10), at(0)).expect("readable").expect("it is there");
+    assert_eq!(sound.last, plans[0].head().id);
+}
+
+#[test]
+fn the_keys_of_a_database_without_a_table_of_them_are_known() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    drop(records);
+    let remove = |engine: &redb::Database| {
+        let transaction = engine.begin_write()?;
+        assert!(transaction.delete_table(REQUESTS)?);
+        Ok(transaction.commit()?)
+    };
+    database.attempt(remove).expect("the database works");
+    let records = RecordTables::open(database).expect("it opens");
+    for (key, plan) in (10..).zip(&plans) {
+        let done = records.request(KeyHash(key), at(0)).expect("readable").expect("it is there");
+        assert_eq!((done.recorded, done.last), (plan.recorded, plan.head().id));
+    }
 }
 
 #[test]
@@ -87,7 +115,7 @@ fn a_damaged_file_is_refused_or_read_as_it_was() {
     let read = |content: &[u8]| -> Result<bool, StoreError> {
         fs::write(&path, content).expect("the file is writable");
         let records = RecordTables::open(Arc::new(Database::open(&path)?))?;
-        records.requests_since(at(0), &mut |_| ())?;
+        records.request(KeyHash(11), at(0))?;
         let chain = records.chain(plans[0].ledger(), None, 100)?;
         let key = (Pair { primary: 1, secondary: 2 }, Tca(0));
         let found = records.neighbours("conjunction", &mut std::iter::once(key))?;

@@ -1,13 +1,16 @@
 //! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
+use super::file_view::LockedFile;
+use super::integrity::{self, Soundness};
+use crate::storage::embedded::data_dir::DataDir;
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
@@ -78,18 +81,25 @@ pub(crate) struct Database {
     place: Option<Place>,
     /// Whether the disk has refused something since it was opened.
     has_failed: AtomicBool,
+    /// The lock of the folder that the file lies in, given free only after the file is closed.
+    _folder: Option<Arc<DataDir>>,
 }
 
 type Opener = dyn Fn() -> Result<redb::Database, redb::Error> + Send + Sync;
 
 impl Database {
-    /// Opens an existing database file.
+    /// Opens an existing database file, once every page of it was found to be what was written.
     ///
     /// # Errors
     /// Every variant of [`DatabaseError`].
     pub(crate) fn open(path: &Path) -> Result<Database, DatabaseError> {
         let open = opener_of(path);
-        let engine = catch_panic(path, &open)?;
+        let engine = catch_panic(path, || {
+            let soundness = check_file(path)?;
+            let mut engine = open()?;
+            soundness.settle(&mut engine, path)?;
+            Ok(engine)
+        })?;
         Database::with_engine(engine, Box::new(open), path).in_place()
     }
 
@@ -133,14 +143,20 @@ impl Database {
         backend: impl Fn() -> B + Send + Sync + 'static,
     ) -> Result<Database, DatabaseError> {
         let path = PathBuf::from("simulated");
+        let engine = catch_panic(&path, || {
+            let base: Arc<dyn redb::StorageBackend> = Arc::new(backend());
+            let soundness = integrity::check(&base, &path, &builder())?;
+            let mut engine = builder().create_with_backend(backend())?;
+            soundness.settle(&mut engine, &path)?;
+            Ok(engine)
+        })?;
         let open = move || Ok(builder().create_with_backend(backend())?);
-        let engine = catch_panic(&path, &open)?;
         Ok(Database::with_engine(engine, Box::new(open), &path))
     }
 
     fn with_engine(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
         let (engine, path, has_failed) = (RwLock::new(Some(engine)), path.to_owned(), AtomicBool::new(false));
-        Database { engine, open, path, place: None, has_failed }
+        Database { engine, open, path, place: None, has_failed, _folder: None }
     }
 
     /// The same, of a file whose place is watched from now on.
@@ -148,6 +164,12 @@ impl Database {
         let place = Place::at(&self.path);
         self.place = Some(place.map_err(|cause| DatabaseError::NotUsable { path: self.path.clone(), cause })?);
         Ok(self)
+    }
+
+    /// The same, with the lock of its folder: nobody else may work there while anybody has this database.
+    pub(crate) fn locked_by(mut self, folder: Arc<DataDir>) -> Database {
+        self._folder = Some(folder);
+        self
     }
 
     /// Whether the next start would find the file that is written to.
@@ -234,6 +256,18 @@ pub(super) fn begin_write(engine: &redb::Database) -> Result<redb::WriteTransact
 fn opener_of(path: &Path) -> impl Fn() -> Result<redb::Database, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || Ok(builder().open(&path)?)
+}
+
+/// Checks the file, which nobody else may have open.
+fn check_file(path: &Path) -> Result<Soundness, redb::Error> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(redb::Error::DatabaseAlreadyOpen),
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    let base: Arc<dyn redb::StorageBackend> = Arc::new(LockedFile(file));
+    integrity::check(&base, path, &builder())
 }
 
 fn builder() -> redb::Builder {

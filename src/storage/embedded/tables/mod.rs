@@ -5,8 +5,13 @@ mod anchor_table;
 mod append_row;
 mod append_table;
 mod database;
+mod file_view;
 mod formats_table;
+mod integrity;
 mod record_tables;
+mod register_table;
+mod request_table;
+mod tally_row;
 
 pub(super) use database::{Database, DatabaseError};
 pub(super) use formats_table::FormatsTable;

@@ -1,20 +1,26 @@
-//! The records of ids with memory, in two tables of the database.
+//! The records of ids with memory, in tables of the database: appends, anchors, and beside them the requests and the anchors
+//! by time.
 //!
-//! Two tables and nothing beside them, so that nothing can disagree: the head of a ledger is its last row, an idempotency
-//! key stands in the row of the append that it came with.
+//! What is decided rests on the first two, so that nothing can disagree: the head of a ledger is its last row, and an
+//! idempotency key stands in the row of the append that it came with. The table of requests says only where to look for a
+//! key: what is answered is read from that row, and must name the key.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadableDatabase};
+use redb::{ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableHandle};
 
-use super::anchor_table::{self, ANCHORS};
+use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_row;
 use super::append_table::{self, APPENDS};
 use super::database::{Database, DatabaseError, begin_write};
-use crate::conjunction::{Anchor, Pair, Tca};
-use crate::ledger::{EventId, EventTime, Head, LedgerId, Link};
+use super::register_table::{self, REGISTER};
+use super::request_table::{self, REQUESTS};
+use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError,
+    AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend, StoredConjunction,
+    WriteError,
 };
 use crate::storage::store_error::StoreError;
 
@@ -32,8 +38,19 @@ impl RecordTables {
     pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
         database.attempt(|engine| {
             let transaction = begin_write(engine)?;
-            transaction.open_table(APPENDS)?;
-            transaction.open_table(ANCHORS)?;
+            let has_requests = transaction.list_tables()?.any(|table| table.name() == REQUESTS.name());
+            {
+                let appends = transaction.open_table(APPENDS)?;
+                let mut requests = transaction.open_table(REQUESTS)?;
+                if !has_requests {
+                    request_table::fill(&mut requests, &appends)?;
+                }
+                let anchors = transaction.open_table(ANCHORS)?;
+                let mut register = transaction.open_table(REGISTER)?;
+                if register.len()? != anchors.len()? {
+                    register_table::build(&mut register, &anchors)?;
+                }
+            }
             Ok(transaction.commit()?)
         })?;
         Ok(RecordTables { database })
@@ -54,10 +71,22 @@ impl RecordStore for RecordTables {
             let is_current = {
                 let mut appends = transaction.open_table(APPENDS)?;
                 let mut anchors = transaction.open_table(ANCHORS)?;
-                all(plans, |plan| match plan {
+                let mut register = transaction.open_table(REGISTER)?;
+                let is_current = all(plans, |plan| match plan {
                     RecordPlan::Append(plan) => append_table::write_append(&mut appends, plan),
-                    RecordPlan::Anchor(plan) => anchor_table::write_anchor(&mut anchors, plan),
-                })?
+                    RecordPlan::Anchor(plan) => {
+                        let is_current = anchor_table::write_anchor(&mut anchors, plan)?;
+                        if is_current {
+                            register_table::add(&mut register, &plan.format, plan.pair, plan.anchor.tca)?;
+                        }
+                        Ok(is_current)
+                    }
+                })?;
+                let mut requests = transaction.open_table(REQUESTS)?;
+                for done in plans.iter().filter_map(DoneRequest::of) {
+                    request_table::write_request(&mut requests, &done)?;
+                }
+                is_current
             };
             if is_current {
                 transaction.commit()?
@@ -93,8 +122,22 @@ impl RecordStore for RecordTables {
         self.read_appends(|appends| append_table::append(appends, last))
     }
 
-    fn requests_since(&self, since: EventTime, show: &mut dyn FnMut(DoneRequest)) -> Result<(), StoreError> {
-        self.read_appends(|appends| append_table::requests_since(appends, since, show))
+    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
+        let find =
+            |engine: &redb::Database| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, key, since);
+        Ok(self.database.attempt(find)?)
+    }
+
+    fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            if !request_table::has_old(&engine.begin_read()?.open_table(REQUESTS)?, since)? {
+                return Ok(false);
+            }
+            let transaction = begin_write(engine)?;
+            let has_forgotten = request_table::forget(&mut transaction.open_table(REQUESTS)?, since, count_max)?;
+            transaction.commit()?;
+            Ok(has_forgotten)
+        })?)
     }
 
     fn neighbours(
@@ -104,7 +147,7 @@ impl RecordStore for RecordTables {
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let anchors = engine.begin_read()?.open_table(ANCHORS)?;
-            times.map(|(pair, tca)| anchor_table::neighbours_of(&anchors, format, pair, tca)).collect()
+            times.map(|(pair, tca)| anchors_within(&anchors, format, pair, &tca.neighbourhood())).collect()
         })?)
     }
 
@@ -116,14 +159,53 @@ impl RecordStore for RecordTables {
     ) -> Result<Option<AnchorKey>, StoreError> {
         Ok(self.database.attempt(|engine| {
             let transaction = begin_write(engine)?;
-            let (has_changed, next) =
-                anchor_table::forget(&mut transaction.open_table(ANCHORS)?, from, before, count_max)?;
-            if has_changed {
+            let (old, next) = anchor_table::forget(&mut transaction.open_table(ANCHORS)?, from, before, count_max)?;
+            {
+                let mut register = transaction.open_table(REGISTER)?;
+                old.iter().try_for_each(|key| register_table::remove(&mut register, key))?;
+            }
+            if !old.is_empty() {
                 transaction.commit()?
             } else {
                 transaction.abort()?
             }
             Ok(next)
+        })?)
+    }
+
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let anchors = engine.begin_read()?.open_table(ANCHORS)?;
+            spans.map(|(pair, times)| anchors_within(&anchors, format, pair, &times)).collect()
+        })?)
+    }
+
+    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let transaction = engine.begin_read()?;
+            register_table::list(
+                &transaction.open_table(REGISTER)?,
+                &transaction.open_table(ANCHORS)?,
+                range,
+                count_max,
+            )
+        })?)
+    }
+
+    fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let transaction = begin_write(engine)?;
+            {
+                let mut register = transaction.open_table(REGISTER)?;
+                for (key, later) in tallies {
+                    register_table::add_reports(&mut register, key, later)?;
+                }
+            }
+            Ok(transaction.commit()?)
         })?)
     }
 

@@ -1,0 +1,199 @@
+//! One bit flipped anywhere in the data folder: what is answered is right, or the folder is refused by a name.
+//!
+//! A seeded choice of bits, in the folder of a process that has ended well and of one that was killed. A failing bit is
+//! named by its file and place. `FLIPS=20000 FLIPS_SEED=7 cargo test --lib flips` tries others, and more of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::conjunction::{Anchor, Pair, Tca};
+use crate::ledger::{KeyHash, LedgerId, Link};
+use crate::storage::engine::EngineChoice;
+use crate::storage::failure_kind::FailureKind;
+use crate::storage::kept_formats::{FormatsError, KeptFormat};
+use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend};
+use crate::storage::samples::{NOW, anchor, append, at, create, plan, ready, write};
+use crate::storage::start::Opened;
+use crate::storage::store_error::StoreError;
+use crate::time::UnixNanos;
+
+const FLIPS: u32 = 2_000;
+const HORIZON: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+const KEYS: u128 = 600;
+const FILES: [&str; 3] = ["horizon", "idmint.redb", "lock"];
+/// What a database begins with: the choice between two commits, and both of them.
+const HEADER_BITS: u64 = 320 * 8;
+
+/// A folder as its files.
+type Image = BTreeMap<&'static str, Vec<u8>>;
+
+/// Everything that a store can be asked.
+#[derive(Debug, PartialEq)]
+struct Answers {
+    ledgers: Vec<LedgerSummary>,
+    chains: Vec<Vec<Link>>,
+    requests: Vec<Option<(StoredAppend, Vec<Link>)>>,
+    anchors: Vec<Vec<Anchor>>,
+}
+
+/// What came of one flip.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
+enum Outcome {
+    /// Every answer is right, and so is what is written afterwards.
+    Right,
+    /// A start ends with 65.
+    RefusedAtStart,
+    /// A request is answered by a 5xx.
+    RefusedInUse,
+}
+
+fn formats() -> Vec<KeptFormat> {
+    let description = BTreeMap::from([("rule".to_owned(), "sequenced".to_owned())]);
+    vec![KeptFormat { name: "snowflake".to_owned(), description, is_minted: true }]
+}
+
+fn open(dir: &Path) -> Result<Opened, StoreError> {
+    EngineChoice::Embedded { data_dir: dir.to_owned() }.open(0, None)
+}
+
+fn image(dir: &Path) -> Image {
+    FILES.map(|name| (name, fs::read(dir.join(name)).expect("the file is readable"))).into()
+}
+
+/// The same folder, as a killed process and as one that ended well leave it.
+fn images() -> [(&'static str, Image); 2] {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = ready(open(folder.path()).expect("the folder is empty"), HORIZON, &formats());
+    let records = store.records().expect("the database works");
+    let mut heads = Vec::new();
+    for key in 0..KEYS {
+        let micros = NOW + u64::try_from(key).expect("small") * 1_000;
+        let request = match heads.len() {
+            0..3 => create(&format!("ledger {key}"), key),
+            _ => append(heads[usize::try_from(key % 3).expect("small")], &["a", "b"], key),
+        };
+        let head = records.head(request.ledger_at(at(micros))).expect("readable");
+        let planned = plan(&request, head, micros);
+        if heads.len() < 3 {
+            heads.push(planned.ledger());
+        }
+        if key % 50 == 0 || head.is_none() || key + 3 > KEYS {
+            write(&*records, std::slice::from_ref(&planned));
+        } else {
+            let second = i64::try_from(key).expect("small") * 5_000_000;
+            records.write(&[RecordPlan::Append(planned), anchor(second, 0)]).expect("nothing stands against it");
+        }
+    }
+    let killed = image(folder.path());
+    drop(records);
+    drop(store);
+    [("killed", killed), ("closed", image(folder.path()))]
+}
+
+fn ask(records: &dyn RecordStore) -> Result<Answers, StoreError> {
+    let ledgers = records.ledgers(None, 10)?;
+    let chain = |ledger: &LedgerSummary| records.chain(ledger.head.id.ledger(), None, usize::MAX);
+    let request = |key| match records.request(KeyHash(key), at(0))? {
+        Some(done) => records.append(done.last),
+        None => Ok(None),
+    };
+    let pair = Pair { primary: 1, secondary: 2 };
+    let mut times = (0..KEYS).map(|key| (pair, Tca(i64::try_from(key).expect("small") * 5_000_000)));
+    Ok(Answers {
+        chains: ledgers.iter().map(chain).collect::<Result<_, _>>()?,
+        ledgers,
+        requests: (0..=KEYS).map(request).collect::<Result<_, _>>()?,
+        anchors: records.neighbours("conjunction", &mut times)?,
+    })
+}
+
+/// Starts on a folder, asks everything, and appends to a ledger.
+fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<Answers, (Outcome, StoreError)> {
+    let at_start = |error: StoreError| (Outcome::RefusedAtStart, error);
+    let opened = open(dir).map_err(at_start)?;
+    let Opened::Again(restart) = opened else { panic!("a folder with a horizon passes for an empty one") };
+    assert_eq!(restart.horizon(), HORIZON, "another horizon");
+    let agreed = restart.agree_on_formats(1, &formats()).map_err(|error| match error {
+        FormatsError::Store(error) => at_start(error),
+        other => panic!("the formats pass for others: {other}"),
+    })?;
+    let records = agreed.records().map_err(at_start)?;
+    let in_use = |error: StoreError| (Outcome::RefusedInUse, error);
+    let answers = ask(&*records).map_err(in_use)?;
+    assert!(truth.is_none_or(|truth| *truth == answers), "another answer");
+    let ledger: LedgerId = answers.ledgers[0].head.id.ledger();
+    let next = plan(&append(ledger, &["next"], KEYS), Some(answers.ledgers[0].head), NOW + 86_400_000_000);
+    let written = records.write(&[RecordPlan::Append(next.clone())]);
+    written.unwrap_or_else(|error| panic!("what was read well is not written to: {error}"));
+    assert_eq!(records.head(ledger).map_err(in_use)?, Some(next.head()));
+    Ok(answers)
+}
+
+fn lay_out(image: &Image, dir: &Path) {
+    for (name, content) in image {
+        fs::write(dir.join(name), content).expect("the file is writable");
+    }
+}
+
+/// A bit: half of them in what holds something, a quarter in the first bytes of the database, a quarter in the rest.
+fn draw(image: &Image, random: &mut StdRng) -> (&'static str, u64) {
+    let database = &image["idmint.redb"];
+    let bits = u64::try_from(database.len()).expect("small") * 8;
+    match random.random_range(0..8) {
+        0 => {
+            let name = FILES[if random.random_bool(0.9) { 0 } else { 2 }];
+            (name, random.random_range(0..u64::try_from(image[name].len()).expect("small") * 8))
+        }
+        1 => ("idmint.redb", random.random_range(0..bits)),
+        2 | 3 => ("idmint.redb", random.random_range(0..HEADER_BITS)),
+        _ => loop {
+            let bit = random.random_range(0..bits);
+            let chunk = usize::try_from(bit / 8 / 64).expect("small") * 64;
+            if database[chunk..(chunk + 64).min(database.len())].iter().any(|byte| *byte != 0) {
+                break ("idmint.redb", bit);
+            }
+        },
+    }
+}
+
+#[test]
+fn no_flipped_bit_of_the_folder_gives_a_wrong_answer_or_ends_the_process_by_a_panic() {
+    let number = |name: &str, default| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
+    let (flips, seed) = (number("FLIPS", FLIPS), number("FLIPS_SEED", 1));
+    let random = &mut StdRng::seed_from_u64(u64::from(seed));
+    // Nothing here depends on the disk, and each flip syncs some ten times.
+    let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+    let images = images();
+    let mut counts = BTreeMap::<(&str, &str, Outcome), u32>::new();
+    lay_out(&images[0].1, folder.path());
+    let truth = try_out(folder.path(), None).expect("it is sound");
+    assert_eq!(truth.requests.iter().flatten().count(), usize::try_from(KEYS).expect("small"));
+    for flip in 0..flips {
+        let (state, image) = &images[usize::try_from(flip % 2).expect("small")];
+        let (name, bit) = draw(image, random);
+        let mut flipped = image.clone();
+        flipped.get_mut(name).expect("it is there")[usize::try_from(bit / 8).expect("small")] ^= 1 << (bit % 8);
+        lay_out(&flipped, folder.path());
+        let outcome = match catch_unwind(AssertUnwindSafe(|| try_out(folder.path(), Some(&truth)))) {
+            Ok(Ok(_)) => Outcome::Right,
+            Ok(Err((outcome, error))) => {
+                assert_eq!(error.failure_kind(), FailureKind::Damaged, "bit {bit} of {name}, {state}: {error}");
+                assert!(error.to_string().contains(name), "bit {bit} of {name}, {state}, is not named: {error}");
+                outcome
+            }
+            Err(_) => panic!("bit {bit} of {name}, {state}, was not noticed, or ended in a panic; it is said above"),
+        };
+        *counts.entry((state, name, outcome)).or_default() += 1;
+    }
+    println!("{flips} flips, none silently wrong: {counts:#?}");
+    let of = |outcome| counts.iter().filter(|(key, _)| key.2 == outcome).map(|(_, count)| count).sum::<u32>();
+    assert_eq!(of(Outcome::Right) + of(Outcome::RefusedAtStart) + of(Outcome::RefusedInUse), flips);
+    assert!(of(Outcome::RefusedAtStart) > flips / 10, "the flips hit nothing: {counts:?}");
+    assert!(of(Outcome::Right) > flips / 10, "everything is refused: {counts:?}");
+    assert_eq!(of(Outcome::RefusedInUse), 0, "the check at the start has let something through: {counts:?}");
+}

@@ -1,0 +1,159 @@
+//! Whether every page of a database is what was written, asked before the engine works with the file.
+//!
+//! The engine checks no page when it reads one: a flipped bit would pass for data, or end the process while the engine
+//! unwinds. At a start its own check of the whole file is therefore run first, over a view that keeps to itself whatever
+//! the check writes, so a damaged file is named and stays as it is.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use redb::StorageBackend;
+use tracing::warn;
+
+use super::file_view::FileView;
+
+/// Where the byte lies whose lowest bit says which of the two commit slots is the present one.
+const SLOT_CHOICE_AT: u64 = 9;
+const SLOT_BIT: u8 = 1;
+
+/// Where each commit slot keeps the number of its transaction: eight bytes, little-endian.
+const TRANSACTION_AT: [u64; 2] = [64 + 104, 64 + 128 + 104];
+
+/// How much is written again at once.
+const PIECE_LEN: usize = 1 << 20;
+
+/// How a file was found whose every page is what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Soundness {
+    /// As it should be.
+    Sound,
+    /// What the engine notes beside its trees is not up to date, as it may be after a crash.
+    NotesAreStale,
+}
+
+impl Soundness {
+    /// Makes the notes anew from the trees, where they are not up to date.
+    pub(super) fn settle(self, engine: &mut redb::Database, path: &Path) -> Result<(), redb::Error> {
+        if self == Soundness::NotesAreStale {
+            warn!(path = %path.display(), "what {} notes of its free pages is made anew", path.display());
+            engine.check_integrity()?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks every page of `base`, and changes nothing but this: a later commit that is there whole, and that a crash or a
+/// flipped bit keeps from being the present one, becomes it. Either it was acknowledged, or nobody was told its outcome.
+///
+/// # Errors
+/// What the engine finds.
+pub(super) fn check(
+    base: &Arc<dyn StorageBackend>,
+    path: &Path,
+    builder: &redb::Builder,
+) -> Result<Soundness, redb::Error> {
+    let found = check_view(builder, FileView::of(Arc::clone(base))?)?;
+    let Some(choice) = choice_of_a_later_commit(&**base)? else { return Ok(found) };
+    let view = FileView::of(Arc::clone(base))?;
+    view.write(SLOT_CHOICE_AT, &[choice])?;
+    // Where its pages are not whole it was never finished, and the present one is right. The engine may stop over them.
+    // Unwind safety: the view and the engine over it are gone.
+    let Ok(Ok(of_later)) = catch_unwind(AssertUnwindSafe(|| check_view(builder, view))) else { return Ok(found) };
+    warn!(path = %path.display(), "the last commit of {} is whole but was not the present one; it is now", path.display());
+    write_again(&**base)?;
+    base.write(SLOT_CHOICE_AT, &[choice])?;
+    base.sync_data()?;
+    Ok(of_later)
+}
+
+/// Writes all of it once more, and syncs that. What is read may be in memory alone: if the commit failed because a sync did,
+/// no later sync brings those pages to the disk.
+fn write_again(base: &dyn StorageBackend) -> io::Result<()> {
+    let mut piece = vec![0; PIECE_LEN];
+    let (mut at, end) = (0, base.len()?);
+    while at < end {
+        let len = usize::try_from(end - at).map_or(PIECE_LEN, |left| left.min(PIECE_LEN));
+        base.read(at, &mut piece[..len])?;
+        base.write(at, &piece[..len])?;
+        at += u64::try_from(len).map_err(io::Error::other)?;
+    }
+    base.sync_data()
+}
+
+/// The engine's own check, which fails where a page is not what was written.
+fn check_view(builder: &redb::Builder, view: FileView) -> Result<Soundness, redb::Error> {
+    match builder.create_with_backend(view)?.check_integrity()? {
+        true => Ok(Soundness::Sound),
+        false => Ok(Soundness::NotesAreStale),
+    }
+}
+
+/// The byte that would make the later transaction the present one, if the present one is the earlier.
+fn choice_of_a_later_commit(base: &dyn StorageBackend) -> io::Result<Option<u8>> {
+    if base.len()? == 0 {
+        return Ok(None);
+    }
+    let mut choice = [0];
+    base.read(SLOT_CHOICE_AT, &mut choice)?;
+    let mut transactions = [0; 2];
+    for (number, at) in transactions.iter_mut().zip(TRANSACTION_AT) {
+        let mut bytes = [0; 8];
+        base.read(at, &mut bytes)?;
+        *number = u64::from_le_bytes(bytes);
+    }
+    let [choice] = choice;
+    let [first, second] = transactions;
+    let (present, other) = if choice & SLOT_BIT == 0 { (first, second) } else { (second, first) };
+    Ok((other > present).then_some(choice ^ SLOT_BIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+
+    use super::*;
+    use crate::storage::embedded::tables::Database;
+    use crate::storage::embedded::tables::database::begin_write;
+
+    const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
+
+    fn write(database: &Database, number: u64) {
+        let write = |engine: &redb::Database| {
+            let transaction = begin_write(engine)?;
+            transaction.open_table(NUMBERS)?.insert(number, number)?;
+            Ok(transaction.commit()?)
+        };
+        database.attempt(write).expect("the database works");
+    }
+
+    fn last(database: &Database) -> Option<u64> {
+        let read = |engine: &redb::Database| {
+            let numbers = engine.begin_read()?.open_table(NUMBERS)?;
+            Ok(numbers.last()?.map(|(number, _)| number.value()))
+        };
+        database.attempt(read).expect("the database works")
+    }
+
+    #[test]
+    fn the_last_commit_is_found_again_although_the_choice_of_slots_was_flipped() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (path, copy) = (folder.path().join("idmint.redb"), folder.path().join("copy"));
+        let database = Database::create(&path).expect("the database is created");
+        for number in 0..20 {
+            write(&database, number);
+            fs::copy(&path, &copy).expect("copied");
+            let mut bytes = fs::read(&copy).expect("reads");
+            bytes[9] ^= SLOT_BIT;
+            fs::write(&copy, &bytes).expect("writes");
+            match Database::open(&copy) {
+                Ok(copied) => assert_eq!(last(&copied), Some(number), "an older commit was taken for the last"),
+                // The pages of the commit before are used again already.
+                Err(error) => assert!(error.to_string().contains("damaged"), "{error}"),
+            }
+        }
+    }
+}

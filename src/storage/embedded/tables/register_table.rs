@@ -1,0 +1,87 @@
+//! The anchors of every format by time, with what is known of their reports, in a table of the database.
+//!
+//! It has a row for each anchor, written in the same transaction; a database from before it had this table gets one.
+
+use redb::{ReadableTable, Table, TableDefinition};
+
+use super::anchor_row;
+use super::anchor_table::AnchorRows;
+use super::tally_row;
+use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction};
+
+/// Format, time and pair of an anchor.
+type Name<'a> = (&'a str, i64, u64, u64);
+
+/// The row of each anchor, by time.
+pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> = TableDefinition::new("anchors-by-time");
+
+/// The register, as a writing transaction sees it.
+pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
+
+/// Gives each anchor a row that has none: a program from before there was this table may have written it.
+pub(super) fn build(register: &mut Register<'_>, anchors: &impl AnchorRows) -> Result<(), redb::Error> {
+    for row in anchors.iter()? {
+        let (name, _) = row?;
+        let (format, primary, secondary, tca) = name.value();
+        let name = (format, tca, primary, secondary);
+        if register.get(name)?.is_none() {
+            register.insert(name, [].as_slice())?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds an anchor.
+pub(super) fn add(register: &mut Register<'_>, format: &str, pair: Pair, tca: Tca) -> Result<(), redb::Error> {
+    register.insert(name_of(format, (tca, pair)), [].as_slice())?;
+    Ok(())
+}
+
+/// Removes an anchor.
+pub(super) fn remove(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), redb::Error> {
+    register.remove(name_of(&key.format, (key.tca, key.pair)))?;
+    Ok(())
+}
+
+/// Adds later reports to those of an anchor. Returns whether it is stored.
+pub(super) fn add_reports(
+    register: &mut Register<'_>,
+    key: &AnchorKey,
+    later: &ReportTally,
+) -> Result<bool, redb::Error> {
+    let name = name_of(&key.format, (key.tca, key.pair));
+    let Some(earlier) = register.get(name)?.map(|row| tally_row::from_bytes(row.value())) else { return Ok(false) };
+    let tally = earlier.map_or(*later, |earlier| earlier.followed_by(*later));
+    register.insert(name, tally_row::to_bytes(&tally).as_slice())?;
+    Ok(true)
+}
+
+/// Conjunctions by time, at most so many.
+pub(super) fn list(
+    register: &impl ReadableTable<Name<'static>, &'static [u8]>,
+    anchors: &impl AnchorRows,
+    range: &ListRange,
+    count_max: usize,
+) -> Result<Vec<StoredConjunction>, redb::Error> {
+    let Some((from, to)) = range.places() else { return Ok(Vec::new()) };
+    let mut rows = register.range(name_of(&range.format, from)..=name_of(&range.format, to))?;
+    let mut listed = Vec::new();
+    while listed.len() < count_max {
+        let Some(row) = (if range.latest_first { rows.next_back() } else { rows.next() }) else { break };
+        let (name, tally) = row?;
+        let (format, tca, primary, secondary) = name.value();
+        let (pair, tca) = (Pair { primary, secondary }, Tca(tca));
+        let name = anchor_row::name(format, pair, tca);
+        let damaged = || redb::Error::Corrupted(format!("the anchor {name:?} is not what was written"));
+        // Such a program forgets anchors and leaves their rows.
+        let Some(row) = anchors.get(name)? else { continue };
+        let anchor: Anchor = anchor_row::from_bytes(name, row.value()).ok_or_else(damaged)?;
+        listed.push(StoredConjunction { pair, anchor, tally: tally_row::from_bytes(tally.value()) });
+    }
+    Ok(listed)
+}
+
+fn name_of(format: &str, (tca, pair): ListPlace) -> Name<'_> {
+    (format, tca.0, pair.primary, pair.secondary)
+}

@@ -1,0 +1,136 @@
+//! The keys of requests, in a table of the database: by the day on which they were recorded, and in each day by the key.
+//!
+//! Days, so that what is forgotten lies together and is found without a search, and so that what is written at one time lies
+//! in few pages. A row is 28 bytes: when it was recorded, the last event it appended, and a CRC-32C over its name and these.
+
+use redb::{ReadableTable, Table, TableDefinition};
+
+use super::append_table::{self, AppendRows};
+use crate::ledger::{EventId, EventTime, KeyHash};
+use crate::storage::records::{DoneRequest, RequestDay, days_to_forget, remembered_since};
+
+/// Day and key to the request.
+pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
+
+/// What names a row.
+type Name = (u32, u128);
+
+/// The requests, as a transaction sees them.
+pub(super) trait RequestRows: ReadableTable<Name, &'static [u8]> {}
+impl<T: ReadableTable<Name, &'static [u8]>> RequestRows for T {}
+
+type RequestTable<'a> = Table<'a, Name, &'static [u8]>;
+
+/// Keeps a request. One of the same key and day is replaced.
+pub(super) fn write_request(requests: &mut RequestTable<'_>, done: &DoneRequest) -> Result<(), redb::Error> {
+    let name = (RequestDay::of(done.recorded).number(), done.key.0);
+    requests.insert(name, to_bytes(name, done).as_slice())?;
+    Ok(())
+}
+
+/// The last request of a key that was recorded since. A look at each day that there is, of which there are few.
+pub(super) fn find(
+    requests: &impl RequestRows,
+    key: KeyHash,
+    since: EventTime,
+) -> Result<Option<DoneRequest>, redb::Error> {
+    let mut found: Option<DoneRequest> = None;
+    for day in days(requests, RequestDay::of(since))? {
+        let name = (day.number(), key.0);
+        let Some(row) = requests.get(name)? else { continue };
+        let done = from_bytes(name, row.value()).ok_or_else(|| damaged(name))?;
+        // Days are in order, and a later day has later times.
+        found = Some(done).filter(|done| done.recorded >= since).or(found);
+    }
+    Ok(found)
+}
+
+/// Forgets so many requests of days that nobody asks for any more. Returns whether there were any.
+pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_max: usize) -> Result<bool, redb::Error> {
+    let days = days(requests, RequestDay::default())?;
+    let Some(day) = days_to_forget(&days, since).first() else { return Ok(false) };
+    let names = requests.range((day.number(), 0)..=(day.number(), u128::MAX))?.take(count_max);
+    let names = names.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>, redb::Error>>()?;
+    for name in names {
+        requests.remove(name)?;
+    }
+    Ok(true)
+}
+
+/// Whether there is a day that [`forget`] would take from.
+pub(super) fn has_old(requests: &impl RequestRows, since: EventTime) -> Result<bool, redb::Error> {
+    Ok(!days_to_forget(&days(requests, RequestDay::default())?, since).is_empty())
+}
+
+/// Keeps the requests of the last days that stand in a database of an earlier version, which has no such table.
+pub(super) fn fill(requests: &mut RequestTable<'_>, appends: &impl AppendRows) -> Result<(), redb::Error> {
+    let heads = append_table::summaries(appends, None, usize::MAX)?;
+    let Some(newest) = heads.iter().map(|ledger| ledger.head.recorded).max() else { return Ok(()) };
+    let since = remembered_since(remembered_since(newest));
+    append_table::requests_since(appends, since, |done| write_request(requests, &done))
+}
+
+/// The days from `first` on of which there is a request, in their order.
+fn days(requests: &impl RequestRows, first: RequestDay) -> Result<Vec<RequestDay>, redb::Error> {
+    let mut found = Vec::new();
+    let mut next = Some(first.number());
+    while let Some(from) = next {
+        let Some(row) = requests.range((from, 0)..)?.next() else { break };
+        let (day, _) = row?.0.value();
+        found.push(RequestDay::numbered(day));
+        next = day.checked_add(1);
+    }
+    Ok(found)
+}
+
+fn to_bytes(name: Name, done: &DoneRequest) -> [u8; 28] {
+    let mut bytes = [0; 28];
+    bytes[..8].copy_from_slice(&done.recorded.micros().to_be_bytes());
+    bytes[8..24].copy_from_slice(&done.last.value().to_be_bytes());
+    let crc = crc_of(name, &bytes[..24]);
+    bytes[24..].copy_from_slice(&crc.to_be_bytes());
+    bytes
+}
+
+/// Reads the row of that name; `None` when it is not what was written.
+fn from_bytes(name: Name, bytes: &[u8]) -> Option<DoneRequest> {
+    let (content, crc) = bytes.split_last_chunk::<4>()?;
+    if crc_of(name, content) != u32::from_be_bytes(*crc) {
+        return None;
+    }
+    let (recorded, last) = content.split_first_chunk()?;
+    let recorded = EventTime::from_micros(u64::from_be_bytes(*recorded))?;
+    let last = EventId::from_value(u128::from_be_bytes(last.try_into().ok()?))?;
+    Some(DoneRequest { key: KeyHash(name.1), recorded, last })
+}
+
+fn crc_of((day, key): Name, content: &[u8]) -> u32 {
+    let of_name = crc32c::crc32c_append(crc32c::crc32c(&day.to_be_bytes()), &key.to_be_bytes());
+    crc32c::crc32c_append(of_name, content)
+}
+
+fn damaged((day, key): Name) -> redb::Error {
+    redb::Error::Corrupted(format!("the request {key:032x} of day {day} is not what was written"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_read_as_it_was_written_and_every_flipped_bit_is_found() {
+        let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
+        let recorded = EventTime::from_micros(1_900_000_000_000_000).expect("in range");
+        let done = DoneRequest { key: KeyHash(9), recorded, last };
+        let name = (21_990, 9);
+        let bytes = to_bytes(name, &done);
+        assert_eq!(from_bytes(name, &bytes), Some(done));
+        assert_eq!(from_bytes((21_991, 9), &bytes), None, "a row that has come under another name");
+        for at in 0..bytes.len() * 8 {
+            let mut flipped = bytes;
+            flipped[at / 8] ^= 1 << (at % 8);
+            assert_eq!(from_bytes(name, &flipped), None, "bit {at}");
+        }
+        assert_eq!(from_bytes(name, &bytes[..27]), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! Stored conjunctions as they are listed.
+
+use std::ops::RangeInclusive;
+
+use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+
+/// A stored conjunction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredConjunction {
+    /// The objects.
+    pub pair: Pair,
+    /// Its anchor.
+    pub anchor: Anchor,
+    /// What is known of its reports.
+    pub tally: Option<ReportTally>,
+}
+
+/// Where a conjunction stands in a list: by time, then by objects.
+pub type ListPlace = (Tca, Pair);
+
+/// Which conjunctions are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListRange {
+    /// The name of the format.
+    pub format: String,
+    /// The times of their anchors.
+    pub times: RangeInclusive<Tca>,
+    /// Those behind this one only.
+    pub after: Option<ListPlace>,
+    /// Whether the latest time comes first.
+    pub latest_first: bool,
+}
+
+impl ListRange {
+    /// The first and the last place that it covers; `None` if it covers none.
+    pub(in crate::storage) fn places(&self) -> Option<(ListPlace, ListPlace)> {
+        const LEAST: Pair = Pair { primary: 0, secondary: 0 };
+        const GREATEST: Pair = Pair { primary: u64::MAX, secondary: u64::MAX };
+        let (mut from, mut to) = ((*self.times.start(), LEAST), (*self.times.end(), GREATEST));
+        match self.after {
+            // No pair has an object 0 or of this number, so the neighbour of a place can be written so.
+            Some((tca, Pair { primary, secondary })) if self.latest_first => {
+                to = to.min((tca, Pair { primary, secondary: secondary.checked_sub(1)? }));
+            }
+            Some((tca, Pair { primary, secondary })) => {
+                from = from.max((tca, Pair { primary, secondary: secondary.checked_add(1)? }));
+            }
+            None => {}
+        }
+        (from <= to).then_some((from, to))
+    }
+}
