@@ -51,4 +51,4 @@ pub use append::{
 pub use canonical::canonical_json;
 pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};
 pub use event_error::EventError;
-pub use events::{Event, EventId, EventTime, LedgerId};
+pub use events::{ChecksumStep, Event, EventId, EventTime, LedgerId};

@@ -39,7 +39,7 @@ pub struct LedgerFault {
 impl LedgerCheck {
     /// The answer for a verdict.
     pub fn of(verdict: ChainVerdict) -> LedgerCheck {
-        let ChainVerdict { events, head, error } = verdict;
+        let ChainVerdict { events, head, error, steps: _ } = verdict;
         LedgerCheck {
             valid: error.is_none(),
             events,

@@ -100,3 +100,25 @@ fn standard_input_of_any_length_is_checked_in_bounded_memory() {
     assert!(said.contains(&format!("line 14 of {}: not_monotonic", 64 * piece.lines().count())), "{said}");
     assert!(peak_kib < 32 * 1024, "{peak_kib} KiB");
 }
+
+#[test]
+fn the_first_bad_event_is_explained_on_demand() {
+    for Chain { name, lines, outcome, .. } in chains() {
+        let drawn = verify(&lines, &["--explain"]);
+        let told: Value = serde_json::from_str(&verify(&lines, &["--explain", "--json"]).out).unwrap();
+        let steps = told["steps"].as_array().unwrap();
+        let Err((_, "checksum_mismatch")) = outcome.as_ref().map_err(|(index, reason)| (index, reason.as_str())) else {
+            assert!(outcome.is_err() || steps.is_empty(), "{name}: nothing is wrong with it");
+            continue;
+        };
+        let names: Vec<&str> = steps.iter().map(|step| step["step"].as_str().unwrap()).collect();
+        assert_eq!(names, ["event", "entities", "meta", "data", "timestamp", "ledger", "previous"], "{name}");
+        let checksum = steps[6]["crc32c"].as_str().unwrap();
+        let expected = told["error"]["expected"].as_str().unwrap();
+        assert_eq!(checksum, &expected[16..24], "{name}: the last checksum is that of the id");
+        for step in steps {
+            assert!(drawn.out.contains(step["crc32c"].as_str().unwrap()), "{name}: {step} is not in {}", drawn.out);
+        }
+        drawn.assert(65, &["not valid"]);
+    }
+}

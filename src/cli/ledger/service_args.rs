@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::running_service::service_url;
+use crate::cli::running_service::{TokenArgs, service_url};
 use crate::client::{Client, Retry};
 use crate::storage::WithCauses;
 use crate::time::{format_duration, parse_duration};
@@ -17,6 +17,8 @@ pub(super) struct ServiceArgs {
     /// Where the service listens.
     #[arg(long, default_value_t = service_url())]
     server: String,
+    #[command(flatten)]
+    token: TokenArgs,
     /// How long to go on asking, for each request, while the service cannot be reached or cannot do it now; 0s asks once.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout)]
     timeout: Duration,
@@ -26,14 +28,14 @@ impl ServiceArgs {
     /// A client that asks again, and says so above the bar.
     ///
     /// # Errors
-    /// 74.
+    /// 65, 74.
     pub(super) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
         let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
         let retry = Retry::within(self.timeout, move |error| {
             let error = WithCauses(error);
             progress.suspend(|| eprintln!("idmint: {error}; asking again for up to {time_max}"));
         });
-        Ok(Client::new(self.server)?.retrying(retry))
+        Ok(self.token.client(&self.server)?.retrying(retry))
     }
 }
 

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::ProgressBar;
+use serde::Serialize;
 
 use super::progress::{CHECKED_SHOWN_FROM_LEN, progress_bar};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, EventId, LedgerId};
+use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId};
 use crate::wire::LedgerCheck;
 
 /// Bytes that are read at once.
@@ -31,6 +32,28 @@ pub(super) struct Verify {
     /// A JSON object, as POST /ledgers/{ledger}/verify answers.
     #[arg(long)]
     json: bool,
+    /// Of the first bad event, the bytes that go into its checksum step by step, and the CRC-32C after each: compare them
+    /// with those of the program that made the id.
+    #[arg(long)]
+    explain: bool,
+}
+
+/// What `--json` prints with `--explain`.
+#[derive(Serialize)]
+struct Explained {
+    #[serde(flatten)]
+    check: LedgerCheck,
+    steps: Vec<ExplainedStep>,
+}
+
+#[derive(Serialize)]
+struct ExplainedStep {
+    step: &'static str,
+    /// In hexadecimal digits.
+    bytes: String,
+    text: String,
+    /// CRC-32C of these bytes and all before them, in hexadecimal digits.
+    crc32c: String,
 }
 
 impl Verify {
@@ -40,6 +63,9 @@ impl Verify {
     /// 64 when ledger and trusted event do not go together, 65 when the chain does not hold, 74 when input or output fail.
     pub(super) fn run(self) -> Result<(), Failure> {
         let mut lines = ChainLines::new(self.checker()?);
+        if self.explain {
+            lines = lines.explaining();
+        }
         match &self.file {
             Some(path) => {
                 let failed = |error: io::Error| Failure::new(Exit::Io, format!("{}: {error}", path.display()));
@@ -76,7 +102,8 @@ impl Verify {
     fn print(&self, verdict: ChainVerdict) -> Result<(), Failure> {
         let broken = verdict.error.as_ref().map(|error| failure_of_chain(error, verdict.events));
         let text = match (self.json, verdict.head) {
-            (true, _) => serde_json::to_string(&LedgerCheck::of(verdict)).expect("texts and numbers always serialize"),
+            (true, _) => self.json_of(verdict),
+            (false, _) if !verdict.steps.is_empty() => drawing_of(&verdict.steps),
             (false, Some(head)) if broken.is_none() => {
                 format!("valid: {} events of ledger {}, head {head}", verdict.events, head.ledger())
             }
@@ -87,6 +114,39 @@ impl Verify {
         }
         broken.map_or(Ok(()), Err)
     }
+}
+
+impl Verify {
+    fn json_of(&self, mut verdict: ChainVerdict) -> String {
+        let steps = std::mem::take(&mut verdict.steps).into_iter().map(explained).collect();
+        let check = LedgerCheck::of(verdict);
+        let json = if self.explain {
+            serde_json::to_string(&Explained { check, steps })
+        } else {
+            serde_json::to_string(&check)
+        };
+        json.expect("texts and numbers always serialize")
+    }
+}
+
+fn explained(step: ChecksumStep) -> ExplainedStep {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = String::from_utf8_lossy(&step.bytes).into_owned();
+    ExplainedStep { step: step.name, bytes: hex(&step.bytes), text, crc32c: format!("{:08x}", step.checksum) }
+}
+
+/// The steps as a table, one a line. Control characters are shown as they would be escaped in Rust.
+fn drawing_of(steps: &[ChecksumStep]) -> String {
+    let mut drawing = "step       bytes  crc-32c   text".to_owned();
+    for ChecksumStep { name, bytes, checksum } in steps {
+        let escape = |letter: char| match letter.is_control() {
+            true => letter.escape_default().to_string(),
+            false => letter.to_string(),
+        };
+        let text: String = String::from_utf8_lossy(bytes).chars().map(escape).collect();
+        drawing += &format!("\n{name:<9} {:>6}  {checksum:08x}  {text}", bytes.len());
+    }
+    drawing
 }
 
 fn failure_of_chain(error: &ChainError, events: u64) -> Failure {

@@ -6,7 +6,9 @@ use serde::Deserialize;
 
 use crate::id::Rejection;
 use crate::ledger::event_error::EventError;
-use crate::ledger::events::{EventId, EventParts, LedgerId, Message, bad_id, missing_member};
+use crate::ledger::events::{
+    ChecksumStep, EventId, EventParts, LedgerId, Message, bad_id, checksum_steps, missing_member,
+};
 
 /// Checks the events of one ledger, each of which carries its `eventId`, in their order.
 ///
@@ -80,6 +82,18 @@ impl ChainChecker {
         self.head = Some(id);
         self.events += 1;
         Ok(id)
+    }
+
+    /// The parts of the checksum of the event that would be the next, whatever id it carries; none if it cannot be read or
+    /// has no time.
+    pub fn explain(&mut self, line: &[u8]) -> Vec<ChecksumStep> {
+        if self.parts.read(line).is_err() {
+            return Vec::new();
+        }
+        let Some(time) = self.parts.timestamp() else { return Vec::new() };
+        let ledger = self.ledger.unwrap_or_else(|| Message::of(self.parts.content(), time).ledger());
+        let previous = self.head.unwrap_or_else(|| EventId::before_genesis(time, ledger));
+        checksum_steps(self.parts.content(), time, ledger, previous)
     }
 
     /// The number of valid events so far.

@@ -2,7 +2,7 @@
 
 use super::chain_checker::{ChainChecker, ChainError};
 use crate::ledger::canonical::line_len;
-use crate::ledger::events::EventId;
+use crate::ledger::events::{ChecksumStep, EventId};
 
 /// The longest line, in bytes without its end.
 const LINE_LEN_MAX: usize = 1024 * 1024;
@@ -27,6 +27,9 @@ const LINE_LEN_MAX: usize = 1024 * 1024;
 pub struct ChainLines {
     checker: ChainChecker,
     error: Option<ChainError>,
+    /// Whether the steps of the first invalid event are kept.
+    explains: bool,
+    steps: Vec<ChecksumStep>,
     lines: u64,
     /// The beginning of a line whose end has not arrived.
     open: Vec<u8>,
@@ -41,6 +44,8 @@ pub struct ChainVerdict {
     pub head: Option<EventId>,
     /// The first invalid event.
     pub error: Option<ChainError>,
+    /// The parts of its checksum, if that was [asked for](ChainLines::explaining) and the event can be read.
+    pub steps: Vec<ChecksumStep>,
 }
 
 /// A line beyond the bound of 1 MiB.
@@ -59,7 +64,12 @@ impl LineTooLong {
 impl ChainLines {
     /// Lines that go to this checker.
     pub fn new(checker: ChainChecker) -> ChainLines {
-        ChainLines { checker, error: None, lines: 0, open: Vec::new() }
+        ChainLines { checker, error: None, explains: false, steps: Vec::new(), lines: 0, open: Vec::new() }
+    }
+
+    /// The same, which also keeps the parts of the checksum of the first invalid event.
+    pub fn explaining(self) -> ChainLines {
+        ChainLines { explains: true, ..self }
     }
 
     /// Takes the next piece, and checks every line that ends in it.
@@ -98,7 +108,7 @@ impl ChainLines {
         if !self.open.is_empty() {
             self.check_open();
         }
-        ChainVerdict { events: self.lines, head: self.checker.head(), error: self.error }
+        ChainVerdict { events: self.lines, head: self.checker.head(), error: self.error, steps: self.steps }
     }
 
     /// Fails if the line would be too long with these bytes.
@@ -119,6 +129,9 @@ impl ChainLines {
     fn check(&mut self, line: &[u8]) {
         if self.error.is_none() {
             self.error = self.checker.check(line).err();
+            if self.error.is_some() && self.explains {
+                self.steps = self.checker.explain(line);
+            }
         }
         self.lines += 1;
     }
@@ -156,5 +169,43 @@ mod tests {
         assert_eq!(verdict(&[b"{}\n", &line, b" "]), Err(LineTooLong { line: 2 }));
         assert_eq!(verdict(&[&line, b" \n"]), Err(LineTooLong { line: 1 }));
         assert_eq!(verdict(&[&[&line[..], b" \n"].concat()]), Err(LineTooLong { line: 1 }));
+    }
+
+    #[test]
+    fn the_first_bad_event_is_explained_byte_by_byte() {
+        let genesis = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"meta":{"actor":"matt"},"timestamp":"2021-10-03T16:32:12.816530Z","eventId":"0005cd7556b05092aecc815daa77f99c","data":{"description":"This ledger is for my example events.","name":"My Ledger"}}"#;
+        let explain = |line: &str| {
+            let mut lines = ChainLines::new(ChainChecker::from_genesis()).explaining();
+            lines.read(line.as_bytes()).expect("it is short");
+            lines.end()
+        };
+        assert_eq!(explain(genesis).steps, [], "nothing is wrong with it");
+        // The checksum that it should have is there, although the id names another.
+        let steps = explain(&genesis.replace("aecc815d", "aecc815e")).steps;
+        let texts: Vec<_> = steps.iter().map(|step| (step.name, String::from_utf8_lossy(&step.bytes))).collect();
+        let expected = [
+            ("event", "Ledger Created"),
+            ("entities", r#"{"ledger":"testing⑆preview"}"#),
+            ("meta", r#"{"actor":"matt"}"#),
+            ("data", r#"{"description":"This ledger is for my example events.","name":"My Ledger"}"#),
+            ("timestamp", "0005cd7556b05092"),
+            ("ledger", "aa77f99c"),
+            ("previous", "0005cd7556b0509200000000aa77f99c"),
+        ];
+        assert_eq!(texts, expected.map(|(name, text)| (name, text.into())));
+        assert_eq!(steps[4].checksum & !0b11, 0xaa77_f99c, "what names the ledger");
+        assert_eq!(steps[6].checksum, 0xaecc_815d, "what stands in the id");
+        assert_eq!(explain("{}").steps, [], "it cannot be read");
+    }
+
+    #[test]
+    fn an_id_of_another_version_is_named_by_it() {
+        for (digit, version) in [('d', "01"), ('e', "10"), ('f', "11")] {
+            let line = format!(r#"{{"event":"a","entities":{{}},"eventId":"0005cd7556b05092aecc815daa77f99{digit}"}}"#);
+            let mut lines = ChainLines::new(ChainChecker::from_genesis());
+            lines.read(line.as_bytes()).expect("it is short");
+            let error = lines.end().error.expect("it has another version");
+            assert!(error.detail.contains(&format!("an id of version {version}, which is not known")), "{error}");
+        }
     }
 }

@@ -166,13 +166,19 @@ fn bad_timestamp(rejection: Rejection, text: &str) -> EventError {
     EventError::new(rejection, format!("`timestamp` is \"{}\", {wanted}", clip(text.as_bytes())))
 }
 
+/// What an id of another version is.
+fn unknown_version(id: &str) -> String {
+    let digit = id.chars().last().and_then(|digit| digit.to_digit(16)).unwrap_or_default();
+    format!("an id of version {:02b}, which is not known", digit & 0b11)
+}
+
 /// The error for a text that is no event id.
 #[cold]
 pub(in crate::ledger) fn bad_id(rejection: Rejection, text: &str) -> EventError {
     let wanted = match rejection {
-        Rejection::OutOfRange => "its time is above 2^63 - 1 microseconds",
-        Rejection::BadVersion => "the two lowest bits must be the version 00",
-        _ => "it must be 32 lower-case hexadecimal digits",
+        Rejection::OutOfRange => "its time is above 2^63 - 1 microseconds".to_owned(),
+        Rejection::BadVersion => format!("{}; the only one is 00, by the two lowest bits", unknown_version(text)),
+        _ => "it must be 32 lower-case hexadecimal digits".to_owned(),
     };
     EventError::new(rejection, format!("`eventId` is \"{}\", {wanted}", clip(text.as_bytes())))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::id::Rejection;
-use crate::ledger::hex::read_hex;
+use crate::ledger::hex::{read_hex, write_hex};
 
 /// The id of a ledger: 30 bits of the checksum of its first event, and the version 00 in the two lowest bits.
 ///
@@ -42,6 +42,13 @@ impl LedgerId {
     /// The ledger named by the checksum of its first event: all bits of it but the two of the version.
     pub(super) const fn of_checksum(checksum: u32) -> LedgerId {
         LedgerId(checksum & !LedgerId::VERSION)
+    }
+
+    /// Its text, as the eight digits.
+    pub fn digits(self) -> [u8; 8] {
+        let mut digits = [0; 8];
+        write_hex(self.0.into(), &mut digits);
+        digits
     }
 
     /// All 32 bits.

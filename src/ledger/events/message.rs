@@ -5,6 +5,36 @@ use super::event_time::EventTime;
 use super::ledger_id::LedgerId;
 use crate::ledger::hex::write_hex;
 
+/// One part of what a checksum covers, for somebody who computes it too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChecksumStep {
+    /// What it is: `event`, `entities`, `meta`, `data`, `timestamp`, `ledger` or `previous`.
+    pub name: &'static str,
+    /// The bytes that go into the checksum.
+    pub bytes: Vec<u8>,
+    /// CRC-32C of these bytes and all before them.
+    pub checksum: u32,
+}
+
+/// The parts of the checksum of an event, in their order. The checksum after `timestamp` names the ledger if the event is
+/// the first of one; that after `previous` stands in its id.
+pub(in crate::ledger) fn checksum_steps<'a>(
+    content: impl IntoIterator<Item = &'a [u8]>,
+    time: EventTime,
+    ledger: LedgerId,
+    previous: EventId,
+) -> Vec<ChecksumStep> {
+    let names = ["event", "entities", "meta", "data", "timestamp", "ledger", "previous"];
+    let after = [format!("{:016x}", time.micros()), ledger.to_string(), previous.to_string()];
+    let parts = content.into_iter().map(<[u8]>::to_vec).chain(after.map(String::into_bytes));
+    let mut checksum = 0;
+    let step = |(name, bytes): (&'static str, Vec<u8>)| {
+        checksum = crc32c::crc32c_append(checksum, &bytes);
+        ChecksumStep { name, bytes, checksum }
+    };
+    names.into_iter().zip(parts).map(step).collect()
+}
+
 /// The message of an event: name, entities, meta, data and time. Only its checksum is kept.
 ///
 /// ```text

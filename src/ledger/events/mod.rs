@@ -12,4 +12,5 @@ pub use event_id::EventId;
 pub(super) use event_parts::{EventParts, bad_id, missing_member};
 pub use event_time::EventTime;
 pub use ledger_id::LedgerId;
-pub(super) use message::Message;
+pub use message::ChecksumStep;
+pub(super) use message::{Message, checksum_steps};
