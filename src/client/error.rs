@@ -25,6 +25,9 @@ pub enum ClientError {
     /// The answer lacks what became of the events.
     #[error("the service does not say what became of the events")]
     EventsMissing,
+    /// A token that cannot be sent.
+    #[error("a token is visible ASCII characters, at least one")]
+    NoToken,
     /// There is no client; nothing was sent.
     #[error(transparent)]
     NotBuilt(reqwest::Error),
@@ -40,6 +43,7 @@ impl ClientError {
             ClientError::Refused(_)
             | ClientError::NotIdmint(_)
             | ClientError::EventsMissing
+            | ClientError::NoToken
             | ClientError::NotBuilt(_) => false,
         }
     }

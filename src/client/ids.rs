@@ -28,6 +28,8 @@ pub struct CdmBody<'a> {
     pub media_type: &'a str,
     /// The document.
     pub bytes: Vec<u8>,
+    /// Whether messages keep the ids that they came with, however far their times have moved.
+    pub keep_noted: bool,
 }
 
 impl Client {
@@ -83,7 +85,8 @@ impl Client {
 
     fn post_document(&self, format: &str, encoding: Option<&str>, document: CdmBody<'_>) -> Request<'_> {
         let query = MintQuery { encoding, ..MintQuery::default() };
-        self.post_ids(format).query(&query).body(document.media_type, document.bytes)
+        let noted = document.keep_noted.then_some(("noted", "keep"));
+        self.post_ids(format).query(&query).query(&Vec::from_iter(noted)).body(document.media_type, document.bytes)
     }
 
     fn post_ids(&self, format: &str) -> Request<'_> {

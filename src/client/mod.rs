@@ -10,6 +10,7 @@
 //!    retry, error          how long, and what the problem documents said
 //! ```
 
+mod conjunctions;
 mod error;
 mod health;
 mod http_client;

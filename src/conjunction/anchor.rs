@@ -6,6 +6,8 @@
 //! anchors that can share a report   |<--------- 2 s ---------|--------- 2 s --------->|   (the neighbourhood)
 //! ```
 
+use std::ops::RangeInclusive;
+
 use super::report::Report;
 use crate::time::UnixTime;
 
@@ -35,7 +37,8 @@ pub struct Anchor {
     pub rank: u32,
 }
 
-/// A new anchor as it will be stored. Valid as long as the anchors near it are those that it was made for.
+/// A new anchor as it will be stored. Valid as long as its rank is above those near it, and no anchor of the pair is
+/// where it must not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnchorPlan {
     /// The name of the format.
@@ -44,9 +47,35 @@ pub struct AnchorPlan {
     pub pair: Pair,
     /// The anchor.
     pub anchor: Anchor,
+    /// The times at which the pair must have no anchor yet.
+    pub free: Vec<RangeInclusive<Tca>>,
 }
 
+impl AnchorPlan {
+    /// The anchor of a report that joins none: none is within reach of it.
+    pub fn of_report(format: &str, pair: Pair, anchor: Anchor) -> AnchorPlan {
+        AnchorPlan { format: format.to_owned(), pair, anchor, free: vec![anchor.tca.reach()] }
+    }
+}
+
+impl Pair {
+    /// The same objects the other way round.
+    #[must_use]
+    pub fn swapped(self) -> Pair {
+        Pair { primary: self.secondary, secondary: self.primary }
+    }
+}
+
+/// The greatest distance of two anchors of the same objects that may be one conjunction whose time has drifted, in
+/// microseconds.
+const NEAR_MICROS: i64 = 60_000_000;
+
 impl Tca {
+    /// The times of anchors that may be the same conjunction as one at this time.
+    pub fn vicinity(self) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub(NEAR_MICROS))..=Tca(self.0.saturating_add(NEAR_MICROS))
+    }
+
     /// The time of a report.
     ///
     /// # Panics
@@ -68,13 +97,19 @@ impl Tca {
         self.0 - anchor.0
     }
 
-    fn is_within_reach_of(self, anchor: Tca) -> bool {
-        self.since(anchor).abs() <= REACH_MICROS
+    /// Whether a report at this time joins an anchor at that one.
+    pub(super) fn is_within_reach_of(self, anchor: Tca) -> bool {
+        self.reach().contains(&anchor)
+    }
+
+    /// The times of the anchors that a report at this time can join.
+    pub fn reach(self) -> RangeInclusive<Tca> {
+        Tca(self.0.saturating_sub(REACH_MICROS))..=Tca(self.0.saturating_add(REACH_MICROS))
     }
 
     /// The times of all anchors that [`Anchor::find`] and [`Anchor::create`] need to know: those which can share a report
     /// with an anchor at this time.
-    pub fn neighbourhood(self) -> std::ops::RangeInclusive<Tca> {
+    pub fn neighbourhood(self) -> RangeInclusive<Tca> {
         Tca(self.0.saturating_sub(2 * REACH_MICROS))..=Tca(self.0.saturating_add(2 * REACH_MICROS))
     }
 }

@@ -5,16 +5,8 @@ use std::sync::Arc;
 
 use super::anchor::{Anchor, AnchorPlan, Pair, Tca};
 use super::grouped_minter::GroupedMinter;
-use super::report::{Report, ReportError};
-
-/// A report, and the id that was sent with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sighting {
-    /// The report.
-    pub report: Report,
-    /// The id that came with the report. The report is refused if it gets another one.
-    pub expected: Option<u128>,
-}
+use super::report::ReportError;
+use super::sighting::{NotedRule, Sighting};
 
 /// The result for one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +19,8 @@ pub struct Grouped {
     pub anchor: Tca,
     /// The distance from there to the time of the report, in microseconds.
     pub delta_us: i64,
+    /// Whether the report came with another id; `None` if it came without one.
+    pub noted_differs: Option<bool>,
 }
 
 /// A report that cannot be grouped; then none of the request is.
@@ -45,6 +39,12 @@ pub enum GroupError {
     /// The report gets no id.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// The id that came with the report is not of its two objects.
+    #[error("it names the id {named}, which is of other objects")]
+    OtherObjects {
+        /// The id that came with it.
+        named: u128,
+    },
     /// Another id came with the report than it gets.
     #[error("it names the id {named}, and gets {gets}")]
     OtherId {
@@ -59,7 +59,63 @@ pub enum GroupError {
 #[derive(Debug, Clone)]
 pub struct GroupRequest {
     minter: Arc<GroupedMinter>,
-    sightings: Vec<(Pair, Tca, Sighting)>,
+    noted_rule: NotedRule,
+    reports: Vec<Keyed>,
+}
+
+/// A report with what anchors are looked up by.
+#[derive(Debug, Clone, Copy)]
+struct Keyed {
+    sighting: Sighting,
+    pair: Pair,
+    tca: Tca,
+    noted: Option<NotedAnchor>,
+}
+
+/// The anchor that the id has which came with a report.
+#[derive(Debug, Clone, Copy)]
+struct NotedAnchor {
+    id: u128,
+    /// The first and the last time that it can have.
+    first: Tca,
+    last: Tca,
+    /// Of these times the nearest to the report.
+    nearest: Tca,
+}
+
+impl NotedAnchor {
+    fn find(&self, anchors: &[Anchor]) -> Option<Anchor> {
+        anchors.iter().copied().find(|anchor| (self.first..=self.last).contains(&anchor.tca))
+    }
+}
+
+impl Keyed {
+    fn new(minter: &GroupedMinter, sighting: &Sighting) -> Result<Keyed, GroupError> {
+        let report = &sighting.report;
+        minter.id_of(report)?;
+        let tca = Tca::of(report);
+        let noted = sighting.noted.map(|id| {
+            let (first, last) =
+                minter.anchors_of(id, report).ok_or(GroupError::OtherObjects { named: id })?.into_inner();
+            Ok::<_, GroupError>(NotedAnchor { id, first, last, nearest: tca.clamp(first, last) })
+        });
+        Ok(Keyed { sighting: *sighting, pair: minter.pair_of(report), tca, noted: noted.transpose()? })
+    }
+
+    /// The times around which its anchors are looked up.
+    fn times(&self) -> impl Iterator<Item = Tca> {
+        std::iter::once(self.tca).chain(self.noted.map(|noted| noted.nearest))
+    }
+}
+
+/// What is decided for one report.
+enum Choice {
+    /// It joins an anchor.
+    Joined(Anchor),
+    /// It becomes an anchor itself.
+    Own,
+    /// The id that it came with gets an anchor at that time.
+    Adopted(NotedAnchor),
 }
 
 /// Anchors that are planned and not stored yet.
@@ -85,14 +141,27 @@ impl GroupRequest {
     /// A request to group these reports.
     ///
     /// # Errors
-    /// [`GroupRefusal`] of the first report that can have no id.
+    /// [`GroupRefusal`] of the first report that can have no id, or came with an id of other objects.
     pub fn new(minter: Arc<GroupedMinter>, sightings: &[Sighting]) -> Result<GroupRequest, GroupRefusal> {
-        let keyed = |(index, sighting): (usize, &Sighting)| match minter.id_of(&sighting.report) {
-            Ok(_) => Ok((minter.pair_of(&sighting.report), Tca::of(&sighting.report), *sighting)),
-            Err(error) => Err(GroupRefusal { index, error: error.into() }),
+        let keyed = |(index, sighting): (usize, &Sighting)| {
+            Keyed::new(&minter, sighting).map_err(|error| GroupRefusal { index, error })
         };
-        let sightings = sightings.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
-        Ok(GroupRequest { minter, sightings })
+        let reports = sightings.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
+        Ok(GroupRequest { minter, noted_rule: NotedRule::default(), reports })
+    }
+
+    /// Whether a report can be grouped.
+    ///
+    /// # Errors
+    /// [`GroupError`]: a request with it would be refused.
+    pub fn check(minter: &GroupedMinter, sighting: &Sighting) -> Result<(), GroupError> {
+        Keyed::new(minter, sighting).map(|_| ())
+    }
+
+    /// The same request with another rule for the ids that came with reports.
+    #[must_use]
+    pub fn with_noted_rule(self, noted_rule: NotedRule) -> GroupRequest {
+        GroupRequest { noted_rule, ..self }
     }
 
     /// The name of the format.
@@ -102,41 +171,52 @@ impl GroupRequest {
 
     /// The number of reports.
     pub fn len(&self) -> usize {
-        self.sightings.len()
+        self.reports.len()
     }
 
     /// Whether there are no reports.
     pub fn is_empty(&self) -> bool {
-        self.sightings.is_empty()
+        self.reports.is_empty()
     }
 
-    /// The pair and the time of each report: what its neighbours are looked up by.
+    /// The pair and the time of each report.
+    pub fn reports(&self) -> impl Iterator<Item = (Pair, Tca)> {
+        self.reports.iter().map(|report| (report.pair, report.tca))
+    }
+
+    /// What anchors are looked up by: the pair and the time of each report, followed by the time of the id that came with
+    /// it, if one did.
     pub fn keys(&self) -> impl Iterator<Item = (Pair, Tca)> {
-        self.sightings.iter().map(|(pair, tca, _)| (*pair, *tca))
+        self.reports.iter().flat_map(|report| report.times().map(|tca| (report.pair, tca)))
     }
 
-    /// Gives each report the id of its own time: the decision where conjunctions are not stored.
+    /// Decides where conjunctions are not stored: each report gets the id of its own time, or the one it came with.
     ///
     /// # Errors
     /// [`GroupRefusal`].
     pub fn decide_ungrouped(&self) -> Result<Vec<Grouped>, GroupRefusal> {
-        let own = |(index, (_, tca, sighting)): (usize, &(Pair, Tca, Sighting))| {
-            self.group(index, sighting, *tca, *tca, None)
+        let own = |(index, report): (usize, &Keyed)| {
+            let anchor = match self.choose(report, &[]) {
+                Choice::Adopted(noted) => noted.nearest,
+                Choice::Joined(_) | Choice::Own => report.tca,
+            };
+            self.group(index, report, anchor, None)
         };
-        self.sightings.iter().enumerate().map(own).collect()
+        self.reports.iter().enumerate().map(own).collect()
     }
 
     /// Joins the reports to stored anchors; `None` if one of them joins none.
     ///
-    /// `stored`: for each report the anchors of its pair in the [neighbourhood](Tca::neighbourhood) of its time.
+    /// `stored`: for each of the [keys](GroupRequest::keys) the anchors of the pair in the
+    /// [neighbourhood](Tca::neighbourhood) of the time.
     ///
     /// # Errors
     /// [`GroupRefusal`].
     pub fn join_stored(&self, stored: &[Vec<Anchor>]) -> Result<Option<Vec<Grouped>>, GroupRefusal> {
         let mut joined = Vec::with_capacity(self.len());
-        for ((index, (_, tca, sighting)), stored) in self.sightings.iter().enumerate().zip(stored) {
-            let Some(anchor) = Anchor::find(*tca, stored) else { return Ok(None) };
-            joined.push(self.group(index, sighting, *tca, anchor.tca, Some(false))?);
+        for (index, (report, stored)) in self.with_stored(stored).enumerate() {
+            let Choice::Joined(anchor) = self.choose(report, &stored.concat()) else { return Ok(None) };
+            joined.push(self.group(index, report, anchor.tca, Some(false))?);
         }
         Ok(Some(joined))
     }
@@ -155,37 +235,71 @@ impl GroupRequest {
         let format = self.format();
         let mut own = NewAnchors::default();
         let (mut grouped, mut plans) = (Vec::with_capacity(self.len()), Vec::new());
-        for ((index, (pair, tca, sighting)), stored) in self.sightings.iter().enumerate().zip(stored) {
-            let mut neighbours = stored.clone();
-            neighbours.extend(new.around(format, *pair, *tca));
-            neighbours.extend(own.around(format, *pair, *tca));
-            let joined = Anchor::find(*tca, &neighbours);
-            let anchor = joined.unwrap_or_else(|| Anchor::create(*tca, &neighbours));
-            grouped.push(self.group(index, sighting, *tca, anchor.tca, Some(joined.is_none()))?);
-            if joined.is_none() {
-                let plan = AnchorPlan { format: format.to_owned(), pair: *pair, anchor };
-                own.add(&plan);
-                plans.push(plan);
+        for (index, (report, stored)) in self.with_stored(stored).enumerate() {
+            let mut anchors = stored.concat();
+            for tca in report.times() {
+                anchors.extend(new.around(format, report.pair, tca));
+                anchors.extend(own.around(format, report.pair, tca));
             }
+            let (tca, free) = match self.choose(report, &anchors) {
+                Choice::Joined(anchor) => {
+                    grouped.push(self.group(index, report, anchor.tca, Some(false))?);
+                    continue;
+                }
+                Choice::Own => (report.tca, vec![report.tca.reach()]),
+                Choice::Adopted(noted) => {
+                    // Of a tick that is longer only what was looked at.
+                    let (from, to) = noted.nearest.neighbourhood().into_inner();
+                    let tick = noted.first.max(from)..=noted.last.min(to);
+                    (noted.nearest, vec![report.tca.reach(), tick])
+                }
+            };
+            grouped.push(self.group(index, report, tca, Some(true))?);
+            let around = tca.neighbourhood();
+            anchors.retain(|anchor| around.contains(&anchor.tca));
+            let anchor = Anchor::create(tca, &anchors);
+            let plan = AnchorPlan { format: format.to_owned(), pair: report.pair, anchor, free };
+            own.add(&plan);
+            plans.push(plan);
         }
         plans.iter().for_each(|plan| new.add(plan));
         Ok((grouped, plans))
     }
 
-    fn group(
-        &self,
-        index: usize,
-        sighting: &Sighting,
-        tca: Tca,
-        anchor: Tca,
-        created: Option<bool>,
-    ) -> Result<Grouped, GroupRefusal> {
+    /// Each report with what is stored around its times.
+    fn with_stored<'a>(&'a self, stored: &'a [Vec<Anchor>]) -> impl Iterator<Item = (&'a Keyed, &'a [Vec<Anchor>])> {
+        let mut rest = stored;
+        self.reports.iter().map(move |report| {
+            let (own, others) = rest.split_at(report.times().count());
+            rest = others;
+            (report, own)
+        })
+    }
+
+    /// `anchors`: those of the pair around the times of the report, in any order.
+    fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
+        let counts = |anchor: Tca| self.noted_rule.keep || report.tca.is_within_reach_of(anchor);
+        let known = report.noted.and_then(|noted| noted.find(anchors));
+        if let Some(known) = known.filter(|known| counts(known.tca)) {
+            return Choice::Joined(known);
+        }
+        match (Anchor::find(report.tca, anchors), report.noted) {
+            (Some(anchor), _) => Choice::Joined(anchor),
+            (None, Some(noted)) if known.is_none() && counts(noted.nearest) => Choice::Adopted(noted),
+            (None, _) => Choice::Own,
+        }
+    }
+
+    fn group(&self, index: usize, report: &Keyed, anchor: Tca, created: Option<bool>) -> Result<Grouped, GroupRefusal> {
         let refuse = |error| GroupRefusal { index, error };
-        let anchored = sighting.report.at(anchor.into());
+        let anchored = report.sighting.report.at(anchor.into());
         let id = self.minter.id_of(&anchored).map_err(|error| refuse(error.into()))?;
-        match sighting.expected {
-            Some(named) if named != id => Err(refuse(GroupError::OtherId { named, gets: id })),
-            _ => Ok(Grouped { id, created, anchor, delta_us: tca.since(anchor) }),
+        let noted_differs = report.noted.map(|noted| noted.id != id);
+        match report.noted {
+            Some(noted) if noted.id != id && self.noted_rule.must_agree => {
+                Err(refuse(GroupError::OtherId { named: noted.id, gets: id }))
+            }
+            _ => Ok(Grouped { id, created, anchor, delta_us: report.tca.since(anchor), noted_differs }),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::conjunction::grouped_minter::PairOrder;
+use crate::conjunction::report::Report;
 use crate::id::{FormatDefinition, PRESETS};
 use crate::time::UnixTime;
 
@@ -17,7 +18,7 @@ fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
 /// A report at `delta` microseconds after the base.
 fn sighting(delta: i64, primary: u64, secondary: u64) -> Sighting {
     let tca = UnixTime::from(Tca(BASE + delta));
-    Sighting { report: Report::new(tca, primary, secondary).expect("two objects"), expected: None }
+    Sighting::new(Report::new(tca, primary, secondary).expect("two objects"))
 }
 
 fn request_of(sightings: &[Sighting]) -> GroupRequest {
@@ -74,10 +75,7 @@ fn the_reports_of_a_request_come_one_after_the_other() {
 fn an_anchor_ranks_above_all_within_two_seconds() {
     let stored = [anchor(-2_000_000, 4), anchor(2_000_000, 6)];
     let (_, plans) = request(&[0]).decide(&[stored.to_vec()], &mut NewAnchors::default()).expect("no id is expected");
-    assert_eq!(
-        plans,
-        [AnchorPlan { format: "conjunction".into(), pair: Pair { primary: 1, secondary: 2 }, anchor: anchor(0, 7) }]
-    );
+    assert_eq!(plans, [AnchorPlan::of_report("conjunction", Pair { primary: 1, secondary: 2 }, anchor(0, 7))]);
 }
 
 #[test]
@@ -132,22 +130,116 @@ fn ungrouped_reports_have_the_ids_of_their_own_times() {
     assert_eq!(own[1].anchor, Tca(BASE + 999_999));
 }
 
+/// The id of that second from the base.
+fn id_at(seconds: i64) -> u128 {
+    request(&[seconds * 1_000_000]).decide_ungrouped().expect("no id is noted")[0].id
+}
+
+/// A report at `delta` that came with the id of that second from the base.
+fn noting(delta: i64, seconds: i64) -> Sighting {
+    Sighting { noted: Some(id_at(seconds)), ..sighting(delta, 1, 2) }
+}
+
+const TELL: NotedRule = NotedRule { keep: false, must_agree: false };
+const KEEP: NotedRule = NotedRule { keep: true, must_agree: false };
+
+/// Where one report with an id comes to: microseconds from the base, whether it is the first there, whether that id differs.
+fn match_noted(rule: NotedRule, sighting: Sighting, stored: &[Anchor]) -> (i64, bool, bool) {
+    let request = request_of(&[sighting]).with_noted_rule(rule);
+    let near = |(_, tca): (Pair, Tca)| {
+        stored.iter().copied().filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect::<Vec<_>>()
+    };
+    let stored: Vec<_> = request.keys().map(near).collect();
+    let (grouped, plans) = request.decide(&stored, &mut NewAnchors::default()).expect("nothing must agree");
+    let joined = request.join_stored(&stored).expect("nothing must agree");
+    assert_eq!(joined.as_deref(), plans.is_empty().then_some(&grouped[..]), "both ways decide alike");
+    let grouped = grouped[0];
+    assert_eq!(grouped.delta_us, (Tca::of(&sighting.report)).since(grouped.anchor));
+    let differs = grouped.noted_differs.expect("it came with an id");
+    assert_eq!(differs, Some(grouped.id) != sighting.noted);
+    (grouped.anchor.0 - BASE, grouped.created.expect("stored"), differs)
+}
+
 #[test]
-fn a_report_that_names_another_id_stops_its_whole_request() {
-    let id = |delta| request(&[delta]).decide_ungrouped().expect("no id is expected")[0].id;
-    let naming =
-        |id| request_of(&[sighting(5_000_000, 1, 2), Sighting { expected: Some(id), ..sighting(500_000, 1, 2) }]);
-    let (right, wrong) = (id(0), id(1_000_000));
+fn a_known_id_is_joined_within_reach_and_kept_beyond_it_if_asked() {
+    // An older anchor is within reach as well: without the id it would be joined.
+    let stored = [anchor(-900_000, 0), anchor(900_000, 1)];
+    assert_eq!(match_noted(TELL, noting(50_000, 0), &stored), (900_000, false, false));
+    assert_eq!(match_noted(TELL, noting(1_900_000, 0), &stored), (900_000, false, false));
+    assert_eq!(match_noted(TELL, noting(1_900_001, 0), &stored), (1_900_001, true, true), "out of reach");
+    let hour = 3_600_000_000;
+    assert_eq!(match_noted(KEEP, noting(hour, 0), &stored), (900_000, false, false));
+    assert_eq!(match_noted(KEEP, noting(-hour, 0), &stored), (900_000, false, false));
+    let there = [anchor(900_000, 1), anchor(hour, 0)];
+    assert_eq!(match_noted(KEEP, noting(hour, 0), &there), (900_000, false, false), "whatever is near");
+    assert_eq!(match_noted(TELL, noting(hour, 0), &there), (hour, false, true));
+}
+
+#[test]
+fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach() {
+    for (delta, adopted) in [(300_000, 300_000), (-1_000_000, 0), (1_999_999, 999_999), (0, 0)] {
+        assert_eq!(match_noted(TELL, noting(delta, 0), &[]), (adopted, true, false), "{delta}");
+    }
+    for (delta, adopted) in [(-1_000_001, 0), (2_000_000, 999_999), (86_400_000_000, 999_999)] {
+        assert_eq!(match_noted(TELL, noting(delta, 0), &[]), (delta, true, true), "{delta}");
+        assert_eq!(match_noted(KEEP, noting(delta, 0), &[]), (adopted, true, false), "{delta}");
+    }
+    for rule in [TELL, KEEP] {
+        assert_eq!(match_noted(rule, noting(500_000, 0), &[anchor(1_500_000, 3)]), (1_500_000, false, true));
+        assert_eq!(match_noted(rule, noting(500_000, 0), &[anchor(1_500_001, 3)]), (500_000, true, false));
+    }
+}
+
+#[test]
+fn what_a_plan_to_adopt_rests_on_is_looked_at_again() {
+    let request = request_of(&[noting(90_000_000, 0)]).with_noted_rule(KEEP);
+    let keys: Vec<_> = request.keys().map(|(_, tca)| tca.0 - BASE).collect();
+    assert_eq!(keys, [90_000_000, 999_999]);
+    let (_, plans) =
+        request.decide(&[Vec::new(), vec![anchor(1_500_000, 4)]], &mut NewAnchors::default()).expect("free");
+    assert_eq!(plans[0].anchor, anchor(999_999, 5));
+    let free = |delta| Tca(BASE + delta);
+    assert_eq!(plans[0].free, [free(89_000_000)..=free(91_000_000), free(0)..=free(999_999)]);
+}
+
+#[test]
+fn an_id_of_other_objects_stops_its_whole_request() {
+    let named = id_at(0);
+    for other in [sighting(0, 1, 3), sighting(0, 2, 1), sighting(0, 3, 2)] {
+        let sightings = [sighting(0, 1, 2), Sighting { noted: Some(named), ..other }];
+        let refusal = GroupRequest::new(minter(PairOrder::Reported), &sightings).expect_err("of other objects");
+        assert_eq!(refusal, GroupRefusal { index: 1, error: GroupError::OtherObjects { named } });
+    }
+    let swapped = [Sighting { noted: Some(named), ..sighting(0, 2, 1) }];
+    assert!(GroupRequest::new(minter(PairOrder::Unordered), &swapped).is_ok(), "the same pair there");
+}
+
+#[test]
+fn without_storage_the_id_that_came_with_a_report_is_kept() {
+    let decide = |rule, sighting| {
+        let grouped = request_of(&[sighting]).with_noted_rule(rule).decide_ungrouped().expect("nothing must agree")[0];
+        (grouped.anchor.0 - BASE, grouped.noted_differs, grouped.created)
+    };
+    assert_eq!(decide(TELL, noting(1_999_999, 0)), (999_999, Some(false), None));
+    assert_eq!(decide(TELL, noting(2_000_000, 0)), (2_000_000, Some(true), None));
+    assert_eq!(decide(KEEP, noting(2_000_000, 0)), (999_999, Some(false), None));
+    assert_eq!(decide(KEEP, sighting(2_000_000, 1, 2)), (2_000_000, None, None));
+}
+
+#[test]
+fn a_report_that_must_agree_stops_its_whole_request() {
+    let rule = NotedRule { keep: false, must_agree: true };
+    let naming = |seconds| request_of(&[sighting(5_000_000, 1, 2), noting(500_000, seconds)]).with_noted_rule(rule);
+    let (right, wrong) = (id_at(0), id_at(1));
     let refusal = GroupRefusal { index: 1, error: GroupError::OtherId { named: wrong, gets: right } };
-    let stored = [Vec::new(), vec![anchor(0, 0)]];
+    let stored = [Vec::new(), vec![anchor(0, 0)], vec![anchor(0, 0)]];
 
     let mut new = NewAnchors::default();
-    assert_eq!(naming(wrong).decide(&stored, &mut new), Err(refusal.clone()));
+    assert_eq!(naming(1).decide(&stored, &mut new), Err(refusal.clone()));
     assert!(new.by_format.is_empty(), "nothing was decided");
-    assert_eq!(naming(wrong).decide_ungrouped(), Err(refusal.clone()));
-    let all_known = [vec![anchor(5_000_000, 0)], vec![anchor(0, 0)]];
-    assert_eq!(naming(wrong).join_stored(&all_known), Err(refusal));
-    let (grouped, plans) = naming(right).decide(&stored, &mut new).expect("the named id is the one it gets");
+    let all_known = [vec![anchor(5_000_000, 0)], vec![anchor(0, 0)], vec![anchor(0, 0)]];
+    assert_eq!(naming(1).join_stored(&all_known), Err(refusal));
+    let (grouped, plans) = naming(0).decide(&stored, &mut new).expect("the named id is the one it gets");
     assert_eq!((grouped[1].id, plans.len()), (right, 1));
 }
 

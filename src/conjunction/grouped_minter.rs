@@ -1,10 +1,11 @@
 //! The id of a report: a number made from its time and its objects alone.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::anchor::Pair;
+use super::anchor::{Pair, Tca};
 use super::report::{Report, ReportError, Role};
 use crate::id::{Field, FieldKind, Format, Rejection, Rule};
 
@@ -109,6 +110,39 @@ impl GroupedMinter {
         } else {
             Pair { primary, secondary }
         }
+    }
+
+    /// The times of all anchors from which that id of the objects of this report is made; `None` if it is of other objects,
+    /// or no id that is minted.
+    pub fn anchors_of(&self, id: u128, report: &Report) -> Option<RangeInclusive<Tca>> {
+        let parts = self.format.split(id).ok()?;
+        let ticks = parts.layout.sum_of(FieldKind::Time, &parts.values)?;
+        let (begins, ends) = (self.format.time_of(ticks)?, self.format.time_of(ticks.checked_add(1)?)?);
+        let micros = |nanos: i128| i64::try_from(nanos).ok().map(Tca);
+        // Rounded up: the first microseconds of this tick, and of the next.
+        let first = micros(begins.nanos().checked_add(999)?.div_euclid(1_000))?;
+        let last = micros(ends.nanos().checked_add(999)?.div_euclid(1_000).checked_sub(1)?)?;
+        let is_of_report = first <= last && self.id_of(&report.at(first.into())) == Ok(id);
+        is_of_report.then_some(first..=last)
+    }
+
+    /// The objects of an id, and the times of all anchors from which it is made; `None` if it is no id that is minted.
+    pub fn event_of(&self, id: u128) -> Option<(Pair, RangeInclusive<Tca>)> {
+        let parts = self.format.split(id).ok()?;
+        let of_objects =
+            parts.layout.fields().iter().zip(&parts.values).filter(|(field, _)| field.kind == FieldKind::Object);
+        let objects: Vec<u64> = of_objects.map(|(_, value)| u64::try_from(*value).ok()).collect::<Option<_>>()?;
+        let [primary, secondary] = objects[..] else { return None };
+        let report = Report::new(parts.time?, primary, secondary).ok()?;
+        Some((Pair { primary, secondary }, self.anchors_of(id, &report)?))
+    }
+
+    /// The id of an anchor.
+    ///
+    /// # Errors
+    /// [`ReportError`], as [`id_of`](Self::id_of).
+    pub fn id_at(&self, pair: Pair, tca: Tca) -> Result<u128, ReportError> {
+        self.id_of(&Report::new(tca.into(), pair.primary, pair.secondary)?)
     }
 
     /// The name of the format.

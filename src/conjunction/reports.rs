@@ -1,8 +1,10 @@
 //! The reports of one text in any form: read, refused in the words of the form, and written back with their ids.
 
-use super::cdm::{CdmError, CdmForm, Document};
-use super::group_request::{GroupError, GroupRefusal, Sighting};
+use super::cdm::{CdmError, CdmForm, Document, ReadRule};
+use super::group_request::{GroupError, GroupRefusal, GroupRequest};
+use super::grouped_minter::GroupedMinter;
 use super::report::{Report, ReportError};
+use super::sighting::{EVENT_ID_KEY, NotedFault, Sighting, read_noted};
 use crate::id::{Encoding, Format};
 
 /// The reports of one text, at least one.
@@ -13,12 +15,45 @@ pub enum Reports<B> {
     /// Reports alone, such as those in JSON of this service.
     Plain {
         /// The reports in their order.
-        reports: Vec<Report>,
+        reports: Vec<PlainReport>,
         /// Whether they came as a list, so that an error needs the index of its report.
         is_list: bool,
+        /// The reports that were left out, by their positions among all, from 0.
+        refused: Vec<(usize, ReportsError)>,
     },
     /// Conjunction Data Messages, which can be written back with their ids.
     Messages(Document<B>),
+}
+
+/// A report of which nothing is written back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlainReport {
+    /// The report.
+    pub report: Report,
+    /// The id that came with it, as it was written.
+    pub noted: Option<String>,
+}
+
+/// The reports of a text that can have ids, and the others.
+#[derive(Debug)]
+pub struct SortedReports {
+    /// Each with its position in the text, from 0.
+    pub sightings: Vec<(usize, Sighting)>,
+    /// Why those at the other positions get no id.
+    pub refused: Vec<(usize, ReportsError)>,
+}
+
+/// A plain report as it was written.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenReport<'a> {
+    /// The time of closest approach.
+    pub tca: &'a str,
+    /// The number of the object reported first.
+    pub primary: u64,
+    /// The number of the other object.
+    pub secondary: u64,
+    /// The id that came with it.
+    pub noted: Option<&'a str>,
 }
 
 /// Why the reports of a text get no ids. None of them does then.
@@ -35,6 +70,24 @@ pub enum ReportsError {
         /// The reason.
         error: ReportError,
     },
+    /// A plain report has not the form of one.
+    #[error("{}{message}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    Form {
+        /// The index of the report, from 0, if it is one of a list.
+        index: Option<usize>,
+        /// What is wrong.
+        message: String,
+    },
+    /// A plain report came with an id that is none of its own.
+    #[error("{}{EVENT_ID_KEY}: {text:?} {fault}", .index.map(|index| format!("[{index}].")).unwrap_or_default())]
+    Noted {
+        /// The index of the report, from 0, if it is one of a list.
+        index: Option<usize>,
+        /// The id that came with it.
+        text: String,
+        /// What is wrong with it.
+        fault: NotedFault,
+    },
     /// There is no report, or too many.
     #[error("there are {count} reports in the body, it must hold from 1 to {most}")]
     Count {
@@ -50,50 +103,129 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// [`ReportsError::Message`], [`ReportsError::Count`].
-    pub fn read_messages(form: CdmForm, source: B, most: u32) -> Result<Reports<B>, ReportsError> {
-        let document = Document::read(form, source)?;
-        check_count(document.messages().len(), most)?;
+    pub fn read_messages(form: CdmForm, source: B, most: u32, rule: ReadRule<'_>) -> Result<Reports<B>, ReportsError> {
+        let document = Document::read_by(rule, form, source)?;
+        check_count(document.messages().len() + document.refused().len(), most)?;
         Ok(Reports::Messages(document))
     }
 
-    /// Reads 1 to `most` plain reports, each a time of closest approach and the two objects.
+    /// Reads 1 to `most` plain reports, each a time of closest approach and the two objects, or why it has not that form.
     ///
     /// # Errors
-    /// [`ReportsError::Count`] first, then [`ReportsError::Report`].
+    /// [`ReportsError::Count`] first; then, unless a report that is wrong `is_partial` left out, the first that is.
     pub fn read_plain<'a>(
-        given: impl ExactSizeIterator<Item = (&'a str, u64, u64)>,
+        given: impl ExactSizeIterator<Item = Result<WrittenReport<'a>, String>>,
         is_list: bool,
         most: u32,
+        is_partial: bool,
     ) -> Result<Reports<B>, ReportsError> {
         check_count(given.len(), most)?;
-        let read = |(index, (tca, primary, secondary))| {
-            Report::from_text(tca, primary, secondary).map_err(|error| refuse_plain(is_list, index, error))
+        let read = |index: usize, written: Result<WrittenReport<'_>, String>| {
+            let form = |message| ReportsError::Form { index: is_list.then_some(index), message };
+            let written = written.map_err(form)?;
+            let report = Report::from_text(written.tca, written.primary, written.secondary);
+            let report = report.map_err(|error| refuse_plain(is_list, index, error))?;
+            Ok::<_, ReportsError>(PlainReport { report, noted: written.noted.map(str::to_owned) })
         };
-        let reports = given.enumerate().map(read).collect::<Result<_, _>>()?;
-        Ok(Reports::Plain { reports, is_list })
+        let (mut reports, mut refused) = (Vec::with_capacity(given.len()), Vec::new());
+        for (index, written) in given.enumerate() {
+            match read(index, written) {
+                Ok(report) => reports.push(report),
+                Err(error) if is_partial => refused.push((index, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Reports::Plain { reports, is_list, refused })
     }
 
-    /// The reports, each with the id that came with it: see [`Document::sightings`].
+    /// Every report that can have an id, and why the others get none, each with its position among all, from 0.
+    ///
+    /// `encoding`: of ids that came with reports.
+    pub fn sort_out(&self, minter: &GroupedMinter, format: &Format, encoding: usize) -> SortedReports {
+        let mut refused = self.refused();
+        let count = self.len();
+        let mut at_fault = refused.iter().map(|(position, _)| *position).collect::<Vec<_>>().into_iter().peekable();
+        let positions = (0..count + refused.len()).filter(|position| at_fault.next_if_eq(position).is_none());
+        let mut sightings = Vec::with_capacity(count);
+        for (index, position) in positions.enumerate() {
+            let sighting = self.sighting(index, position, format, encoding).and_then(|sighting| {
+                let checked = GroupRequest::check(minter, &sighting);
+                let explain =
+                    |error| self.explain_at(position, &GroupRefusal { index, error }, &format.encodings[encoding]);
+                checked.map(|()| sighting).map_err(explain)
+            });
+            match sighting {
+                Ok(sighting) => sightings.push((position, sighting)),
+                Err(error) => refused.push((position, error)),
+            }
+        }
+        SortedReports { sightings, refused }
+    }
+
+    fn refused(&self) -> Vec<(usize, ReportsError)> {
+        match self {
+            Reports::Plain { refused, .. } => refused.clone(),
+            Reports::Messages(document) => {
+                document.refused().iter().map(|(position, error)| (*position, error.clone().into())).collect()
+            }
+        }
+    }
+
+    /// The number of reports that were read.
+    fn len(&self) -> usize {
+        match self {
+            Reports::Plain { reports, .. } => reports.len(),
+            Reports::Messages(document) => document.messages().len(),
+        }
+    }
+
+    /// The reports, each with the id that came with it: read in the encoding of that position, or else in the first of the
+    /// format that reads it.
     ///
     /// # Errors
-    /// [`ReportsError::Message`] of the first message whose id is none of the format.
+    /// [`ReportsError::Message`], [`ReportsError::Noted`] of the first whose id is none of the format.
     pub fn sightings(&self, format: &Format, encoding: usize) -> Result<Vec<Sighting>, ReportsError> {
+        (0..self.len()).map(|index| self.sighting(index, index, format, encoding)).collect()
+    }
+
+    /// `position`: that of the report among all, those that were left out too.
+    fn sighting(
+        &self,
+        index: usize,
+        position: usize,
+        format: &Format,
+        encoding: usize,
+    ) -> Result<Sighting, ReportsError> {
         match self {
-            Reports::Plain { reports, .. } => {
-                Ok(reports.iter().map(|report| Sighting { report: *report, expected: None }).collect())
+            Reports::Plain { reports, is_list, .. } => {
+                let PlainReport { report, noted } = &reports[index];
+                let read = |text: &String| {
+                    let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
+                    read_noted(text, format, encoding).ok_or_else(no_id)
+                };
+                Ok(Sighting { report: *report, noted: noted.as_ref().map(read).transpose()? })
             }
-            Reports::Messages(document) => Ok(document.sightings(format, encoding)?),
+            Reports::Messages(document) => Ok(document.sighting(index, format, encoding)?),
         }
     }
 
     /// The refusal of one of the [sightings](Reports::sightings), in the words of its form. `encoding`: of ids in the message.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
-        match (self, &refusal.error) {
-            (Reports::Messages(document), _) => document.explain(refusal, encoding).into(),
-            (Reports::Plain { is_list, .. }, GroupError::Report(error)) => {
-                refuse_plain(*is_list, refusal.index, error.clone())
+        self.explain_at(refusal.index, refusal, encoding)
+    }
+
+    fn explain_at(&self, position: usize, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
+        let (reports, is_list) = match self {
+            Reports::Messages(document) => return document.explain(refusal, encoding).into(),
+            Reports::Plain { reports, is_list, .. } => (reports, *is_list),
+        };
+        let noted = || reports[refusal.index].noted.as_deref().unwrap_or_default();
+        match &refusal.error {
+            GroupError::Report(error) => refuse_plain(is_list, position, error.clone()),
+            GroupError::OtherObjects { .. } => refuse_noted(is_list, position, noted(), NotedFault::OtherObjects),
+            GroupError::OtherId { gets, .. } => {
+                refuse_noted(is_list, position, noted(), NotedFault::OtherId(encoding.to_text(*gets)))
             }
-            (Reports::Plain { .. }, GroupError::OtherId { .. }) => unreachable!("plain reports come without ids"),
         }
     }
 
@@ -111,6 +243,10 @@ fn check_count(count: usize, most: u32) -> Result<(), ReportsError> {
         return Ok(());
     }
     Err(ReportsError::Count { count, most })
+}
+
+fn refuse_noted(is_list: bool, index: usize, text: &str, fault: NotedFault) -> ReportsError {
+    ReportsError::Noted { index: is_list.then_some(index), text: text.to_owned(), fault }
 }
 
 fn refuse_plain(is_list: bool, index: usize, error: ReportError) -> ReportsError {

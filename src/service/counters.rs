@@ -41,6 +41,7 @@ pub struct ServiceCounters {
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,
     conjunction_reports: IntCounterVec,
+    conjunction_near: IntCounter,
 }
 
 impl ServiceCounters {
@@ -100,6 +101,10 @@ impl ServiceCounters {
                 "Requests to create a ledger or append to one, by outcome.",
                 &["appended", "replayed", "head_moved", "conflict", "refused", "unavailable", "unknown"],
             )?,
+            conjunction_near: counter(
+                "idmint_conjunction_near_total",
+                "Conjunctions created within a minute of another one of the same two objects.",
+            )?,
             conjunction_reports: by_outcome(
                 "idmint_conjunction_reports_total",
                 "Reports of conjunctions, by outcome.",
@@ -146,7 +151,7 @@ impl ServiceCounters {
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
             Err(RecordError::KeyConflict) => "conflict",
             Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
-            Err(RecordError::Busy | RecordError::Unavailable) => "unavailable",
+            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unavailable) => "unavailable",
             Err(RecordError::Unknown) => "unknown",
         };
         self.ledger_appends.with_label_values(&[outcome]).inc();
@@ -167,6 +172,17 @@ impl ServiceCounters {
             Err(GroupFailure::Report(_)) => count("refused", reports),
             Err(GroupFailure::Service(_)) => count("unavailable", reports),
         }
+    }
+
+    /// Counts conjunctions that were created near others of the same objects.
+    pub(super) fn count_near(&self, created: usize) {
+        self.conjunction_near.inc_by(u64::try_from(created).unwrap_or(u64::MAX));
+    }
+
+    /// Counts reports that were refused beside others of their request.
+    pub fn count_refused_reports(&self, reports: usize) {
+        let reports = u64::try_from(reports).unwrap_or(u64::MAX);
+        self.conjunction_reports.with_label_values(&["refused"]).inc_by(reports);
     }
 
     /// What is registered, as it is now.

@@ -41,6 +41,12 @@ pub enum ServiceError {
         /// What it does not have.
         event: EventId,
     },
+    /// No conjunction of this id is stored.
+    #[error("no conjunction of this id is stored")]
+    UnknownConjunction,
+    /// Conjunctions are not stored.
+    #[error("conjunctions are not stored here: conjunction.mode is \"pure\"")]
+    NothingStored,
 }
 
 /// Why reports get no ids; then none of them does.

@@ -4,7 +4,7 @@ use super::error::ServiceError;
 use super::service::Service;
 use crate::ledger::{Event, EventId, LedgerId, LedgerRequest, Link, RequestMark};
 use crate::service::formats::{IdSource, ServedFormat};
-use crate::storage::{Appended, LedgerSummary, RecordError, RecordStore, StoreError, log_unreadable};
+use crate::storage::{Appended, LedgerSummary, RecordError, RecordKeeper, RecordStore, StoreError, log_unreadable};
 
 /// Some of a list, from some place on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,8 +52,8 @@ impl Service {
     }
 
     async fn append_durably(&self, request: LedgerRequest) -> Result<Appended, ServiceError> {
-        let keepers = self.keepers().ok_or_else(|| self.not_begun())?;
-        let outcome = keepers.records.append(request).await;
+        let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
+        let outcome = keeper.append(request).await;
         self.counters().count_append(&outcome);
         Ok(outcome?)
     }
@@ -101,8 +101,8 @@ impl Service {
         link.ok_or(ServiceError::UnknownEvent { ledger, event })
     }
 
-    fn records(&self) -> Result<&dyn RecordStore, ServiceError> {
-        self.keepers().map(|keepers| keepers.records.records()).ok_or_else(|| self.not_begun())
+    pub(super) fn records(&self) -> Result<&dyn RecordStore, ServiceError> {
+        self.record_keeper().map(RecordKeeper::records).ok_or_else(|| self.not_begun())
     }
 
     /// Why nothing is stored yet.

@@ -5,36 +5,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::storage::{HorizonKeeper, RecordKeeper};
 
-/// The threads that make durable what a session does. They are there as long as it lasts.
-#[derive(Debug)]
-pub struct Keepers {
-    /// Of ids with memory. Before the horizon's keeper: that one closes the store, and fields are dropped in their order.
-    pub records: RecordKeeper,
-    /// Of the horizon.
-    pub horizon: HorizonKeeper,
-}
-
-/// Starting until there are keepers, then minting; draining, once the process is told to end.
+/// Starting until there are keepers: of the records as soon as they can be served, of the horizon once ids are minted by
+/// number. Draining, once the process is told to end.
 #[derive(Debug, Default)]
 pub(super) struct Lifecycle {
-    keepers: OnceLock<Keepers>,
+    records: OnceLock<RecordKeeper>,
+    horizon: OnceLock<HorizonKeeper>,
     /// Written once, before the listener is told; a hint for readiness, so Relaxed.
     is_draining: AtomicBool,
 }
 
 impl Lifecycle {
-    /// From now on there are keepers.
+    /// From now on records are served.
     ///
     /// # Panics
-    /// When there are already.
-    pub(super) fn begin(&self, keepers: Keepers) {
-        assert!(self.keepers.set(keepers).is_ok(), "a program begins once");
+    /// When they are already.
+    pub(super) fn serve_records(&self, records: RecordKeeper) {
+        assert!(self.records.set(records).is_ok(), "a program has one keeper of records");
     }
 
-    /// The keepers; `None` while the process is starting.
+    /// From now on the horizon is raised.
+    ///
+    /// # Panics
+    /// When it is already.
+    pub(super) fn begin(&self, horizon: HorizonKeeper) {
+        assert!(self.horizon.set(horizon).is_ok(), "a program begins once");
+    }
+
+    /// The keeper of the records; `None` until they are served.
+    pub(super) fn records(&self) -> Option<&RecordKeeper> {
+        self.records.get()
+    }
+
+    /// The keeper of the horizon; `None` while the process is starting.
     #[inline]
-    pub(super) fn keepers(&self) -> Option<&Keepers> {
-        self.keepers.get()
+    pub(super) fn horizon(&self) -> Option<&HorizonKeeper> {
+        self.horizon.get()
     }
 
     /// What has arrived is answered, but no more should come.

@@ -6,6 +6,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricT
 
 use super::service::Service;
 use crate::service::load::Shed;
+use crate::storage::HorizonKeeper;
 
 impl Service {
     /// Every metric, as it is now.
@@ -74,7 +75,7 @@ fn node(service: &Service) -> Vec<MetricFamily> {
     let readiness = service.readiness();
     let now = service.clock().now();
     let remaining = service.session().map_or(0.0, |session| session.horizon().since(now).as_secs_f64());
-    let counts = service.keepers().map(|keepers| keepers.horizon.counts());
+    let counts = service.horizon_keeper().map(HorizonKeeper::counts);
     let extensions = counts.map_or((0, 0), |counts| (counts.extended(), counts.failed()));
     let by_outcome = [("extended", extensions.0), ("failed", extensions.1)];
     let extensions = by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));

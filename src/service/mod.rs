@@ -14,18 +14,18 @@ mod outgoing;
 
 mod service;
 
-mod group;
+mod conjunctions;
 mod ledgers;
 mod metrics;
 mod mint;
 mod readiness;
 
+pub use conjunctions::{CONJUNCTIONS_MAX, ConjunctionList, GroupedReports, ListQuery, ListedConjunction};
 pub use counters::{DecodeOutcome, ServiceCounters};
 pub use decoding::{Decoding, DecodingAt, UnknownReading};
 pub use error::{GroupFailure, ServiceError};
 pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{PAGE_LEN, Page};
-pub use lifecycle::Keepers;
 pub use load::{BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Shed, ShedCounts};
 pub use maybe_ready::MaybeReady;
 pub use outgoing::{Outgoing, Receipt};

@@ -15,4 +15,6 @@ pub struct Readiness {
     pub reason: Option<String>,
     /// The same for people.
     pub detail: Option<String>,
+    /// `ready` if events are appended, which needs no horizon; else the slug of the problem that callers get.
+    pub records: String,
 }

@@ -11,8 +11,8 @@ mod report;
 mod storage;
 
 pub use decode::{
-    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, MatchReading, RejectedFormat,
-    Style, ruler,
+    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, Label, MatchReading,
+    RejectedFormat, Style, ruler,
 };
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
@@ -20,5 +20,5 @@ pub use ledger::{AppendRequest, EVENT_LEN_MAX, EventDetail, LEDGER_BODY_LEN_MAX,
 pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{MintAnswer, MintDetails, MintRequest};
 pub use range::{RangeAnswer, SortedEncodings};
-pub use report::{ReportDetail, ReportRequest};
+pub use report::{ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail, ReportRequest};
 pub use storage::{StorageInfo, StorageSql};

@@ -19,6 +19,9 @@ pub struct ReportRequest<'a> {
     /// The catalogue number of the other object.
     #[serde(deserialize_with = "whole_number")]
     pub secondary: u64,
+    /// The id that the report came back with.
+    #[serde(rename = "CONJUNCTION_EVENT_ID", borrow, default, skip_serializing_if = "Option::is_none")]
+    pub noted: Option<Cow<'a, str>>,
 }
 
 /// The result for one report.
@@ -32,6 +35,81 @@ pub struct ReportDetail {
     pub anchor_tca: String,
     /// Microseconds from that time to the time of the report; 0 where conjunctions are not stored.
     pub tca_delta_us: i64,
+    /// Whether the report came with another id than this; absent if not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub noted_differs: bool,
+    /// The ids of the same two objects, in either order, within a minute of one that was created; absent if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// A stored conjunction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConjunctionInfo {
+    /// Its id.
+    pub id: String,
+    /// The time from which the id is made, to the microsecond.
+    pub anchor_tca: String,
+    /// The catalogue number of the object reported first.
+    pub primary: u64,
+    /// The catalogue number of the other object.
+    pub secondary: u64,
+    /// Of anchors of the pair within two seconds the one of least rank is joined first.
+    pub rank: u32,
+    /// About how many reports there were; `None` where that is not known.
+    pub reports: Option<u64>,
+    /// When the first of them came.
+    pub first_reported: Option<String>,
+    /// When the last of them came.
+    pub last_reported: Option<String>,
+    /// The time of closest approach in the first of them.
+    pub first_tca: Option<String>,
+    /// The time of closest approach in the last of them.
+    pub last_tca: Option<String>,
+    /// The ids of the same two objects, in either order, within a minute.
+    pub near: Vec<String>,
+}
+
+/// Some stored conjunctions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConjunctionInfos {
+    /// The format of the ids.
+    pub format: String,
+    /// The conjunctions.
+    pub conjunctions: Vec<ConjunctionInfo>,
+    /// What `after` must be to get the next ones; `None` if these were the last.
+    pub next: Option<String>,
+}
+
+/// The results for reports of which some may get no id.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartialReports<P> {
+    /// The format of the ids.
+    pub format: String,
+    /// How many reports got an id.
+    pub count: u64,
+    /// The id of each report, or none.
+    pub ids: Vec<Option<String>>,
+    /// The result for each report.
+    pub details: Vec<PartialDetail<P>>,
+}
+
+/// The result for one report that may get no id.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PartialDetail<P> {
+    /// It got one.
+    Id(ReportDetail),
+    /// It got none.
+    Refused {
+        /// Why.
+        problem: P,
+    },
 }
 
 /// Reads a number without fraction, exponent or sign, with an error that says so.

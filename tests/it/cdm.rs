@@ -150,9 +150,9 @@ async fn a_message_that_names_another_id_is_refused_with_both() {
         [("one.kvn", "text/plain", 4), ("one.xml", "text/xml", 6), ("cdm.json", "application/json", 1)]
     {
         let back = send(&service, "?return=cdm", media, &fixture(name)).await.text();
-        // An id of the second after.
-        let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:01.250");
-        let answer = send(&service, "", media, &moved).await;
+        // Out of reach of the second of its id.
+        let moved = back.replace("2024-02-01T00:00:00.250", "2024-02-01T00:00:03.250");
+        let answer = send(&service, "?return=cdm", media, &moved).await;
         let problem = assert_refused(&answer, 422, "invalid-report", "another_id", FIRST);
         assert_eq!(
             (&problem["line"], &problem["keyword"]),

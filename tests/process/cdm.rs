@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use crate::service::{Ended, Home, idmint, run};
+use crate::service::{Ended, Home, Service, Signal, idmint, run};
 
 const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
@@ -106,7 +106,7 @@ fn what_is_wrong_has_an_exit_code_and_a_place() {
     let (one, other) = (one.to_str().unwrap(), home.path("other.kvn"));
     let other_name = other.to_str().unwrap();
     fs::write(&other, noted.replace("= 25544", "= 25545")).unwrap();
-    run_cdm(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here"]);
+    run_cdm(&[other_name]).assert(65, &["other.kvn:2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" is not the id of a conjunction of these two objects"]);
     fs::write(&other, noted.replace(FIRST, "nonsense")).unwrap();
     run_cdm(&[other_name]).assert(65, &["\"nonsense\" is no id of this format"]);
     fs::write(&other, noted.replace("48274", "4194304")).unwrap();
@@ -117,6 +117,22 @@ fn what_is_wrong_has_an_exit_code_and_a_place() {
     run_cdm(&["--in-place", "--ids", one]).assert(64, &["--ids"]);
     run_cdm(&["/nonexistent/message.kvn"]).assert(74, &["/nonexistent/message.kvn: "]);
     run_cdm(&[one, "--server", "http://127.0.0.1:1"]).assert(69, &["one.kvn: "]);
+}
+
+#[test]
+fn what_a_service_wrote_is_accepted_offline_however_far_the_time_has_moved() {
+    let home = Home::new();
+    let noted = fs::read_to_string(fixture("noted.kvn")).unwrap();
+    let file = home.path("moved.kvn");
+    for tca in ["2024-032T00:00:01.4", "2024-034T06:00:00"] {
+        let moved = noted.replace("2024-032T00:00:00.25", tca);
+        assert_ne!(moved, noted);
+        fs::write(&file, &moved).unwrap();
+        let ended = run_cdm(&[file.to_str().unwrap()]);
+        ended.assert(0, &[]);
+        assert_eq!(ended.out, moved);
+        assert!(run_cdm(&["--ids", file.to_str().unwrap()]).out.ends_with(&format!("\t{FIRST}\n")));
+    }
 }
 
 #[test]
@@ -163,4 +179,58 @@ fn a_service_gives_the_same_ids_and_its_own_refusals() {
     run_cdm(&[one, "--server", &url, "--encoding", "base36"]).assert(1, &["one.kvn: 422", "base36"]);
     let bad = fixture("malformed/no-tca.kvn");
     run_cdm(&[bad.to_str().unwrap(), "--server", &url]).assert(65, &["no-tca.kvn:1: TCA: "]);
+}
+
+#[test]
+fn what_designators_stand_for_is_read_again_without_a_restart() {
+    let home = Home::new();
+    let message = fs::read_to_string(fixture("one.kvn")).unwrap();
+    let (moved, first) = (home.path("moved.kvn"), home.path("first.kvn"));
+    fs::write(&moved, message.replace("48274", "L3972")).unwrap();
+    fs::write(&first, &message).unwrap();
+    let service = Service::start(home.serve_with("conjunction.mode = 'grouped'"));
+    let ask = |file: &Path| run_cdm(&[file.to_str().unwrap(), "--server", &service.url()]);
+    ask(&moved).assert(1, &["L3972", "conjunction.designators"]);
+
+    let reload = |settings: &str, expected: &str| {
+        fs::write(home.path("idmint.toml"), settings).unwrap();
+        service.send(Signal::HUP);
+        service.log_once_it_says(expected);
+    };
+    reload(
+        "conjunction.designators = { L3972 = 48274 }",
+        "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read",
+    );
+    let ended = ask(&moved);
+    ended.assert(0, &[]);
+    assert!(ended.out.contains(FIRST), "{}", ended.out);
+    // A configuration that is wrong is told, and changes nothing.
+    reload("conjunction.designators = { L3972 = 0 }", "SIGHUP: the configuration is wrong");
+    ask(&moved).assert(0, &[]);
+    ask(&first).assert(0, &[]);
+}
+
+#[test]
+fn in_mode_pure_the_id_of_a_report_needs_no_service() {
+    let home = Home::new();
+    let (pure, grouped) = (home.path("pure.toml"), home.path("grouped.toml"));
+    fs::write(&pure, "conjunction.mode = 'pure'").unwrap();
+    fs::write(&grouped, "http.listen = '127.0.0.1:1'").unwrap();
+    let mint = |config: &Path, secondary: &str, more: &[&str]| {
+        let config = config.to_str().unwrap();
+        let mut args =
+            vec!["mint", "conjunction", "--tca", "2024-032T00:00:00.25", "--primary", "25544", "--secondary"];
+        args.extend([&[secondary, "--config", config], more].concat());
+        let mut command = idmint(&args);
+        // Whoever asks a service all the same finds none.
+        command.env("IDMINT_HTTP__LISTEN", "127.0.0.1:1");
+        run(command)
+    };
+    let ended = mint(&pure, "48274", &[]);
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, format!("{FIRST}\n"));
+    assert_eq!(mint(&pure, "48274", &["--encoding", "decimal"]).out, "30025386125795551919250\n");
+    mint(&pure, "4194304", &[]).assert(65, &["secondary is 4194304"]);
+    mint(&pure, "48274", &["--encoding", "base36"]).assert(64, &["base36", "hex_padded"]);
+    mint(&grouped, "48274", &[]).assert(69, &[]);
 }

@@ -3,6 +3,7 @@
 //! The service writes its answers by hand, out of parts that are prepared for each format. Here each of them is put
 //! together plainly: a reading for every spelling that reads the text by itself, a struct for every object.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ struct FieldOfReading<'a> {
     kind: FieldKind,
     value: String,
     width: FieldWidth,
-    label: Option<&'a str>,
+    label: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
@@ -80,9 +81,12 @@ struct Rejected<'a> {
     reason: Rejection,
 }
 
-fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<Cow<'a, str>> {
     let format = found.format();
-    match field.kind {
+    let name = match field.kind {
+        FieldKind::Ledger if format.rule == Rule::Chained => {
+            return Some(format!("{:08x}", found.id() & 0xffff_ffff).into());
+        }
         FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
         FieldKind::Worker => format.labels.get(&value).map(String::as_str),
         FieldKind::Object if format.rule == Rule::Sequenced => {
@@ -90,7 +94,8 @@ fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDo
             known.or((value == u128::from(DomainHash::DEVELOPMENT.get())).then_some("development"))
         }
         _ => None,
-    }
+    };
+    name.map(Cow::from)
 }
 
 /// Members in the order of the format's encodings, which a map of serde_json would not keep.
@@ -184,7 +189,10 @@ fn assert_answers(
         matches: decoded.matches.iter().map(|found| reading(found, domains)).collect(),
         ambiguous: decoded.is_ambiguous(),
         rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
-        did_you_mean: if decoded.matches.is_empty() { at.did_you_mean(text, filter) } else { Vec::new() },
+        did_you_mean: match decoded.matches.first() {
+            Some(best) if best.is_plausible() => Vec::new(),
+            _ => at.did_you_mean(text, filter),
+        },
     };
     let mut written = Vec::new();
     DecodeAnswer::new(text, at, filter, parts).write_json(&mut written);
@@ -221,6 +229,7 @@ fn every_answer_is_what_serde_makes_of_its_parts() {
         let target = &targets[random.random_range(0..targets.len())];
         target.draw(&mut random, &mut text);
         let filter = DecodeFilter {
+            among: None,
             format: random.random_ratio(1, 8).then_some(&target.format.name),
             encoding: random.random_ratio(1, 8).then_some(target.encoding.name()),
         };

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use idmint::conjunction::cdm::EVENT_ID_KEY;
-use idmint::conjunction::{CdmError, CdmForm, Document};
+use idmint::conjunction::{CdmError, CdmForm, Document, EVENT_ID_KEY, NotedFault};
 use idmint::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -131,7 +130,7 @@ fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     let noted = read.messages()[0].existing_id().unwrap();
     assert_eq!((noted.line, noted.text.as_str()), (2, "zwwqlzz-pjjmxmd-lkpvwq"));
     assert_eq!(read.annotate(&["another"]), document);
-    let error = read.messages()[0].refuse_existing_id(Some("another"));
+    let error = read.messages()[0].refuse_existing_id(&NotedFault::OtherId("another".to_owned()));
     assert_eq!(
         error.to_string(),
         "line 2: CONJUNCTION_EVENT_ID: \"zwwqlzz-pjjmxmd-lkpvwq\" stands here, the id of this conjunction is \"another\""

@@ -1,7 +1,6 @@
 //! Conjunction Data Messages out of a seed, in every form and spacing that the forms allow.
 
-use idmint::conjunction::CdmForm;
-use idmint::conjunction::cdm::EVENT_ID_KEY;
+use idmint::conjunction::{CdmForm, EVENT_ID_KEY};
 use idmint::time::UnixTime;
 use rand::RngExt;
 use rand::rngs::StdRng;

@@ -65,7 +65,7 @@ fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
 }
 
 fn order(minter: &Arc<GroupedMinter>, reports: &[Report]) -> GroupRequest {
-    let sighting = |report: &Report| Sighting { report: *report, expected: None };
+    let sighting = |report: &Report| Sighting::new(*report);
     GroupRequest::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap()
 }
 
@@ -94,6 +94,7 @@ impl Oracle {
             created: Some(joined.is_none()),
             anchor: Tca(anchor),
             delta_us: micros - anchor,
+            noted_differs: None,
         }
     }
 }

@@ -138,7 +138,8 @@ fn assert_reads_back(format: &Arc<Format>, drawn: &(usize, Vec<u128>)) -> Result
     prop_assert!(id <= format.greatest());
     for encoding in &format.encodings {
         let text = encoding.to_text(id);
-        let decoded = decoder.at(NOW).decode(&text, DecodeFilter { format: None, encoding: Some(encoding.name()) });
+        let decoded =
+            decoder.at(NOW).decode(&text, DecodeFilter { encoding: Some(encoding.name()), ..DecodeFilter::default() });
         let found = decoded.matches.first();
         prop_assert_eq!(found.map(|found| found.id()), Some(id), "{} of {:?}", text, format);
         let parts = found.unwrap().parts();

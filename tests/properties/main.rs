@@ -9,6 +9,7 @@ mod canonical;
 mod cases;
 mod cdm;
 mod cdm_documents;
+mod cdm_encodings;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod detection;

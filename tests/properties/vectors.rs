@@ -23,7 +23,9 @@ fn format<'a>(decoder: &'a Decoder, name: &str) -> &'a Arc<Format> {
 
 /// The id that a text spells in one format and encoding.
 fn read(decoder: &Decoder, format: &str, encoding: &str, text: &str) -> Result<u128, Rejection> {
-    let decoded = decoder.at(NOW).decode(text, DecodeFilter { format: Some(format), encoding: Some(encoding) });
+    let decoded = decoder
+        .at(NOW)
+        .decode(text, DecodeFilter { format: Some(format), encoding: Some(encoding), ..DecodeFilter::default() });
     match (decoded.matches.as_slice(), decoded.rejected.as_slice()) {
         ([found], []) => Ok(found.id()),
         ([], [(_, rejection)]) => Err(*rejection),

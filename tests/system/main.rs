@@ -50,3 +50,4 @@ mod metrics;
 mod storage_advice;
 mod syncing;
 mod systemd;
+mod third_party_cdms;

@@ -49,6 +49,22 @@ pub(crate) fn schemathesis(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// What ccsds-ndm reads in these files, a value for each: see `read_cdm.py`.
+///
+/// # Panics
+/// When it is missing, or cannot read a file; the message holds what it printed.
+pub(crate) fn read_cdms(files: &[&Path]) -> Vec<serde_json::Value> {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = ours.join("target/tools/ccsds-ndm/bin/python");
+    assert!(python.is_file(), "ccsds-ndm is there: installed by .ci/install-ccsds-ndm");
+    let mut command = Command::new(python);
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(ours.join("tests/system/read_cdm.py")).args(files);
+    let output = command.output().expect("the program runs");
+    assert!(output.status.success(), "ccsds-ndm refused:\n{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
 /// The library that, preloaded, gives one process its own wall clock.
 ///
 /// # Panics

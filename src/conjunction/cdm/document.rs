@@ -1,10 +1,14 @@
 //! A document of one or more messages: reports out of it, and ids into it.
 
-use super::draft::Message;
+use super::draft::{ExistingId, Message};
 use super::error::CdmError;
 use super::form::CdmForm;
+use super::outcomes::{Outcomes, ReadRule};
+use super::transcoded::{Origin, transcode};
 use super::{kvn, space_track, xml};
-use crate::conjunction::group_request::{GroupError, GroupRefusal, Sighting};
+use crate::conjunction::group_request::{GroupError, GroupRefusal};
+use crate::conjunction::object_rules::ObjectRules;
+use crate::conjunction::sighting::{NotedFault, Sighting};
 use crate::id::{Encoding, Format};
 
 /// One or more Conjunction Data Messages in one text.
@@ -27,7 +31,11 @@ use crate::id::{Encoding, Format};
 #[derive(Debug)]
 pub struct Document<B> {
     source: B,
+    /// The same in UTF-8, where it is written in another encoding.
+    decoded: Option<String>,
+    origin: Origin,
     messages: Vec<Message>,
+    refused: Vec<(usize, CdmError)>,
 }
 
 impl<B: AsRef<[u8]>> Document<B> {
@@ -36,17 +44,32 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// # Errors
     /// [`CdmError`] names the first line, and the keyword, that makes it no such document.
     pub fn read(form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
-        let messages = match form {
-            CdmForm::Kvn => kvn::read(source.as_ref()),
-            CdmForm::Xml => xml::read(source.as_ref()),
-            CdmForm::SpaceTrack => space_track::read(source.as_ref()),
-        }?;
-        Ok(Document { source, messages })
+        Document::read_by(ReadRule { objects: &ObjectRules::default(), is_partial: false }, form, source)
     }
 
-    /// The messages, in their order.
+    /// Reads every message of a document, by a rule.
+    ///
+    /// # Errors
+    /// [`CdmError`], as [`Document::read`]; where messages may be left out, only if the document as a whole cannot be read.
+    pub fn read_by(rule: ReadRule<'_>, form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
+        let bytes = source.as_ref();
+        let (decoded, origin) = if form == CdmForm::Xml { transcode(bytes)? } else { (None, Origin::UTF_8) };
+        let Outcomes { messages, refused, .. } = match form {
+            CdmForm::Kvn => kvn::read(bytes, rule),
+            CdmForm::Xml => xml::read(decoded.as_ref().map_or(bytes, String::as_bytes), origin, rule),
+            CdmForm::SpaceTrack => space_track::read(bytes, rule),
+        }?;
+        Ok(Document { source, decoded, origin, messages, refused })
+    }
+
+    /// The messages that were read, in their order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// The messages that were left out, by their positions among all, from 0.
+    pub fn refused(&self) -> &[(usize, CdmError)] {
+        &self.refused
     }
 
     /// The reports of the messages, each with the id that the message came with: read in the encoding of that position, or
@@ -55,13 +78,19 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// # Errors
     /// [`CdmError`] of the first message whose id is none of the format.
     pub fn sightings(&self, format: &Format, encoding: usize) -> Result<Vec<Sighting>, CdmError> {
-        let sighting = |message: &Message| {
-            let expected = message
-                .existing_id()
-                .map(|existing| existing.read(format, encoding).ok_or_else(|| message.refuse_existing_id(None)));
-            Ok(Sighting { report: *message.report(), expected: expected.transpose()? })
+        (0..self.messages.len()).map(|index| self.sighting(index, format, encoding)).collect()
+    }
+
+    /// The report of one message, as in [`Document::sightings`].
+    ///
+    /// # Errors
+    /// [`CdmError`] if its id is none of the format.
+    pub fn sighting(&self, index: usize, format: &Format, encoding: usize) -> Result<Sighting, CdmError> {
+        let message = &self.messages[index];
+        let read = |existing: &ExistingId| {
+            existing.read(format, encoding).ok_or_else(|| message.refuse_existing_id(&NotedFault::NoId))
         };
-        self.messages.iter().map(sighting).collect()
+        Ok(Sighting { report: *message.report(), noted: message.existing_id().map(read).transpose()? })
     }
 
     /// The refusal of one of the [sightings](Document::sightings), with its line and keyword. `encoding`: of ids in the
@@ -70,7 +99,10 @@ impl<B: AsRef<[u8]>> Document<B> {
         let message = &self.messages[*index];
         match error {
             GroupError::Report(error) => message.refuse(error),
-            GroupError::OtherId { gets, .. } => message.refuse_existing_id(Some(&encoding.to_text(*gets))),
+            GroupError::OtherObjects { .. } => message.refuse_existing_id(&NotedFault::OtherObjects),
+            GroupError::OtherId { gets, .. } => {
+                message.refuse_existing_id(&NotedFault::OtherId(encoding.to_text(*gets)))
+            }
         }
     }
 
@@ -82,6 +114,9 @@ impl<B: AsRef<[u8]>> Document<B> {
     pub fn annotate(&self, ids: &[impl AsRef<str>]) -> Vec<u8> {
         assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
         let source = self.source.as_ref();
+        if let Some(decoded) = &self.decoded {
+            return self.annotate_decoded(decoded, ids);
+        }
         // Enough for a comment with its key and its id.
         let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
         let mut out = Vec::with_capacity(source.len() + room);
@@ -91,6 +126,23 @@ impl<B: AsRef<[u8]>> Document<B> {
             out.extend_from_slice(&source[written..at]);
             message.insertion.write(source, id.as_ref(), &mut out);
             written = at;
+        }
+        out.extend_from_slice(&source[written..]);
+        out
+    }
+
+    fn annotate_decoded(&self, decoded: &str, ids: &[impl AsRef<str>]) -> Vec<u8> {
+        let source = self.source.as_ref();
+        let mut out = Vec::with_capacity(source.len());
+        let (mut read, mut written) = (0, 0);
+        for (message, id) in self.messages.iter().zip(ids).filter(|(message, _)| message.existing_id().is_none()) {
+            let at = message.insertion.at();
+            let end = written.max(self.origin.begin()) + self.origin.len_of(&decoded[read..at]);
+            out.extend_from_slice(&source[written..end]);
+            let mut insertion = Vec::new();
+            message.insertion.write(decoded.as_bytes(), id.as_ref(), &mut insertion);
+            self.origin.encode(str::from_utf8(&insertion).expect("made of texts"), &mut out);
+            (read, written) = (at, end);
         }
         out.extend_from_slice(&source[written..]);
         out

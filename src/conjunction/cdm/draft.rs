@@ -1,8 +1,10 @@
 //! A message, and the draft of one while it is read: the part that all forms share.
 
 use super::error::{CdmError, quote};
-use super::insertion::{EVENT_ID_KEY, Insertion};
+use super::insertion::Insertion;
+use crate::conjunction::object_rules::{ObjectFault, ObjectRules};
 use crate::conjunction::report::{Report, ReportError, Role};
+use crate::conjunction::sighting::{EVENT_ID_KEY, NotedFault, read_noted};
 use crate::id::Format;
 use crate::time::UnixTime;
 
@@ -32,10 +34,15 @@ pub struct ExistingId {
 pub(super) struct Names {
     pub(super) tca: &'static str,
     pub(super) objects: [&'static str; 2],
+    pub(super) catalogs: [&'static str; 2],
 }
 
 /// The names of CCSDS 508.0, in KVN and in XML.
-pub(super) const CCSDS: Names = Names { tca: "TCA", objects: ["OBJECT_DESIGNATOR", "OBJECT_DESIGNATOR"] };
+pub(super) const CCSDS: Names = Names {
+    tca: "TCA",
+    objects: ["OBJECT_DESIGNATOR", "OBJECT_DESIGNATOR"],
+    catalogs: ["CATALOG_NAME", "CATALOG_NAME"],
+};
 
 impl Message {
     /// The report in it.
@@ -69,25 +76,21 @@ impl Message {
         CdmError::of(line, name, error.reason(), error).with_limit(error.limit())
     }
 
-    /// The error for a message that came with another id. `own`: the id it gets, or `None` if the other is no id at all.
+    /// The error for a message that came with an id that is none of its own.
     ///
     /// # Panics
     /// When it came without an id.
-    pub fn refuse_existing_id(&self, own: Option<&str>) -> CdmError {
+    pub fn refuse_existing_id(&self, fault: &NotedFault) -> CdmError {
         let existing = self.existing_id.as_ref().expect("only called for a message that came with an id");
-        let message = match own {
-            Some(own) => format!("{} stands here, the id of this conjunction is {own:?}", quote(&existing.text)),
-            None => format!("{} is no id of this format", quote(&existing.text)),
-        };
-        CdmError::of(existing.line, EVENT_ID_KEY, "another_id", message)
+        let message = format!("{} {fault}", quote(&existing.text));
+        CdmError::of(existing.line, EVENT_ID_KEY, fault.reason(), message)
     }
 }
 
 impl ExistingId {
     /// The id in this format: read in the encoding of that position, or else in the first that reads it.
     pub fn read(&self, format: &Format, encoding: usize) -> Option<u128> {
-        let asked_for = std::iter::once(&format.encodings[encoding]);
-        asked_for.chain(&format.encodings).find_map(|encoding| encoding.read(&self.text).ok())
+        read_noted(&self.text, format, encoding)
     }
 }
 
@@ -98,27 +101,35 @@ const fn index_of(role: Role) -> usize {
     }
 }
 
-/// A number and its line.
-type NumberAt = (u64, u64);
+/// What a message says of an object.
+#[derive(Debug, Default)]
+struct ObjectDraft {
+    /// The designator and its line.
+    designator: Option<(String, u64)>,
+    /// The catalogue and its line.
+    catalog: Option<(String, u64)>,
+    /// The line in which it begins, where a form has blocks of objects.
+    begun: Option<u64>,
+}
 
 /// A message that is not completely read yet.
 #[derive(Debug)]
-pub(super) struct Draft {
+pub(super) struct Draft<'a> {
+    rules: &'a ObjectRules,
     line: u64,
     names: &'static Names,
     tca: Option<(UnixTime, u64)>,
-    objects: [Option<NumberAt>; 2],
-    /// The lines in which the objects begin, where a form has blocks of them.
-    begun: [Option<u64>; 2],
+    objects: [ObjectDraft; 2],
     /// The object whose block is being read.
     current: Option<Role>,
     existing_id: Option<ExistingId>,
 }
 
-impl Draft {
+impl<'a> Draft<'a> {
     /// A message that begins in that line.
-    pub(super) fn new(line: u64, names: &'static Names) -> Draft {
-        Draft { line, names, tca: None, objects: [None; 2], begun: [None; 2], current: None, existing_id: None }
+    pub(super) fn new(line: u64, names: &'static Names, rules: &'a ObjectRules) -> Draft<'a> {
+        let objects = [ObjectDraft::default(), ObjectDraft::default()];
+        Draft { rules, line, names, tca: None, objects, current: None, existing_id: None }
     }
 
     /// The time of closest approach.
@@ -145,11 +156,11 @@ impl Draft {
                 return Err(CdmError::of(line, "OBJECT", "report_form", message));
             }
         };
-        if let Some(first) = self.begun[index_of(role)] {
+        if let Some(first) = self.objects[index_of(role)].begun {
             let message = format!("{text} stands in line {first} already");
             return Err(CdmError::of(line, "OBJECT", "duplicate_key", message));
         }
-        self.begun[index_of(role)] = Some(line);
+        self.objects[index_of(role)].begun = Some(line);
         self.current = Some(role);
         Ok(())
     }
@@ -173,22 +184,60 @@ impl Draft {
         self.object(role, line, text)
     }
 
-    /// The number of an object.
-    pub(super) fn object(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
-        let refuse = |reason, message| Err(CdmError::of(line, self.names.objects[index_of(role)], reason, message));
-        if let Some((_, first)) = self.objects[index_of(role)] {
-            return refuse("duplicate_key", format!("it stands in line {first} already"));
-        }
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let what = "is no catalogue number, which has decimal digits only";
-            return refuse("wrong_type", format!("{} {what}", quote(text)));
-        }
-        // Digits only, so it can only be too great.
-        let Ok(number) = text.parse() else {
-            return refuse("out_of_range", format!("{} is greater than any catalogue number", quote(text)));
+    /// The catalogue of the object whose block this is.
+    pub(super) fn catalog_name(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
+        let Some(role) = self.current else {
+            let message = "it stands before OBJECT, so nobody knows whose it is";
+            return Err(CdmError::of(line, CCSDS.catalogs[0], "report_form", message));
         };
-        self.objects[index_of(role)] = Some((number, line));
+        self.catalog(role, line, text)
+    }
+
+    /// The catalogue in which the designator of an object stands.
+    pub(super) fn catalog(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
+        if let Some((_, first)) = &self.objects[index_of(role)].catalog {
+            let message = format!("it stands in line {first} already");
+            return Err(CdmError::of(line, self.names.catalogs[index_of(role)], "duplicate_key", message));
+        }
+        self.objects[index_of(role)].catalog = Some((text.to_owned(), line));
+        // Told where it stands, before anything that comes later in the message.
+        self.number_of(role).map(|_| ())
+    }
+
+    /// The designator of an object.
+    pub(super) fn object(&mut self, role: Role, line: u64, text: &str) -> Result<(), CdmError> {
+        if let Some((_, first)) = &self.objects[index_of(role)].designator {
+            let message = format!("it stands in line {first} already");
+            return Err(CdmError::of(line, self.names.objects[index_of(role)], "duplicate_key", message));
+        }
+        self.objects[index_of(role)].designator = Some((text.to_owned(), line));
+        if self.objects[index_of(role)].catalog.is_some() {
+            self.number_of(role)?;
+        }
         Ok(())
+    }
+
+    /// The number of an object, and the line in which its designator stands; `None` if it has none so far.
+    fn number_of(&self, role: Role) -> Result<Option<(u64, u64)>, CdmError> {
+        let object = &self.objects[index_of(role)];
+        let Some((designator, line)) = &object.designator else { return Ok(None) };
+        let (line, name) = (*line, self.names.objects[index_of(role)]);
+        let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
+        match self.rules.resolve(designator, catalog) {
+            Ok(number) => Ok(Some((number, line))),
+            Err(ObjectFault::Catalog(what)) => {
+                let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
+                let message = format!("{} {what}", quote(catalog.unwrap_or_default()));
+                Err(CdmError::of(line, self.names.catalogs[index_of(role)], "another_catalog", message))
+            }
+            Err(ObjectFault::NoNumber(what)) => {
+                Err(CdmError::of(line, name, "wrong_type", format!("{} {what}", quote(designator))))
+            }
+            Err(ObjectFault::TooGreat) => {
+                let message = format!("{} is greater than any catalogue number", quote(designator));
+                Err(CdmError::of(line, name, "out_of_range", message))
+            }
+        }
     }
 
     /// The text of a comment: the id of the conjunction, or anything else.
@@ -226,8 +275,8 @@ impl Draft {
             return lacks(self.line, self.names.tca, "the message that begins here has none");
         };
         let mut found = [(0, 0); 2];
-        for (at, object) in self.objects.into_iter().enumerate() {
-            found[at] = match (object, self.begun[at]) {
+        for (at, role) in [Role::Primary, Role::Secondary].into_iter().enumerate() {
+            found[at] = match (self.number_of(role)?, self.objects[at].begun) {
                 (Some(object), _) => object,
                 (None, Some(begun)) => {
                     return lacks(begun, self.names.objects[at], "the object that begins here has none");

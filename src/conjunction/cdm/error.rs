@@ -33,6 +33,11 @@ impl CdmError {
         CdmError { limit, ..self }
     }
 
+    /// Whether another configuration may read the same document: what designators stand for differs from one to the next.
+    pub fn depends_on_configuration(&self) -> bool {
+        matches!(self.reason, "wrong_type" | "another_catalog")
+    }
+
     /// The message without the line, for a caller who writes the line in another way.
     pub fn without_line(&self) -> String {
         match &self.keyword {

@@ -25,6 +25,10 @@ impl CdmForm {
     /// assert_eq!(CdmForm::of(b"[{\"TCA\":\"2024-02-01T00:00:00\"}]"), CdmForm::SpaceTrack);
     /// ```
     pub fn of(document: &[u8]) -> CdmForm {
+        // The byte order marks of UTF-16, which only XML may have.
+        if document.starts_with(&[0xff, 0xfe]) || document.starts_with(&[0xfe, 0xff]) {
+            return CdmForm::Xml;
+        }
         match without_bom(document).trim_ascii_start().first() {
             Some(b'<') => CdmForm::Xml,
             Some(b'{' | b'[') => CdmForm::SpaceTrack,

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-/// The key of the id of a conjunction, in a comment and as the name of a member.
-pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
+use crate::conjunction::sighting::EVENT_ID_KEY;
 
 /// One insertion. White space, line ends and prefixes around the id are copied from its neighbours, as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use super::draft::{CCSDS, Draft, Message};
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
 use super::lines::{lines, text_of};
+use super::outcomes::{Outcomes, ReadRule};
 
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
@@ -13,57 +14,70 @@ const VERSION: &str = "CCSDS_CDM_VERS";
 const HEADER: [&str; 3] = ["CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR"];
 
 /// A message that is being read, and the insertion for its comment so far.
-struct Open {
-    draft: Draft,
+struct Open<'a> {
+    draft: Draft<'a>,
     insertion: Insertion,
     is_in_header: bool,
 }
 
-impl Open {
+impl Open<'_> {
     fn finish(self) -> Result<Message, CdmError> {
         self.draft.finish(self.insertion)
     }
 }
 
 /// Reads every message of a text.
-pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
+pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
     let begin = document.len() - text.len();
-    let mut messages = Vec::new();
-    let mut open: Option<Open> = None;
+    let mut outcomes = Outcomes::new(rule);
+    // `None` before the first message, and in one that was refused.
+    let mut open: Option<Open<'_>> = None;
+    let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {
         // Inserted behind this line, which has a line end: a message does not end in its header.
         let insertion = || Insertion::Line { at: begin + line.next, line_end: begin + line.end..begin + line.next };
-        match Statement::of(number, line.text)? {
-            Statement::Blank => {}
-            Statement::KeyAndValue(VERSION, value) => {
-                if value != "1.0" {
-                    let message = format!("{} is a version that is not known, 1.0 is", quote(value));
-                    return Err(CdmError::of(number, VERSION, "bad_version", message));
-                }
+        match Statement::of(number, line.text) {
+            Ok(Statement::Blank) => {}
+            Ok(Statement::KeyAndValue(VERSION, value)) => {
+                is_begun = true;
                 if let Some(before) = open.take() {
-                    messages.push(before.finish()?);
+                    outcomes.add(before.finish())?;
                 }
-                open = Some(Open { draft: Draft::new(number, &CCSDS), insertion: insertion(), is_in_header: true });
+                if value == "1.0" {
+                    let draft = Draft::new(number, &CCSDS, rule.objects);
+                    open = Some(Open { draft, insertion: insertion(), is_in_header: true });
+                } else {
+                    let message = format!("{} is a version that is not known, 1.0 is", quote(value));
+                    outcomes.add(Err(CdmError::of(number, VERSION, "bad_version", message)))?;
+                }
+            }
+            statement if !is_begun => {
+                let message = format!("a message begins with {VERSION}, and this stands before it");
+                return Err(CdmError::of(number, statement?.keyword(), "report_form", message));
             }
             statement => {
-                let Some(open) = &mut open else {
-                    let message = format!("a message begins with {VERSION}, and this stands before it");
-                    return Err(CdmError::of(number, statement.keyword(), "report_form", message));
-                };
-                if let (Statement::Comment(_), true) = (&statement, open.is_in_header) {
-                    open.insertion = insertion();
+                let Some(current) = &mut open else { continue };
+                if let (Ok(Statement::Comment(_)), true) = (&statement, current.is_in_header) {
+                    current.insertion = insertion();
                 }
-                open.take(number, &statement)?;
+                if let Err(error) = statement.and_then(|statement| current.take(number, &statement)) {
+                    open = None;
+                    outcomes.add(Err(error))?;
+                }
             }
         }
     }
-    let last = open.ok_or_else(|| CdmError::of(1, VERSION, "missing_field", "there is no message"))?;
-    messages.push(last.finish()?);
-    Ok(messages)
+    if !is_begun {
+        return Err(CdmError::of(1, VERSION, "missing_field", "there is no message"));
+    }
+    if let Some(last) = open {
+        outcomes.add(last.finish())?;
+    }
+    Ok(outcomes)
 }
 
-impl Open {
+impl Open<'_> {
     fn take(&mut self, number: u64, statement: &Statement<'_>) -> Result<(), CdmError> {
         let (key, value) = match statement {
             Statement::Blank => return Ok(()),
@@ -78,6 +92,7 @@ impl Open {
             "TCA" => self.draft.tca(number, value),
             "OBJECT" => self.draft.begin_object(number, value),
             "OBJECT_DESIGNATOR" => self.draft.designator(number, value),
+            "CATALOG_NAME" => self.draft.catalog_name(number, value),
             _ => Ok(()),
         }
     }

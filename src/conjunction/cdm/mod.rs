@@ -9,12 +9,14 @@ mod form;
 mod insertion;
 mod kvn;
 mod lines;
+mod outcomes;
 mod space_track;
+mod transcoded;
 mod xml;
 
 pub use document::Document;
 pub use draft::{ExistingId, Message};
 pub use error::CdmError;
 pub use form::CdmForm;
-pub use insertion::EVENT_ID_KEY;
 pub use lines::without_bom;
+pub use outcomes::ReadRule;

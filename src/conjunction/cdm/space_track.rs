@@ -16,15 +16,23 @@ use serde_json::value::RawValue;
 
 use super::draft::{Draft, Message, Names};
 use super::error::{CdmError, quote};
-use super::insertion::{EVENT_ID_KEY, Insertion};
+use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
+use super::outcomes::{Outcomes, ReadRule};
+use crate::conjunction::object_rules::ObjectRules;
 use crate::conjunction::report::Role;
+use crate::conjunction::sighting::EVENT_ID_KEY;
 
 /// The names of the class `cdm`.
-const OF_OPERATORS: Names = Names { tca: "TCA", objects: ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"] };
+const OF_OPERATORS: Names = Names {
+    tca: "TCA",
+    objects: ["SAT1_OBJECT_DESIGNATOR", "SAT2_OBJECT_DESIGNATOR"],
+    catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"],
+};
 
-/// The names of the class `cdm_public`.
-const OF_THE_PUBLIC: Names = Names { tca: "TCA", objects: ["SAT_1_ID", "SAT_2_ID"] };
+/// The names of the class `cdm_public`, which has no catalogues but those of the other class where a row was made of both.
+const OF_THE_PUBLIC: Names =
+    Names { tca: "TCA", objects: ["SAT_1_ID", "SAT_2_ID"], catalogs: ["SAT1_CATALOG_NAME", "SAT2_CATALOG_NAME"] };
 
 /// The members of the reports that this service has of its own.
 const OURS: [&str; 3] = ["tca", "primary", "secondary"];
@@ -32,9 +40,10 @@ const OURS: [&str; 3] = ["tca", "primary", "secondary"];
 const TCA_FRACTION: &str = "TCA_FRACTION";
 
 /// Reads every message of a JSON text.
-pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
+pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
-    let mut rows = Rows { text, begin: document.len() - text.len(), lines: LineCounter::default() };
+    let mut rows =
+        Rows { text, begin: document.len() - text.len(), lines: LineCounter::default(), objects: rule.objects };
     let is_list = text.trim_ascii_start().starts_with('[');
     let values: Result<Vec<&RawValue>, _> =
         if is_list { serde_json::from_str(text) } else { serde_json::from_str(text).map(|value| vec![value]) };
@@ -42,7 +51,11 @@ pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
     if values.is_empty() {
         return Err(CdmError::at(1, "missing_field", "there is no message in the list"));
     }
-    values.into_iter().map(|value| rows.message(value.get())).collect()
+    let mut outcomes = Outcomes::new(rule);
+    for value in values {
+        outcomes.add(rows.message(value.get()))?;
+    }
+    Ok(outcomes)
 }
 
 /// Whether the object, or the first one of the list, has a name that is theirs.
@@ -66,6 +79,7 @@ struct Rows<'a> {
     /// The length of the byte order mark before the text.
     begin: usize,
     lines: LineCounter,
+    objects: &'a ObjectRules,
 }
 
 impl<'a> Rows<'a> {
@@ -78,7 +92,7 @@ impl<'a> Rows<'a> {
         let Members(members) = serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
         let is_public = members.iter().any(|member| OF_THE_PUBLIC.objects.contains(&member.name.as_ref()));
         let names = if is_public { &OF_THE_PUBLIC } else { &OF_OPERATORS };
-        let mut draft = Draft::new(line, names);
+        let mut draft = Draft::new(line, names, self.objects);
         for member in &members {
             self.read_member(member, names, &mut draft)?;
         }
@@ -91,7 +105,7 @@ impl<'a> Rows<'a> {
         draft.finish(insertion)
     }
 
-    fn read_member(&mut self, member: &Member<'a>, names: &Names, draft: &mut Draft) -> Result<(), CdmError> {
+    fn read_member(&mut self, member: &Member<'a>, names: &Names, draft: &mut Draft<'_>) -> Result<(), CdmError> {
         let name = member.name.as_ref();
         let is_ours = OURS.contains(&name);
         let is_of_the_others = [&OF_OPERATORS, &OF_THE_PUBLIC].iter().any(|others| others.objects.contains(&name))
@@ -114,6 +128,9 @@ impl<'a> Rows<'a> {
             return if is_none { Ok(()) } else { refuse("bad_timestamp", "its unit is not known; add it to TCA") };
         }
         let is_number = member.value.bytes().all(|byte| byte.is_ascii_digit());
+        if member.value == "null" && names.catalogs.contains(&name) {
+            return Ok(());
+        }
         let text = match serde_json::from_str::<Text<'_>>(member.value) {
             Ok(Text(text)) => text,
             Err(_) if is_number && names.objects.contains(&name) => Cow::Borrowed(member.value),
@@ -123,12 +140,15 @@ impl<'a> Rows<'a> {
             EVENT_ID_KEY => draft.event_id(line, &text),
             name if name == names.tca => draft.tca(line, &text),
             name if name == names.objects[0] => draft.object(Role::Primary, line, &text),
+            name if name == names.catalogs[0] => draft.catalog(Role::Primary, line, &text),
+            name if name == names.catalogs[1] => draft.catalog(Role::Secondary, line, &text),
             _ => draft.object(Role::Secondary, line, &text),
         }
     }
 
     fn is_read(&self, name: &str, names: &Names) -> bool {
-        name == names.tca || names.objects.contains(&name) || name == EVENT_ID_KEY || name == TCA_FRACTION
+        let of_an_object = names.objects.contains(&name) || names.catalogs.contains(&name);
+        name == names.tca || of_an_object || name == EVENT_ID_KEY || name == TCA_FRACTION
     }
 
     /// The insertion behind the last member, spaced like that one.
@@ -202,7 +222,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// Whether a name is in capitals, as all of theirs are and none of ours.
+/// Whether a name is in capitals, as all of theirs are and none of ours but that of the id.
 struct HasTheirNames(bool);
 
 impl<'de> Deserialize<'de> for HasTheirNames {
@@ -224,7 +244,10 @@ impl<'de> Visitor<'de> for NamesVisitor {
         let mut found = false;
         while let Some((Text(name), IgnoredAny)) = members.next_entry::<Text<'de>, IgnoredAny>()? {
             let is_capital = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
-            found |= name.starts_with(|first: char| first.is_ascii_uppercase()) && name.bytes().all(is_capital);
+            // Our reports have that one too.
+            found |= name != EVENT_ID_KEY
+                && name.starts_with(|first: char| first.is_ascii_uppercase())
+                && name.bytes().all(is_capital);
         }
         Ok(HasTheirNames(found))
     }

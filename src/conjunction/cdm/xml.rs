@@ -5,10 +5,12 @@
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::draft::{CCSDS, Draft, Message};
+use super::draft::{CCSDS, Draft};
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
+use super::outcomes::{Outcomes, ReadRule};
+use super::transcoded::{Origin, refuse_declared};
 
 /// The greatest depth of elements. A message of the standard has seven levels.
 const DEPTH_MAX: usize = 64;
@@ -38,6 +40,7 @@ enum Leaf {
     Tca,
     Object,
     Designator,
+    Catalog,
 }
 
 impl Element {
@@ -53,6 +56,7 @@ impl Element {
             (Some(Element::Relative), "TCA") => Element::Leaf(Leaf::Tca),
             (Some(Element::Metadata), "OBJECT") => Element::Leaf(Leaf::Object),
             (Some(Element::Metadata), "OBJECT_DESIGNATOR") => Element::Leaf(Leaf::Designator),
+            (Some(Element::Metadata), "CATALOG_NAME") => Element::Leaf(Leaf::Catalog),
             (Some(_), "COMMENT") if is_in_message => Element::Leaf(Leaf::Comment),
             _ => Element::Other,
         }
@@ -60,17 +64,23 @@ impl Element {
 }
 
 /// Reads every message of a document.
-pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
+///
+/// `origin`: how it was written before it was made UTF-8.
+pub(super) fn read<'a>(document: &'a [u8], origin: Origin, rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
     let mut reader = Reader::from_str(text);
     let mut tree = Tree {
         text,
+        origin,
         begin: document.len() - text.len(),
         at: 0,
         lines: LineCounter::default(),
         is_begun: false,
         open: Vec::new(),
-        messages: Vec::new(),
+        outcomes: Outcomes::new(rule),
+        begun_at: None,
+        refused_at: None,
+        depth: 0,
         message: None,
         leaf: (0, String::new()),
     };
@@ -78,7 +88,7 @@ pub(super) fn read(document: &[u8]) -> Result<Vec<Message>, CdmError> {
         tree.at = index_in(text, reader.buffer_position());
         match reader.read_event() {
             Ok(Event::Eof) => return tree.finish(),
-            Ok(event) => tree.take(&event, index_in(text, reader.buffer_position()))?,
+            Ok(event) => tree.go_on(&event, index_in(text, reader.buffer_position()))?,
             Err(error) => {
                 tree.at = tree.at.max(index_in(text, reader.error_position()));
                 return Err(tree.refuse(format!("this is not XML: {error}")));
@@ -95,6 +105,7 @@ fn index_in(text: &str, position: u64) -> usize {
 /// The open elements, and what was read so far.
 struct Tree<'a> {
     text: &'a str,
+    origin: Origin,
     /// The length of the byte order mark before the text.
     begin: usize,
     /// The offset of the current event.
@@ -103,13 +114,39 @@ struct Tree<'a> {
     /// Whether there was a root.
     is_begun: bool,
     open: Vec<Element>,
-    messages: Vec<Message>,
-    message: Option<(Draft, Option<Insertion>)>,
+    outcomes: Outcomes<'a>,
+    /// The number of elements around the current event.
+    depth: usize,
+    /// That of the current message.
+    begun_at: Option<usize>,
+    /// That of the message that was refused, until it ends.
+    refused_at: Option<usize>,
+    message: Option<(Draft<'a>, Option<Insertion>)>,
     /// The line in which the current leaf begins, and its text so far.
     leaf: (u64, String),
 }
 
-impl Tree<'_> {
+impl<'a> Tree<'a> {
+    /// Takes an event, or leaves it out with the message that was refused.
+    fn go_on(&mut self, event: &Event<'_>, next: usize) -> Result<(), CdmError> {
+        let outcome = if self.refused_at.is_some() { Ok(()) } else { self.take(event, next) };
+        match event {
+            Event::Start(_) => self.depth += 1,
+            Event::End(_) => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        if let Err(error) = outcome {
+            let Some(begun_at) = self.begun_at else { return Err(error) };
+            self.outcomes.add(Err(error))?;
+            (self.message, self.refused_at) = (None, Some(begun_at));
+        }
+        if self.refused_at == Some(self.depth) {
+            self.open.truncate(self.depth);
+            (self.refused_at, self.begun_at) = (None, None);
+        }
+        Ok(())
+    }
+
     fn take(&mut self, event: &Event<'_>, next: usize) -> Result<(), CdmError> {
         match event {
             Event::Start(start) => self.begin(start, next),
@@ -126,9 +163,7 @@ impl Tree<'_> {
             Event::GeneralRef(reference) => self.add_reference(reference),
             Event::DocType(_) => Err(self.refuse("a document type is not read; leave it out")),
             Event::Decl(decl) => match decl.encoding() {
-                Some(Ok(name)) if !["utf-8", "us-ascii"].iter().any(|known| name.eq_ignore_ascii_case(known)) => {
-                    Err(self.refuse(format!("the encoding is {}, it must be UTF-8", quote(&name))))
-                }
+                Some(Ok(name)) if !self.origin.is_declared_by(&name) => Err(self.refuse(refuse_declared(&name))),
                 _ => Ok(()),
             },
             Event::Comment(_) | Event::PI(_) | Event::Eof => Ok(()),
@@ -154,8 +189,9 @@ impl Tree<'_> {
         self.open.push(element);
         match element {
             Element::Cdm => {
+                self.begun_at = Some(self.depth);
                 self.check_version(start)?;
-                self.message = Some((Draft::new(self.line(), &CCSDS), None));
+                self.message = Some((Draft::new(self.line(), &CCSDS, self.outcomes.rule.objects), None));
             }
             Element::Header => self.begin_header(start, next)?,
             Element::Leaf(_) => self.leaf = (self.line(), String::new()),
@@ -193,6 +229,7 @@ impl Tree<'_> {
                     }
                     Leaf::Object => draft.begin_object(line, text),
                     Leaf::Designator => draft.designator(line, text),
+                    Leaf::Catalog => draft.catalog_name(line, text),
                 }
             }
             Some(Element::Segment) => {
@@ -205,8 +242,9 @@ impl Tree<'_> {
                     let what = "the message that ends here has none";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
                 };
-                self.messages.push(draft.finish(insertion)?);
-                Ok(())
+                let message = draft.finish(insertion)?;
+                self.begun_at = None;
+                self.outcomes.add(Ok(message))
             }
             _ => Ok(()),
         }
@@ -267,14 +305,14 @@ impl Tree<'_> {
         Err(CdmError::of(self.line(), "cdm", reason, message))
     }
 
-    fn finish(mut self) -> Result<Vec<Message>, CdmError> {
+    fn finish(mut self) -> Result<Outcomes<'a>, CdmError> {
         if !self.open.is_empty() {
             return Err(self.refuse("the document ends inside of an element"));
         }
-        if self.messages.is_empty() {
+        if self.outcomes.len() == 0 {
             return Err(CdmError::of(self.line(), "cdm", "missing_field", "there is no message"));
         }
-        Ok(self.messages)
+        Ok(self.outcomes)
     }
 
     /// The line of the current event.

@@ -1,9 +1,10 @@
 //! Reads reports from a body of any form, and tells what is wrong with them as problems.
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use super::json::{Object, check_form, strict_json};
-use crate::conjunction::{CdmForm, Reports, ReportsError, without_bom};
+use crate::conjunction::{CdmForm, ReadRule, Reports, ReportsError, WrittenReport, without_bom};
 use crate::http::answer::{MediaType, Problem, Slug};
 use crate::wire::ReportRequest;
 
@@ -11,7 +12,12 @@ use crate::wire::ReportRequest;
 ///
 /// # Errors
 /// 400 `malformed-request` for what cannot be read at all; 422 `invalid-report` for what reports nothing.
-pub(in crate::http) fn read_reports(body: Bytes, media: MediaType, most: u32) -> Result<Reports<Bytes>, Problem> {
+pub(in crate::http) fn read_reports(
+    body: Bytes,
+    media: MediaType,
+    most: u32,
+    rule: ReadRule<'_>,
+) -> Result<Reports<Bytes>, Problem> {
     if body.is_empty() {
         let detail = "the body is empty, it must be a report or a list of reports";
         return Err(Problem::new(Slug::InvalidReport, detail).reason("report_form"));
@@ -23,16 +29,35 @@ pub(in crate::http) fn read_reports(body: Bytes, media: MediaType, most: u32) ->
             check_form(without_bom(&body))?;
             CdmForm::SpaceTrack
         }
-        _ => return read_plain(&body, most),
+        _ => return read_plain(&body, most, rule.is_partial),
     };
-    Ok(Reports::read_messages(form, body, most)?)
+    Ok(Reports::read_messages(form, body, most, rule)?)
 }
 
-fn read_plain(json: &[u8], most: u32) -> Result<Reports<Bytes>, Problem> {
+fn read_plain(json: &[u8], most: u32, is_partial: bool) -> Result<Reports<Bytes>, Problem> {
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
+    if is_partial && is_list {
+        let given: Vec<&RawValue> = read_json(json)?;
+        let given: Vec<Result<Object<ReportRequest<'_>>, String>> = given.into_iter().map(read_one).collect();
+        let parts = given.iter().map(|read| read.as_ref().map(written).map_err(String::clone));
+        return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
+    }
     let given: Vec<Object<ReportRequest<'_>>> = if is_list { read_json(json)? } else { vec![read_json(json)?] };
-    let parts = given.iter().map(|Object(report)| (report.tca.as_ref(), report.primary, report.secondary));
-    Ok(Reports::read_plain(parts, is_list, most)?)
+    Ok(Reports::read_plain(given.iter().map(|report| Ok(written(report))), is_list, most, is_partial)?)
+}
+
+/// A report of a list, or why it has not the form of one.
+fn read_one(json: &RawValue) -> Result<Object<ReportRequest<'_>>, String> {
+    read_json(json.get().as_bytes()).map_err(|problem| problem.detail().to_owned())
+}
+
+fn written<'a>(Object(report): &'a Object<ReportRequest<'_>>) -> WrittenReport<'a> {
+    WrittenReport {
+        tca: &report.tca,
+        primary: report.primary,
+        secondary: report.secondary,
+        noted: report.noted.as_deref(),
+    }
 }
 
 fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
@@ -57,6 +82,10 @@ impl From<ReportsError> for Problem {
             }
             ReportsError::Report { error, .. } => {
                 (Problem::new(Slug::InvalidReport, detail).reason(error.reason()), error.limit())
+            }
+            ReportsError::Form { .. } => (Problem::new(Slug::InvalidReport, detail).reason("report_form"), None),
+            ReportsError::Noted { fault, .. } => {
+                (Problem::new(Slug::InvalidReport, detail).reason(fault.reason()), None)
             }
             ReportsError::Count { most, .. } => {
                 (Problem::new(Slug::InvalidReport, detail).reason("count"), Some(most.to_string()))

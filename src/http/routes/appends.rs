@@ -7,6 +7,7 @@ use axum::http::Response;
 use serde_json::value::RawValue;
 
 use super::ledgers::{self, PARSE_PERCENT};
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome, media_type_of_body,
     minted, negotiate,
@@ -43,7 +44,7 @@ pub(in crate::http) async fn append_events(
     let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(request_body, key)?;
+    let request = read_request(request_body, key, permit_of(&parts.extensions))?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
@@ -60,10 +61,11 @@ pub(in crate::http) async fn append_events(
     Ok(response)
 }
 
-/// Reads what is to be appended.
-fn read_request(json: &[u8], key: &str) -> Result<LedgerRequest, Problem> {
+/// Reads what is to be appended, to a ledger that is permitted.
+fn read_request(json: &[u8], key: &str, permit: Option<&Permit>) -> Result<LedgerRequest, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
     let ledger = ledger_id(&ledger)?;
+    permit.map_or(Ok(()), |permit| permit.check_ledger(ledger))?;
     let expected_previous = expected_previous.map(|id| event_id("expected_previous", &id)).transpose()?;
     if events.is_empty() {
         let detail = "events is empty, it must hold at least one event";

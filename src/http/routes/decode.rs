@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Response;
+use axum::http::{Extensions, Response};
 
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{ANSWER_LEN, MediaType, Problem, Slug, negotiate, no_store};
-use crate::http::request::{path_params, strict_query};
+use crate::http::request::{Query, path_params, strict_query};
 use crate::id::DecodeFilter;
 use crate::service::{DecodeOutcome, Service};
 use crate::wire::{DecodeAnswer, Style, ruler};
@@ -33,7 +34,7 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let media = negotiate(request.headers(), &[MediaType::Json, MediaType::Text])?;
     let [id] = path_params(ROUTE, request.uri())?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["format", "encoding"])?;
-    let filter = DecodeFilter { format: query.get("format"), encoding: query.get("encoding") };
+    let filter = decode_filter(&query, request.extensions())?;
     service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
     let answer = decoding.decode(&id, filter);
@@ -46,6 +47,21 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
             Ok(no_store(media, json))
         }
     }
+}
+
+/// What is to be tried, of what the caller may read.
+///
+/// # Errors
+/// 403 `forbidden`.
+pub(in crate::http) fn decode_filter<'a>(
+    query: &'a Query<'_>,
+    extensions: &'a Extensions,
+) -> Result<DecodeFilter<'a>, Problem> {
+    let (format, permit) = (query.get("format"), permit_of(extensions));
+    if let (Some(format), Some(permit)) = (format, permit) {
+        permit.check_format(format)?;
+    }
+    Ok(DecodeFilter { format, encoding: query.get("encoding"), among: permit.and_then(Permit::formats) })
 }
 
 /// What a decode request ended in.

@@ -1,5 +1,6 @@
 //! `POST /decode`: what can each of these texts be?
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::Response;
 
-use super::decode::outcome_of;
+use super::decode::{decode_filter, outcome_of};
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{LongBody, MediaType, Pieces, Place, Problem, Slug, media_type_of_body, negotiate, no_store};
 use crate::http::request::{DecodeInput, Query, payer_of, read_paid_body, strict_query};
 use crate::id::DecodeFilter;
@@ -55,7 +57,8 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let media = negotiate(&parts.headers, &MEDIA_TYPES)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["format", "encoding", "detail"])?;
     let detail = detail(&query)?;
-    service.decoding().check(DecodeFilter { format: query.get("format"), encoding: query.get("encoding") })?;
+    service.decoding().check(decode_filter(&query, &parts.extensions)?)?;
+    let among = permit_of(&parts.extensions).and_then(Permit::formats).cloned();
     let media_of_body = media_type_of_body(&parts.headers, body.is_end_stream(), &MEDIA_TYPES)?;
     let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
     let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -78,6 +81,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         input,
         format: query.get("format").map(str::to_owned),
         encoding: query.get("encoding").map(str::to_owned),
+        among,
         form: Form { media, detail },
         now: service.clock().now(),
         written: 0,
@@ -170,6 +174,8 @@ struct Answers {
     input: DecodeInput,
     format: Option<String>,
     encoding: Option<String>,
+    /// The formats that the caller may read; `None` for all.
+    among: Option<BTreeSet<String>>,
     form: Form,
     /// When the request came: one moment decides for all texts what times are plausible.
     now: UnixNanos,
@@ -205,7 +211,11 @@ impl Pieces for Answers {
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
-        let filter = DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() };
+        let filter = DecodeFilter {
+            format: self.format.as_deref(),
+            encoding: self.encoding.as_deref(),
+            among: self.among.as_ref(),
+        };
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         for _ in 0..PIECE_TEXTS_MAX {
             let Some(text) = self.input.next() else {

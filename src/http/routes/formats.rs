@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
 
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
 use crate::http::request::{Query, no_query, path_params, strict_query};
 use crate::id::{Format, IdRange, RangeError};
@@ -29,7 +30,11 @@ pub(in crate::http) async fn list(
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
     no_query(request.uri())?;
-    let formats = service.formats().iter().map(|served| service.format_info(served)).collect();
+    let is_readable = |name: &String| {
+        permit_of(request.extensions()).and_then(Permit::formats).is_none_or(|formats| formats.contains(name))
+    };
+    let readable = service.formats().iter().filter(|served| is_readable(&served.format().name));
+    let formats = readable.map(|served| service.format_info(served)).collect();
     Ok(json(&FormatList { formats }))
 }
 

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
+use crate::http::access::permit_of;
 use crate::http::answer::{MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate};
 use crate::http::request::{
     event_before, event_id, idempotency_key, invalid, key_required, ledger_id, no_query, path_params, payer_of,
@@ -70,18 +71,20 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
 /// A [`Problem`].
 pub(in crate::http) async fn list(
     State(service): State<Arc<Service>>,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Response<Body>, Problem> {
-    negotiate(&headers, &[MediaType::Json])?;
-    let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(ledger_id).transpose();
     let after = after.map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))?;
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let page = service.load().requests.work_aside(move || reading.ledgers(after)).await?;
     let next = next(&page, |last| last.head.id.ledger().to_string());
-    Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
+    let permit = permit_of(request.extensions());
+    let readable =
+        page.items.iter().filter(|ledger| permit.is_none_or(|permit| permit.has_ledger(ledger.head.id.ledger())));
+    Ok(json(&LedgerList { ledgers: readable.map(info).collect(), next }))
 }
 
 /// One ledger.

@@ -121,7 +121,7 @@ fn mint_wish(
 ) -> MaybeReady<Answer> {
     match Wish::read(service, served, parts, request_body) {
         Ok(wish) if wish.request.count() > IDS_AT_ONCE_MAX => mint_many(service, served, &wish, parts),
-        Ok(wish) => mint_paid(service, served, &wish, None),
+        Ok(wish) => mint_few(service, served, &wish),
         Err(problem) => MaybeReady::ready(refuse(service, served, problem, None)),
     }
 }
@@ -146,26 +146,31 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
         // Whoever else has arrived by now is looked at first: refused if it is too much, or let past if it is short.
         tokio::task::yield_now().await;
         pass.pause();
-        mint_paid(&service, &served, &wish, Some(Box::new(Admitted { paid, pass }))).await
+        match service.mint_many(&served, &wish.minter, &wish.request).await {
+            Ok(ids) => {
+                let (encoder, admitted) = (wish.encoder(served.format()), Box::new(Admitted { paid, pass }));
+                let answer_body = AnswerBody::of_ids(encoder, ids, Some(admitted));
+                Ok(minted(wish.media, served.format(), count, answer_body))
+            }
+            Err(refusal) => refuse_to_mint(&service, &served, refusal),
+        }
     })
 }
 
 #[inline]
-fn mint_paid(
-    service: &Arc<Service>,
-    served: &Arc<ServedFormat>,
-    wish: &Wish,
-    admitted: Option<Box<Admitted>>,
-) -> MaybeReady<Answer> {
+fn mint_few(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish) -> MaybeReady<Answer> {
     let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
     service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
-        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, admitted))),
-        Err(refusal) => {
-            let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
-            refuse(&of_service, &of_format, ServiceError::from(refusal).into(), most)
-        }
+        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, None))),
+        Err(refusal) => refuse_to_mint(&of_service, &of_format, refusal),
     })
+}
+
+/// A refusal to mint what was asked for, with a count that works where there is one.
+fn refuse_to_mint(service: &Service, served: &ServedFormat, refusal: Refusal) -> Answer {
+    let most = if let Refusal::TooMany { most, .. } = refusal { Some(most) } else { None };
+    refuse(service, served, ServiceError::from(refusal).into(), most)
 }
 
 /// A refusal of ids by number, with a request for so many that works.

@@ -1,6 +1,7 @@
 //! One file for each resource.
 
 pub(in crate::http) mod appends;
+pub(in crate::http) mod conjunctions;
 pub(in crate::http) mod decode;
 pub(in crate::http) mod decode_many;
 pub(in crate::http) mod documents;

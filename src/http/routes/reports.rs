@@ -10,16 +10,16 @@ use axum::body::HttpBody;
 use axum::extract::Request;
 use axum::http::Response;
 
-use crate::conjunction::{Grouped, GroupedMinter, Report};
+use crate::conjunction::{Grouped, GroupedMinter, NotedRule, ReadRule, Report, ReportsError, Sighting, SortedReports};
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
 use crate::http::request::{Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, strict_query};
 use crate::id::Format;
 use crate::minting::Batch;
-use crate::service::{BulkPass, GroupFailure, Outgoing, Requests, ServedFormat, Service};
+use crate::service::{BulkPass, GroupFailure, GroupedReports, Outgoing, Requests, ServedFormat, Service};
 use crate::time::UnixTime;
-use crate::wire::{MintAnswer, MintDetails, ReportDetail, ReportRequest};
+use crate::wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail, ReportRequest};
 
 /// The longest body of reports, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
@@ -37,6 +37,9 @@ const NANOS_FOR_A_BYTE: u64 = 25;
 
 /// Reports of a longer body are read, grouped and answered one request after the other: they take several times the body.
 const LARGE_LEN: usize = 4 * 1024 * 1024;
+
+/// How many reports may be told apart in one answer: a problem can be a hundred times as long as its report.
+const PARTIAL_MAX: u32 = 10_000;
 
 /// What a body of reports can be.
 const BODY_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType::Xml, MediaType::TextXml];
@@ -67,10 +70,14 @@ pub(in crate::http) async fn mint_reports(
     let (parts, request_body) = request.into_parts();
     let format = &served.counted().format;
     let query = parts.uri.query().unwrap_or_default();
-    let query = strict_query(query, &["count", "encoding", "type", "domain", "return"])?;
+    let query = strict_query(query, &["count", "encoding", "type", "domain", "return", "noted", "partial"])?;
     refuse_count(&query, "report", format)?;
     let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
+    // A message that comes back has the id that it got, so it cannot have got another one than stands in it.
+    let noted_rule = NotedRule { keep: keeps_noted(&query)?, must_agree: wanted == Wanted::Messages };
+    let is_partial = is_partial(&query, wanted)?;
     let media = match wanted {
+        Wanted::Ids if is_partial => negotiate(&parts.headers, &[MediaType::Json])?,
         Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
         Wanted::Messages => {
             let body_media = media_type_of_body(&parts.headers, request_body.is_end_stream(), &BODY_TYPES)?;
@@ -93,9 +100,31 @@ pub(in crate::http) async fn mint_reports(
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
 
-    let (most, of_format) = (service.limits().batch_max, Arc::clone(format));
+    let batch_max = service.limits().batch_max;
+    let most = if is_partial { batch_max.min(PARTIAL_MAX) } else { batch_max };
+    let (objects, of_format) = (service.object_rules(), Arc::clone(format));
+    let read_body = move || read_reports(request_body, body_media, most, ReadRule { objects: &objects, is_partial });
+    if is_partial {
+        let of_minter = Arc::clone(minter);
+        let read = move || Ok::<_, Problem>(read_body()?.sort_out(&of_minter, &of_format, encoding));
+        let SortedReports { sightings, refused } = at_once_or_aside(requests, is_short, read).await?;
+        let (positions, sightings): (Vec<usize>, Vec<Sighting>) = sightings.into_iter().unzip();
+        // Looked at one by one above, so none of them is refused.
+        let reports = service.group(served, minter, &sightings, noted_rule).await.map_err(|error| match error {
+            GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
+            GroupFailure::Service(error) => Problem::from(error),
+        })?;
+        service.counters().count_refused_reports(refused.len());
+        let format = Arc::clone(format);
+        let write = move || {
+            let details = details(&format, encoding, &reports);
+            let body = partial(&format, positions.into_iter().zip(details), refused);
+            minted(media, &format, count_of(&reports.grouped), body)
+        };
+        return Ok(at_once_or_aside(requests, is_short, write).await);
+    }
     let read = move || {
-        let reports = read_reports(request_body, body_media, most)?;
+        let reports = read_body()?;
         if wanted == Wanted::Messages && reports.messages().is_none() {
             let detail = "return=cdm goes with Conjunction Data Messages, and the body has none to give back";
             return Err(Problem::new(Slug::InvalidParameter, detail).reason("return"));
@@ -104,7 +133,7 @@ pub(in crate::http) async fn mint_reports(
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(requests, is_short, read).await?;
-    let grouped = service.group(served, minter, &sightings).await.map_err(|error| match error {
+    let found = service.group(served, minter, &sightings, noted_rule).await.map_err(|error| match error {
         GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
         GroupFailure::Service(error) => Problem::from(error),
     })?;
@@ -112,15 +141,15 @@ pub(in crate::http) async fn mint_reports(
     let write = move || match (wanted, media) {
         (Wanted::Messages, _) => {
             let messages = reports.messages().expect("checked before anything was minted");
-            let ids: Vec<String> = grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            minted(media, &format, count_of(&grouped), messages.annotate(&ids))
+            let ids: Vec<String> = found.grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
+            minted(media, &format, count_of(&found.grouped), messages.annotate(&ids))
         }
         (Wanted::Ids, MediaType::Json) => {
-            minted(media, &format, count_of(&grouped), detailed(&format, encoding, &grouped))
+            minted(media, &format, count_of(&found.grouped), detailed(&format, encoding, &found))
         }
         (Wanted::Ids, _) => {
-            let count = count_of(&grouped);
-            let ids = Batch::of_ids(grouped.iter().map(|one| one.id).collect());
+            let count = count_of(&found.grouped);
+            let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
             let encoder = IdEncoder::new(media, &format, encoding, count, None);
             minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids), None))
         }
@@ -157,6 +186,32 @@ fn wanted(query: &Query<'_>) -> Result<Wanted, Problem> {
     }
 }
 
+/// Whether a report that is wrong is told beside the others, and refuses none of them.
+fn is_partial(query: &Query<'_>, wanted: Wanted) -> Result<bool, Problem> {
+    let refuse =
+        |detail: String, limit| Err(Problem::new(Slug::InvalidParameter, detail).reason("partial").limit(limit));
+    match query.get("partial") {
+        None | Some("false") => Ok(false),
+        Some("true") if wanted == Wanted::Ids => Ok(true),
+        Some("true") => {
+            refuse("partial does not go with return=cdm, which gives all messages back".to_owned(), "false")
+        }
+        Some(other) => refuse(format!("partial is {other:?}, it can only be true or false"), "true or false"),
+    }
+}
+
+/// Whether reports keep the ids that they came with, however far their times have moved.
+fn keeps_noted(query: &Query<'_>) -> Result<bool, Problem> {
+    match query.get("noted") {
+        None => Ok(false),
+        Some("keep") => Ok(true),
+        Some(other) => {
+            let detail = format!("noted is {other:?}, it can only be keep");
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("noted").limit("keep"))
+        }
+    }
+}
+
 /// A request that works, for a format that may have any epoch and objects of any width.
 pub(in crate::http) fn example(minter: &GroupedMinter, format: &Format) -> String {
     let of = |seconds: i128, primary, secondary| {
@@ -167,27 +222,56 @@ pub(in crate::http) fn example(minter: &GroupedMinter, format: &Format) -> Strin
     let known = known.filter(|report| minter.id_of(report).is_ok());
     let report = known.unwrap_or_else(|| of(format.epoch.seconds() + 1, 1, 2));
     let tca = report.tca().to_text(0).unwrap_or_default().into();
-    let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary() };
+    let report = ReportRequest { tca, primary: report.primary(), secondary: report.secondary(), noted: None };
     let json = serde_json::to_string(&report).expect("a text and two numbers");
     format!("POST /ids/{} {json}", format.name)
 }
 
 /// The answer in JSON, which alone says what became of each report. Built whole: it is a few times as long as the
 /// body, and that was read whole too.
-fn detailed(format: &Format, encoding: usize, grouped: &[Grouped]) -> Vec<u8> {
-    let detail = |one: &Grouped| ReportDetail {
-        id: format.encodings[encoding].to_text(one.id),
-        created: one.created,
-        anchor_tca: UnixTime::from(one.anchor).to_text(TCA_DIGITS).expect("a time that was read can be written"),
-        tca_delta_us: one.delta_us,
-    };
-    let details: Vec<ReportDetail> = grouped.iter().map(detail).collect();
+fn detailed(format: &Format, encoding: usize, reports: &GroupedReports) -> Vec<u8> {
+    let details: Vec<ReportDetail> = details(format, encoding, reports).collect();
     let answer = MintAnswer {
         format: format.name.clone(),
-        count: count_of(grouped),
+        count: count_of(&reports.grouped),
         label: None,
         ids: details.iter().map(|detail| detail.id.clone()).collect(),
         details: Some(MintDetails::Reports(details)),
     };
     serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+}
+
+/// The answer to reports of which some get no id: all of them in their order.
+fn partial(
+    format: &Format,
+    details: impl Iterator<Item = (usize, ReportDetail)>,
+    refused: Vec<(usize, ReportsError)>,
+) -> Vec<u8> {
+    let of_ids = details.map(|(position, detail)| (position, PartialDetail::Id(detail)));
+    let of_refused = refused
+        .into_iter()
+        .map(|(position, error)| (position, PartialDetail::Refused { problem: Problem::from(error) }));
+    let mut details: Vec<(usize, PartialDetail<Problem>)> = of_ids.chain(of_refused).collect();
+    details.sort_by_key(|(position, _)| *position);
+    let details: Vec<PartialDetail<Problem>> = details.into_iter().map(|(_, detail)| detail).collect();
+    let id_of = |detail: &PartialDetail<Problem>| match detail {
+        PartialDetail::Id(detail) => Some(detail.id.clone()),
+        PartialDetail::Refused { .. } => None,
+    };
+    let ids: Vec<Option<String>> = details.iter().map(id_of).collect();
+    let count = u64::try_from(ids.iter().flatten().count()).expect("a list is shorter than 2^64");
+    let answer = PartialReports { format: format.name.clone(), count, ids, details };
+    serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+}
+
+fn details(format: &Format, encoding: usize, reports: &GroupedReports) -> impl Iterator<Item = ReportDetail> {
+    let encoding = &format.encodings[encoding];
+    reports.grouped.iter().enumerate().map(move |(at, one)| ReportDetail {
+        id: encoding.to_text(one.id),
+        created: one.created,
+        anchor_tca: UnixTime::from(one.anchor).to_text(TCA_DIGITS).expect("a time that was read can be written"),
+        tca_delta_us: one.delta_us,
+        noted_differs: one.noted_differs == Some(true),
+        near: reports.near.get(&at).into_iter().flatten().map(|id| encoding.to_text(*id)).collect(),
+    })
 }

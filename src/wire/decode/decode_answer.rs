@@ -61,7 +61,9 @@ impl<'a> DecodeAnswer<'a> {
         known: &'a AnswerParts,
     ) -> DecodeAnswer<'a> {
         let decoded = decoder.decode(id, filter);
-        let did_you_mean = if decoded.matches.is_empty() { decoder.did_you_mean(id, filter) } else { Vec::new() };
+        // An id without its hyphens may read as an id of another format, and of a time that cannot be.
+        let is_doubtful = decoded.matches.first().is_none_or(|best| !best.is_plausible());
+        let did_you_mean = if is_doubtful { decoder.did_you_mean(id, filter) } else { Vec::new() };
         DecodeAnswer { id, decoded, did_you_mean, known }
     }
 

@@ -4,6 +4,7 @@ use super::answer_parts::{AnswerParts, FieldParts, FormatParts, KnownDomains};
 use super::json_text::JsonText;
 use super::written_ids::WrittenIds;
 use crate::id::{DomainHash, Field, FieldKind, Format, Match, Parts, Rule, Width};
+use crate::ledger::EventId;
 use crate::time::Rfc3339Text;
 
 /// One reading of a text: format and encoding, and the fields of the id.
@@ -26,7 +27,26 @@ pub struct FieldReading<'a> {
     /// The number of its values.
     pub width: Width,
     /// The name of the value, if it has one.
-    pub label: Option<&'a str>,
+    pub label: Option<Label<'a>>,
+}
+
+/// The name of a value.
+#[derive(Debug, Clone, Copy)]
+pub enum Label<'a> {
+    /// One that is known beforehand.
+    Known(&'a str),
+    /// A ledger, by the digits that callers name it by.
+    Ledger([u8; 8]),
+}
+
+impl Label<'_> {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Label::Known(name) => name,
+            Label::Ledger(digits) => str::from_utf8(digits).expect("hexadecimal digits"),
+        }
+    }
 }
 
 impl<'a> MatchReading<'a> {
@@ -69,7 +89,7 @@ impl<'a> MatchReading<'a> {
     pub(super) fn write_fields(&self, json: &mut JsonText<'_>) {
         let parts = &self.format().layouts[self.found.variant_index()];
         for (FieldReading { value, label, .. }, FieldParts { before, after }) in self.fields().zip(parts) {
-            json.raw(before).digits(value).raw(after).string_or_null(label).raw("}");
+            json.raw(before).digits(value).raw(after).string_or_null(label.as_ref().map(Label::as_str)).raw("}");
         }
         json.raw("]");
     }
@@ -101,12 +121,18 @@ impl<'a> MatchReading<'a> {
 }
 
 /// The name of the value of a field, if it has one.
-fn label_of<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<&'a str> {
+fn label_of<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDomains) -> Option<Label<'a>> {
     let format = found.format();
     match field.kind {
-        FieldKind::Qualifier => Some(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")),
-        FieldKind::Worker => format.labels.get(&value).map(String::as_str),
-        FieldKind::Object => domain_label(format, value, domains),
+        FieldKind::Qualifier => {
+            Some(Label::Known(format.variant_of(found.id()).name.as_deref().unwrap_or("unassigned")))
+        }
+        FieldKind::Worker => format.labels.get(&value).map(String::as_str).map(Label::Known),
+        FieldKind::Object => domain_label(format, value, domains).map(Label::Known),
+        // The digits hold the version, too, so the number alone is not what a ledger is called.
+        FieldKind::Ledger if format.rule == Rule::Chained => {
+            EventId::from_value(found.id()).map(|id| Label::Ledger(id.ledger().digits()))
+        }
         _ => None,
     }
 }

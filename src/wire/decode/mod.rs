@@ -13,6 +13,6 @@ mod written_ids;
 pub use answer_parts::{AnswerParts, KnownDomains};
 pub use brief_reading::BriefReading;
 pub use decode_answer::{DECODED_LEN_MAX, DecodeAnswer, RejectedFormat};
-pub use match_reading::{FieldReading, MatchReading};
+pub use match_reading::{FieldReading, Label, MatchReading};
 pub use ruler::ruler;
 pub use style::Style;

@@ -129,7 +129,7 @@ impl Drawing<'_> {
             let field = read.field;
             let time = if field.kind == FieldKind::Time { self.time_sum() } else { None };
             let kind = || if field.name == field.kind.name() { String::new() } else { field.kind.name().to_owned() };
-            let meaning = read.label.map(str::to_owned).or(time).unwrap_or_else(kind);
+            let meaning = read.label.map(|label| label.as_str().to_owned()).or(time).unwrap_or_else(kind);
             let texts = [field.name.clone(), read.value.to_string(), width_text(read.width), meaning];
             (Some(ink_of(self.reading.parts.layout, field)), texts)
         });

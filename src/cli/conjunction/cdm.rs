@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::exit::{Exit, Failure};
-use super::running_service::ask_once;
-use super::settings::Settings;
+use super::offline::GroupedOffline;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::running_service::{TokenArgs, ask_once};
+use crate::cli::settings::Settings;
 use crate::client::CdmBody;
-use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, GroupedMinter, Message};
-use crate::id::{Format, Rule};
-use crate::server::Catalog;
+use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, Message, NotedRule, ObjectRules, ReadRule};
 use crate::storage::replace_file;
 
 /// What standard input is called.
@@ -24,7 +23,7 @@ const STDIN: &str = "-";
 /// Offline an id is made of the report alone, as a service does that stores no conjunctions; with --server it is the
 /// one that the service gives.
 #[derive(Debug, Args)]
-pub(super) struct Cdm {
+pub(in crate::cli) struct Cdm {
     /// The documents; without any one is read from standard input.
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -34,6 +33,9 @@ pub(super) struct Cdm {
     /// Print only file, line and id of each message, with tabs between them.
     #[arg(long)]
     ids: bool,
+    /// Let messages keep the ids that they came with, however far their times have moved; offline they always do.
+    #[arg(long, requires = "server")]
+    keep_noted: bool,
     /// The format.
     #[arg(long, default_value = "conjunction")]
     format: String,
@@ -44,6 +46,8 @@ pub(super) struct Cdm {
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
     #[command(flatten)]
+    token: TokenArgs,
+    #[command(flatten)]
     settings: Settings,
 }
 
@@ -53,9 +57,15 @@ impl Cdm {
     /// # Errors
     /// 65 for a document that is malformed or has another id, naming file and line; 64 for a format or a spelling that
     /// there is not; 74 when files fail; 78; and with a service 1 when it refuses, 69 when it cannot be reached.
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let source = match &self.server {
-            Some(url) => Source::Service { url, format: &self.format, encoding: self.encoding.as_deref() },
+            Some(url) => Source::Service {
+                url,
+                token: &self.token,
+                format: &self.format,
+                encoding: self.encoding.as_deref(),
+                keep_noted: self.keep_noted,
+            },
             None => self.offline()?,
         };
         let inputs = if self.files.is_empty() { vec![Input::of_stdin()?] } else { self.read_files()? };
@@ -86,32 +96,18 @@ impl Cdm {
 
     fn offline(&self) -> Result<Source<'static>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
-        let catalog = Catalog::of(&config)?;
-        let grouped: Vec<_> = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped).collect();
-        let Some(format) = grouped.iter().find(|format| format.name == self.format) else {
-            let names: Vec<_> = grouped.iter().map(|format| format.name.as_str()).collect();
-            let message =
-                format!("--format {}: of formats minted from reports there is {}", self.format, names.join(", "));
-            return Err(Failure::new(Exit::Usage, message));
-        };
-        let names: Vec<_> = format.encodings.iter().map(|encoding| encoding.name()).collect();
-        let encoding = match &self.encoding {
-            None => 0,
-            Some(name) => names.iter().position(|known| known == name).ok_or_else(|| {
-                Failure::new(Exit::Usage, format!("--encoding {name}: there is {}", names.join(", ")))
-            })?,
-        };
-        let minter = GroupedMinter::new(Arc::clone(format), config.conjunction.pair_order);
-        Ok(Source::Offline { minter: Arc::new(minter), format: Arc::clone(format), encoding })
+        let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
+        let objects = config.conjunction.object_rules();
+        Ok(Source::Offline { offline, objects })
     }
 }
 
 /// Where ids come from.
 enum Source<'a> {
     /// The reports themselves.
-    Offline { minter: Arc<GroupedMinter>, format: Arc<Format>, encoding: usize },
+    Offline { offline: GroupedOffline, objects: ObjectRules },
     /// A running service.
-    Service { url: &'a str, format: &'a str, encoding: Option<&'a str> },
+    Service { url: &'a str, token: &'a TokenArgs, format: &'a str, encoding: Option<&'a str>, keep_noted: bool },
 }
 
 /// A document as it was read.
@@ -130,23 +126,32 @@ impl Input {
     /// The document with its ids, or a line for each of them.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
-        let document = Document::read(form, &self.bytes).map_err(|error| self.malformed(&error))?;
+        let read = |objects: &ObjectRules| {
+            let rule = ReadRule { objects, is_partial: false };
+            Document::read_by(rule, form, &self.bytes)
+        };
         match source {
-            Source::Offline { minter, format, encoding } => {
-                let ids = ids_of(&document, minter, format, *encoding).map_err(|error| self.malformed(&error))?;
+            Source::Offline { offline, objects } => {
+                let document = read(objects).map_err(|error| self.malformed(&error))?;
+                let ids = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
                 Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&ids) })
             }
-            Source::Service { url, format, encoding } => {
+            Source::Service { url, token, format, encoding, keep_noted } => {
                 let media_type = match form {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
                     CdmForm::SpaceTrack => "application/json",
                 };
-                let body = CdmBody { media_type, bytes: self.bytes.clone() };
-                let answer = ask_once(url, async |client| {
-                    if only_ids {
+                let body = CdmBody { media_type, bytes: self.bytes.clone(), keep_noted: *keep_noted };
+                // What designators stand for the service knows; for lines they must be read here too.
+                let document = match read(&ObjectRules::default()) {
+                    Err(error) if only_ids || !error.depends_on_configuration() => return Err(self.malformed(&error)),
+                    outcome => outcome.ok().filter(|_| only_ids),
+                };
+                let answer = ask_once(token.client(url)?, async |client| {
+                    if let Some(document) = &document {
                         let ids = client.ids_of_document(format, *encoding, body).await?;
-                        return Ok(self.lines(&document, ids.lines()));
+                        return Ok(self.lines(document, ids.lines()));
                     }
                     client.annotate_document(format, *encoding, body).await
                 });
@@ -171,15 +176,14 @@ impl Input {
 }
 
 /// The ids of the messages of a document, decided as a service does that stores no conjunctions.
-fn ids_of(
-    document: &Document<&Vec<u8>>,
-    minter: &Arc<GroupedMinter>,
-    format: &Format,
-    encoding: usize,
-) -> Result<Vec<String>, CdmError> {
-    let sightings = document.sightings(format, encoding)?;
-    let encoding = &format.encodings[encoding];
-    let outcomes = GroupRequest::new(Arc::clone(minter), &sightings).and_then(|request| request.decide_ungrouped());
+fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<Vec<String>, CdmError> {
+    let GroupedOffline { minter, format, encoding } = offline;
+    let sightings = document.sightings(format, *encoding)?;
+    let encoding = &format.encodings[*encoding];
+    let outcomes = GroupRequest::new(Arc::clone(minter), &sightings).and_then(|request| {
+        // What a service wrote stays: its anchor is not known here.
+        request.with_noted_rule(NotedRule { keep: true, must_agree: true }).decide_ungrouped()
+    });
     let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, encoding))?;
     Ok(outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect())
 }

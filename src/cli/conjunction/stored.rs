@@ -1,0 +1,147 @@
+//! `idmint conjunction`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::running_service::{TokenArgs, ask_once, service_url};
+use crate::wire::ConjunctionInfo;
+
+/// How many conjunctions are sent at once.
+const BATCH_LEN: usize = 1_000;
+
+/// Work with the conjunctions that a service stores.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Conjunction {
+    #[command(subcommand)]
+    command: ConjunctionCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConjunctionCommand {
+    /// Print every stored conjunction as a line of JSON.
+    Export(Export),
+    /// Store conjunctions that another service has printed, with the ids that they have there.
+    Import(Import),
+}
+
+#[derive(Debug, Args)]
+struct Export {
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+#[derive(Debug, Args)]
+struct Import {
+    /// What was printed; standard input if absent.
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+#[derive(Debug, Args)]
+struct ServiceArgs {
+    /// The format.
+    #[arg(long, default_value = "conjunction")]
+    format: String,
+    /// Where the service listens.
+    #[arg(long, default_value_t = service_url())]
+    server: String,
+    #[command(flatten)]
+    token: TokenArgs,
+}
+
+impl Conjunction {
+    /// Runs the command that was named.
+    ///
+    /// # Errors
+    /// 1 when the service refuses, or has another conjunction where one should be stored; 65 for a line that is no
+    /// conjunction; 69 when the service cannot be reached; 74.
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
+        match self.command {
+            ConjunctionCommand::Export(export) => export.run(),
+            ConjunctionCommand::Import(import) => import.run(),
+        }
+    }
+}
+
+impl Export {
+    fn run(self) -> Result<(), Failure> {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let mut after: Option<String> = None;
+        loop {
+            let ServiceArgs { format, server, token } = &self.service;
+            let page =
+                ask_once(token.client(server)?, async |client| client.conjunctions(format, after.as_deref()).await)?;
+            for conjunction in &page.conjunctions {
+                let line = serde_json::to_string(conjunction).expect("texts and numbers always serialize");
+                if let Err(error) = writeln!(out, "{line}") {
+                    return not_written(&error);
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return out.flush().or_else(|error| not_written(&error));
+            }
+        }
+    }
+}
+
+/// Whoever reads may have seen enough; anything else is a failure.
+fn not_written(error: &io::Error) -> Result<(), Failure> {
+    match error.kind() {
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(Failure::new(Exit::Io, error)),
+    }
+}
+
+impl Import {
+    fn run(self) -> Result<(), Failure> {
+        let mut conjunctions = self.read()?;
+        // Of anchors near each other the older ones have lower ranks, and must come first to have them again.
+        conjunctions.sort_by_key(|conjunction| conjunction.rank);
+        let ServiceArgs { format, server, token } = &self.service;
+        let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
+        for batch in conjunctions.chunks(BATCH_LEN) {
+            let details =
+                ask_once(token.client(server)?, async |client| client.adopt_conjunctions(format, batch).await)?;
+            for (conjunction, detail) in batch.iter().zip(details) {
+                match (detail.id == conjunction.id, detail.created) {
+                    (false, _) => differing.push(format!("{} is {} there", conjunction.id, detail.id)),
+                    (true, Some(true)) => stored += 1,
+                    (true, _) => known += 1,
+                }
+            }
+        }
+        println!("{stored} stored, {known} known already");
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let count = differing.len();
+        let message =
+            format!("{count} have another id, since another conjunction is within reach: {}", differing.join(", "));
+        Err(Failure::new(Exit::No, message))
+    }
+
+    fn read(&self) -> Result<Vec<ConjunctionInfo>, Failure> {
+        let (name, input): (String, Box<dyn BufRead>) = match &self.file {
+            None => ("-".to_owned(), Box::new(io::stdin().lock())),
+            Some(path) => {
+                let file = File::open(path);
+                let file = file.map_err(|error| Failure::new(Exit::Io, format!("{}: {error}", path.display())))?;
+                (path.display().to_string(), Box::new(BufReader::new(file)))
+            }
+        };
+        let mut conjunctions = Vec::new();
+        for (number, line) in (1..).zip(input.lines()) {
+            let line = line.map_err(|error| Failure::new(Exit::Io, format!("{name}: {error}")))?;
+            let read = serde_json::from_str(&line);
+            let damaged = |error| Failure::new(Exit::Damaged, format!("{name}:{number}: {error}"));
+            conjunctions.push(read.map_err(damaged)?);
+        }
+        Ok(conjunctions)
+    }
+}

@@ -1,0 +1,168 @@
+//! `/conjunctions`: the conjunctions that are stored, listed and shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, Response};
+
+use crate::conjunction::{GroupedMinter, ReportTally, Seen, Tca};
+use crate::http::access::permit_of;
+use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
+use crate::http::request::{Query, path_params, strict_query};
+use crate::id::Format;
+use crate::service::{CONJUNCTIONS_MAX, IdSource, ListQuery, ListedConjunction, Service, ServiceError};
+use crate::time::{UnixTime, UtcTextError};
+use crate::wire::{ConjunctionInfo, ConjunctionInfos};
+
+pub(in crate::http) const ROUTE: &str = "/conjunctions/{id}";
+
+/// The format of which conjunctions are listed unless another one is named.
+const FORMAT: &str = "conjunction";
+
+/// How many are listed unless it is said.
+const LIMIT: usize = 10;
+
+/// About what looking through stored conjunctions takes.
+const LIST_ESTIMATE: Duration = Duration::from_millis(5);
+
+/// The greatest number that every reader of JSON reads alike.
+const NUMBER_MAX: u64 = (1 << 53) - 1;
+
+/// Digits of a second that are told of a time.
+const TIME_DIGITS: u8 = 6;
+
+/// Conjunctions by time; the latest first, unless the list begins at a time.
+///
+/// # Errors
+/// A [`Problem`].
+pub(in crate::http) async fn list(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let known = ["format", "from", "to", "primary", "secondary", "after", "limit"];
+    let query = strict_query(request.uri().query().unwrap_or_default(), &known)?;
+    let (format, minter) = grouped_format(&service, &query, request.extensions())?;
+    let asked = list_query(&service, &format, &minter, &query)
+        .map_err(|problem| problem.or_example(|| format!("GET /conjunctions?limit={LIMIT}")))?;
+    let _pass = service.load().requests.enter_bulk(LIST_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let found = service.load().requests.work_aside(move || reading.conjunctions_listed(&minter, &asked)).await?;
+    Ok(json(&ConjunctionInfos {
+        format: format.name.clone(),
+        conjunctions: found.items.iter().map(|listed| info(&format, listed)).collect(),
+        next: found.next.map(|id| format.canonical().to_text(id)),
+    }))
+}
+
+/// One conjunction.
+///
+/// # Errors
+/// A [`Problem`].
+pub(in crate::http) async fn one(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["format"])?;
+    let (format, minter) = grouped_format(&service, &query, request.extensions())?;
+    let [text] = path_params(ROUTE, request.uri())?;
+    let id = read_id(&format, "id", &text);
+    let id = id.map_err(|problem| problem.or_example(|| "GET /conjunctions".to_owned()))?;
+    Ok(json(&info(&format, &service.conjunction(&minter, id)?)))
+}
+
+/// The format that is asked for, which the caller may read, and what mints it.
+fn grouped_format(
+    service: &Service,
+    query: &Query<'_>,
+    extensions: &Extensions,
+) -> Result<(Arc<Format>, Arc<GroupedMinter>), Problem> {
+    let name = query.get("format").unwrap_or(FORMAT);
+    permit_of(extensions).map_or(Ok(()), |permit| permit.check_format(name))?;
+    let served = service.formats().named(name).map_err(ServiceError::from)?;
+    match served.source() {
+        IdSource::Reports(minter) => Ok((Arc::clone(&served.counted().format), Arc::clone(minter))),
+        _ => {
+            let detail = format!("format is {name}, whose rule is {}, and not grouped", served.format().rule.name());
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("format"))
+        }
+    }
+}
+
+fn list_query(
+    service: &Service,
+    format: &Format,
+    minter: &GroupedMinter,
+    query: &Query<'_>,
+) -> Result<ListQuery, Problem> {
+    let limit = number(query, "limit", u64::try_from(CONJUNCTIONS_MAX).unwrap_or(u64::MAX))?;
+    let after = match query.get("after") {
+        None => None,
+        Some(text) => match service.conjunction(minter, read_id(format, "after", text)?) {
+            Ok(listed) => Some((listed.stored.anchor.tca, listed.stored.pair)),
+            Err(ServiceError::UnknownConjunction) => {
+                let detail = format!("after is {text:?}, which is not stored");
+                return Err(Problem::new(Slug::InvalidParameter, detail).reason("after"));
+            }
+            Err(error) => return Err(error.into()),
+        },
+    };
+    Ok(ListQuery {
+        from: instant(query, "from")?,
+        to: instant(query, "to")?,
+        primary: number(query, "primary", NUMBER_MAX)?,
+        secondary: number(query, "secondary", NUMBER_MAX)?,
+        after,
+        limit: limit.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT)),
+    })
+}
+
+fn read_id(format: &Format, name: &'static str, text: &str) -> Result<u128, Problem> {
+    let id = format.encodings.iter().find_map(|encoding| encoding.read(text).ok());
+    id.ok_or_else(|| {
+        let detail = format!("{name} is {text:?}, which is no id of {}", format.name);
+        Problem::new(Slug::InvalidParameter, detail).reason(name)
+    })
+}
+
+/// A parameter from 1 to `most`.
+fn number(query: &Query<'_>, name: &'static str, most: u64) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| is_plain && (1..=most).contains(number));
+    number.map(Some).ok_or_else(|| {
+        let detail = format!("{name} is {text:?}, it must be a whole number from 1 to {most}");
+        Problem::new(Slug::InvalidParameter, detail).reason(name).limit(most.to_string())
+    })
+}
+
+fn instant(query: &Query<'_>, name: &'static str) -> Result<Option<Tca>, Problem> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    let refuse =
+        |error: UtcTextError| Problem::new(Slug::InvalidParameter, format!("{name}: {error}")).reason("bad_timestamp");
+    Ok(Some(Tca::at(UnixTime::from_utc_text(text).map_err(refuse)?)))
+}
+
+fn info(format: &Format, listed: &ListedConjunction) -> ConjunctionInfo {
+    let text = |id: u128| format.canonical().to_text(id);
+    let told = |time: UnixTime| time.to_text(TIME_DIGITS);
+    let tally: Option<ReportTally> = listed.stored.tally;
+    let came = |seen: fn(&ReportTally) -> Seen| tally.as_ref().and_then(|tally| told(UnixTime::from(seen(tally).at)));
+    let tca = |seen: fn(&ReportTally) -> Seen| tally.as_ref().and_then(|tally| told(UnixTime::from(seen(tally).tca)));
+    ConjunctionInfo {
+        id: text(listed.id),
+        anchor_tca: told(listed.stored.anchor.tca.into()).unwrap_or_default(),
+        primary: listed.stored.pair.primary,
+        secondary: listed.stored.pair.secondary,
+        rank: listed.stored.anchor.rank,
+        reports: tally.map(|tally| tally.count),
+        first_reported: came(|tally| tally.first),
+        last_reported: came(|tally| tally.last),
+        first_tca: tca(|tally| tally.first),
+        last_tca: tca(|tally| tally.last),
+        near: listed.near.iter().map(|id| text(*id)).collect(),
+    }
+}

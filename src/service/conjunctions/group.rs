@@ -1,0 +1,76 @@
+//! Reports become ids here, whatever they were written in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, Sighting, Tca};
+use crate::service::error::{GroupFailure, ServiceError};
+use crate::service::formats::ServedFormat;
+use crate::service::service::{Conjunctions, Service};
+use crate::storage::RecordError;
+
+/// The results for the reports of a request.
+#[derive(Debug)]
+pub struct GroupedReports {
+    /// The result for each report, in their order.
+    pub grouped: Vec<Grouped>,
+    /// The ids of the same two objects, in either order, within a minute: by the position of the report that created an id
+    /// beside them.
+    pub near: HashMap<usize, Vec<u128>>,
+}
+
+impl Service {
+    /// The ids of reports, in their order, made by this minter of a format. Where conjunctions are stored, anchors of new
+    /// ones are durable by then.
+    ///
+    /// # Errors
+    /// [`GroupFailure`]: no report got an id.
+    pub async fn group(
+        &self,
+        served: &ServedFormat,
+        minter: &Arc<GroupedMinter>,
+        sightings: &[Sighting],
+        noted_rule: NotedRule,
+    ) -> Result<GroupedReports, GroupFailure> {
+        let request = GroupRequest::new(Arc::clone(minter), sightings).map_err(GroupFailure::Report)?;
+        let request = request.with_noted_rule(noted_rule);
+        let outcome = match self.conjunctions() {
+            Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
+            Conjunctions::Stored { .. } => match self.record_keeper() {
+                Some(keeper) => keeper.group(request).await,
+                None => return Err(GroupFailure::Service(self.not_begun())),
+            },
+        };
+        let grouped = outcome.map_err(|error| match error {
+            RecordError::Group(refusal) => GroupFailure::Report(refusal),
+            error => GroupFailure::Service(ServiceError::Records(error)),
+        });
+        self.counters().count_reports(sightings.len(), &grouped);
+        let grouped = grouped?;
+        let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
+        served.counters().count_granted(count, false);
+        let near = self.near_created(minter, sightings, &grouped);
+        self.counters().count_near(near.len());
+        Ok(GroupedReports { grouped, near })
+    }
+
+    /// What stands near the ids that were created. A store that cannot say so any more has answered all the same.
+    fn near_created(
+        &self,
+        minter: &GroupedMinter,
+        sightings: &[Sighting],
+        grouped: &[Grouped],
+    ) -> HashMap<usize, Vec<u128>> {
+        let is_created = |(_, grouped): &(usize, &Grouped)| grouped.created == Some(true);
+        let created: Vec<(usize, (Pair, Tca))> = grouped
+            .iter()
+            .enumerate()
+            .filter(is_created)
+            .map(|(at, grouped)| (at, (minter.pair_of(&sightings[at].report), grouped.anchor)))
+            .collect();
+        let places: Vec<(Pair, Tca)> = created.iter().map(|(_, place)| *place).collect();
+        let near = self.near(minter, &places).unwrap_or_default();
+        let found = created.into_iter().map(|(at, _)| at).zip(near);
+        found.filter(|(_, near)| !near.is_empty()).collect()
+    }
+}

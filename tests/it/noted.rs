@@ -1,0 +1,125 @@
+//! Reports that come back to `POST /ids/conjunction` with the id that they got before.
+
+use serde_json::{Value, json};
+
+use crate::http1::Answer;
+use crate::service::Service;
+use crate::support::post_request;
+
+const FIRST: &str = "zwwqlzz-pjjmxmd-lkpvwq";
+
+async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer {
+    let headers = format!("content-type: {media}\r\n");
+    service.exchange(&post_request(&format!("/ids/conjunction{query}"), &headers, body)).await
+}
+
+/// The detail of one report of the usual pair.
+async fn detail(service: &Service, query: &str, tca: &str, noted: Option<&str>) -> Value {
+    let mut report = json!({ "tca": tca, "primary": 25_544, "secondary": 48_274 });
+    if let Some(noted) = noted {
+        report["CONJUNCTION_EVENT_ID"] = json!(noted);
+    }
+    let answer = send(service, query, "application/json", &report.to_string()).await;
+    assert_eq!(answer.status, 200, "{report}: {answer:?}");
+    answer.json()["details"][0].clone()
+}
+
+fn message(tca: &str, secondary: u64, id: &str) -> String {
+    format!(
+        "CCSDS_CDM_VERS = 1.0\nCOMMENT CONJUNCTION_EVENT_ID = {id}\nTCA = {tca}\nOBJECT = OBJECT1\n\
+         OBJECT_DESIGNATOR = 25544\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = {secondary}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_report_that_comes_back_with_its_id_is_matched_by_it() {
+    let service = Service::start("").await;
+    let first = detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
+    assert_eq!((&first["id"], first.get("noted_differs")), (&json!(FIRST), None));
+
+    let within = detail(&service, "", "2024-02-01T00:00:01.9Z", Some(FIRST)).await;
+    assert_eq!((&within["id"], &within["tca_delta_us"]), (&json!(FIRST), &json!(1_000_000)));
+    assert_eq!((&within["created"], within.get("noted_differs")), (&json!(false), None));
+
+    let kept = detail(&service, "?noted=keep", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
+    assert_eq!((&kept["id"], &kept["tca_delta_us"]), (&json!(FIRST), &json!(3_600_000_000_u64)));
+    assert_eq!((&kept["created"], kept.get("noted_differs")), (&json!(false), None));
+
+    let beyond = detail(&service, "", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
+    assert_ne!(beyond["id"], FIRST);
+    assert_eq!((&beyond["created"], &beyond["noted_differs"]), (&json!(true), &json!(true)));
+    let again = detail(&service, "?noted=keep", "2024-02-01T01:00:00.9Z", Some(FIRST)).await;
+    assert_eq!(again, kept, "it keeps its id beside another conjunction too");
+}
+
+#[tokio::test]
+async fn an_id_of_another_node_is_adopted_or_told_to_differ() {
+    let service = Service::start("").await;
+    let adopted = detail(&service, "", "2024-02-01T00:00:01.5Z", Some(FIRST)).await;
+    assert_eq!((&adopted["id"], &adopted["created"]), (&json!(FIRST), &json!(true)));
+    assert_eq!(adopted["anchor_tca"], "2024-02-01T00:00:00.999999Z", "clamped into the second of the id");
+    assert_eq!((&adopted["tca_delta_us"], adopted.get("noted_differs")), (&json!(500_001), None));
+    let later = detail(&service, "", "2024-02-01T00:00:01.9Z", None).await;
+    assert_eq!((&later["id"], &later["created"]), (&json!(FIRST), &json!(false)), "it is an anchor from then on");
+
+    // The id of the second before, which is not known: the anchor within reach wins.
+    let other = Service::start("").await;
+    let before = detail(&other, "", "2024-01-31T23:59:59.5Z", None).await["id"].as_str().unwrap().to_owned();
+    let differs = detail(&service, "", "2024-02-01T00:00:00.2Z", Some(&before)).await;
+    assert_eq!((&differs["id"], &differs["noted_differs"]), (&json!(FIRST), &json!(true)));
+    assert_eq!(differs["created"], false);
+}
+
+#[tokio::test]
+async fn an_id_of_other_objects_and_what_is_none_are_refused() {
+    let service = Service::start("").await;
+    let decimal = "30025386125795551919250";
+    for (noted, secondary, reason) in [
+        (FIRST, 48_275, "another_pair"),
+        (decimal, 48_275, "another_pair"),
+        ("zwwqlzz-pjjmxmd-lkpvwz", 48_274, "another_id"),
+        ("", 48_274, "another_id"),
+    ] {
+        let report = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": secondary,
+            "CONJUNCTION_EVENT_ID": noted });
+        for (query, body, place) in [
+            ("", report.to_string(), "CONJUNCTION_EVENT_ID: "),
+            ("?noted=keep", format!("[{report}]"), "[0].CONJUNCTION_EVENT_ID: "),
+        ] {
+            let answer = send(&service, query, "application/json", &body).await;
+            let problem = answer.json();
+            assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{problem}");
+            let detail = problem["detail"].as_str().unwrap();
+            assert!(detail.starts_with(&format!("{place}{noted:?} is ")), "{detail}");
+        }
+    }
+    let answer = send(&service, "", "text/plain", &message("2024-02-01T00:00:00", 48_275, FIRST)).await;
+    let problem = answer.json();
+    assert_eq!((answer.status, &problem["reason"], &problem["line"]), (422, &json!("another_pair"), &json!(2)));
+    assert_eq!(problem["keyword"], "CONJUNCTION_EVENT_ID");
+    assert_eq!(service.minted().await, 0.0);
+
+    let answer = send(&service, "?noted=drop", "text/plain", &message("2024-02-01T00:00:00", 48_274, FIRST)).await;
+    assert_eq!((answer.status, &answer.json()["limit"]), (422, &json!("keep")));
+    let known = detail(&service, "", "2024-02-01T00:00:00Z", Some(decimal)).await;
+    assert_eq!((&known["id"], known.get("noted_differs")), (&json!(FIRST), None), "in any encoding");
+}
+
+#[tokio::test]
+async fn a_message_is_given_back_only_with_its_own_id_in_it() {
+    let service = Service::start("").await;
+    let far = message("2024-02-01T02:00:00", 48_274, FIRST);
+    let kept = send(&service, "?return=cdm&noted=keep", "text/plain", &far).await;
+    assert_eq!((kept.status, kept.text()), (200, far.clone()));
+    let answer = send(&service, "?return=cdm", "text/plain", &far).await;
+    let problem = answer.json();
+    assert_eq!(
+        (answer.status, &problem["reason"], &problem["line"]),
+        (422, &json!("another_id"), &json!(2)),
+        "{problem}"
+    );
+    let created = service.metric("idmint_conjunction_reports_total{outcome=\"created\"}").await;
+    assert_eq!(created, 1.0, "the refused message created nothing");
+    let ids = send(&service, "", "text/plain", &far).await.json();
+    assert_eq!(ids["details"][0]["noted_differs"], true);
+}

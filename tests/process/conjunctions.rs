@@ -1,0 +1,80 @@
+//! Stored conjunctions through restarts, and brought from one node to another.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::http1::request;
+use crate::service::{Home, Service, Signal, idmint, run};
+
+/// Reports of one pair, at these times: the id of each.
+fn report(service: &Service, query: &str, reports: &str) -> Vec<Value> {
+    let head = format!("POST /ids/conjunction{query}");
+    let answer = crate::http1::Client::connect(service.address()).exchange(request(
+        &head,
+        "content-type: application/json\r\n",
+        reports,
+    ));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()["details"].as_array().unwrap().clone()
+}
+
+fn at(tca: &str) -> String {
+    format!(r#"{{"tca":"2024-02-01T00:00:{tca}Z","primary":25544,"secondary":48274}}"#)
+}
+
+#[test]
+fn what_is_known_of_reports_outlives_a_restart() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let id = report(&service, "", &format!("[{},{}]", at("00"), at("00.5")))[0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/conjunctions/{id}");
+    let before = service.get(&path).json();
+    assert_eq!(before["reports"], 2);
+    service.send(Signal::TERM);
+    service.wait();
+    let again = home.start();
+    again.wait_until_ready();
+    assert_eq!(again.get(&path).json(), before);
+    report(&again, "", &at("00.7"));
+    assert_eq!(again.get(&path).json()["reports"], 3);
+}
+
+#[test]
+fn conjunctions_are_brought_to_another_node_with_their_ids() {
+    let (from, to) = (Home::new(), Home::new());
+    let (old, new) = (from.start(), to.start());
+    old.wait_until_ready();
+    new.wait_until_ready();
+    // The second anchor lies between two that are older: a report near both joins as its rank says.
+    report(&old, "", &format!("[{},{},{}]", at("03"), at("00"), at("01.5")));
+    let mut export = idmint(&["conjunction", "export", "--server", &old.url()]);
+    let exported = export.output().unwrap();
+    assert!(exported.status.success(), "{exported:?}");
+    let lines = String::from_utf8(exported.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+    let file = to.path("conjunctions.ndjson");
+    fs::write(&file, &lines).unwrap();
+    let import = || run(idmint(&["conjunction", "import", file.to_str().unwrap(), "--server", &new.url()]));
+    let ended = import();
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, "3 stored, 0 known already\n");
+    for tca in ["00.7", "00.9", "02.3", "02.6", "01.5", "03.9"] {
+        let [there, here] = [&old, &new].map(|service| report(service, "", &at(tca))[0]["id"].clone());
+        assert_eq!(there, here, "{tca}");
+    }
+    let ended = import();
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, "0 stored, 3 known already\n", "a second time nothing changes");
+
+    // A node that has another conjunction there keeps it, and says so.
+    let third = Home::new();
+    let other = third.start();
+    other.wait_until_ready();
+    report(&other, "", &at("02.2"));
+    let ended = run(idmint(&["conjunction", "import", file.to_str().unwrap(), "--server", &other.url()]));
+    ended.assert(1, &["have another id, since another conjunction is within reach"]);
+    fs::write(&file, "{}\n").unwrap();
+    import().assert(65, &["conjunctions.ndjson:1: missing field"]);
+}

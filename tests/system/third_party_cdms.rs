@@ -1,0 +1,69 @@
+//! Conjunction Data Messages of somebody else, read by somebody else before and after they went through the service.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::http1::{Client, request};
+use crate::service::{Home, Service};
+use crate::tools::read_cdms;
+
+/// How many documents the package comes with.
+const DOCUMENTS: usize = 3;
+
+/// The messages that the package is tested with.
+fn documents() -> Vec<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/ccsds-ndm/tests/data");
+    let folders = ["kvn", "xml"].map(|form| fs::read_dir(data.join(form)).expect("installed by .ci/install-ccsds-ndm"));
+    let files = folders.into_iter().flatten().map(|entry| entry.expect("a file").path());
+    let is_cdm = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cdm"));
+    let mut found: Vec<PathBuf> = files.filter(is_cdm).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn messages_of_others_go_through_and_read_alike_before_and_after() {
+    let home = Home::new();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    let documents = documents();
+    assert_eq!(documents.len(), DOCUMENTS, "{documents:?}");
+    let mut ids = Vec::new();
+    for document in &documents {
+        let sent = fs::read_to_string(document).expect("text");
+        let is_kvn = document.extension().is_some_and(|extension| extension == "kvn");
+        let media = if is_kvn { "text/plain" } else { "application/xml" };
+        let head = request("POST /ids/conjunction?return=cdm", &format!("content-type: {media}\r\n"), &sent);
+        let answer = Client::connect(service.address()).exchange(head);
+        assert_eq!(answer.status, 200, "{}: {answer:?}", document.display());
+        let back = answer.text();
+
+        // Every other byte as sent: one comment is cut out, wherever it stands.
+        let at = back.find("CONJUNCTION_EVENT_ID").expect("a comment");
+        let (begin, end) = if is_kvn {
+            (back[..at].rfind('\n').unwrap(), at + back[at..].find('\n').unwrap())
+        } else {
+            let opened = back[..at].rfind("<COMMENT>").unwrap();
+            let closed = at + back[at..].find("</COMMENT>").unwrap() + "</COMMENT>".len();
+            (back[..opened].trim_end().len(), closed)
+        };
+        assert_eq!(format!("{}{}", &back[..begin], &back[end..]), sent, "{}", document.display());
+
+        let after = home.path(document.file_name().unwrap().to_str().unwrap());
+        fs::write(&after, &back).unwrap();
+        let read = read_cdms(&[document.as_path(), after.as_path()]);
+        let [before, after]: [Value; 2] = read.try_into().expect("a line for each file");
+        assert_eq!(before["rest"], after["rest"], "{}", document.display());
+        let comments = |read: &Value| -> Vec<String> {
+            read["comments"].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let (before, mut after) = (comments(&before), comments(&after));
+        let noted =
+            after.iter().position(|text| text.starts_with("CONJUNCTION_EVENT_ID = ")).expect("the package has read it");
+        ids.push(after.remove(noted));
+        assert_eq!(before, after);
+    }
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]), "one conjunction in each of them: {ids:?}");
+}
