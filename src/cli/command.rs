@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::cdm::Cdm;
 use super::check::Check;
+use super::conjunction::{Cdm, Conjunction};
 use super::decode::Decode;
 use super::exit::Exit;
 use super::formats::Formats;
@@ -14,6 +14,7 @@ use super::ledger::Ledger;
 use super::mint::Mint;
 use super::print::complain;
 use super::serve::Serve;
+use super::token::Token;
 
 /// Mints ids of many layouts and reads them back; no id is ever minted twice.
 #[derive(Debug, Parser)]
@@ -35,10 +36,14 @@ enum Command {
     Formats(Formats),
     /// Put conjunction ids into Conjunction Data Messages, offline or at a running service.
     Cdm(Cdm),
+    /// Work with the conjunctions that a service stores.
+    Conjunction(Conjunction),
     /// Check a configuration and print what it means.
     Check(Check),
     /// Work with ledgers of events.
     Ledger(Ledger),
+    /// Make tokens for the callers of a service.
+    Token(Token),
     /// Say whether a running service mints: exit code 0 or 1.
     Health(Health),
 }
@@ -60,8 +65,10 @@ pub fn run() -> ExitCode {
         Command::Decode(decode) => decode.run(),
         Command::Formats(formats) => formats.run(),
         Command::Cdm(cdm) => cdm.run(),
+        Command::Conjunction(conjunction) => conjunction.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),
     };
     match done {

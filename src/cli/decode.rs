@@ -50,7 +50,11 @@ impl Decode {
         }
         let mut report = Report {
             decoding: decoding.at(Clock::system().now()),
-            filter: DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref() },
+            filter: DecodeFilter {
+                format: self.format.as_deref(),
+                encoding: self.encoding.as_deref(),
+                ..DecodeFilter::default()
+            },
             form: self.form(),
             out: BufWriter::with_capacity(BUFFER_LEN, io::stdout().lock()),
             json: Vec::new(),

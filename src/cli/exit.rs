@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::client::ClientError;
+use crate::http::TokensError;
 use crate::server::config::ConfigError;
 use crate::server::{AssemblyError, CatalogError, InheritedError, RunError};
 use crate::storage::{FailureKind, WithCauses};
@@ -105,12 +106,19 @@ impl From<AssemblyError> for Failure {
     }
 }
 
+impl From<TokensError> for Failure {
+    fn from(error: TokensError) -> Failure {
+        Failure::of(Exit::Config, &error)
+    }
+}
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let exit = match error {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
             ClientError::Unreachable(_) | ClientError::NotIdmint(_) | ClientError::EventsMissing => Exit::Unavailable,
+            ClientError::NoToken => Exit::Damaged,
             ClientError::NotBuilt(_) => Exit::Io,
         };
         Failure::of(exit, &error)

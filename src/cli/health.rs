@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::running_service::{ask_once, service_url};
+use crate::client::Client;
 
 /// Say whether a running service mints: exit code 0 or 1.
 #[derive(Debug, Args)]
@@ -19,7 +20,7 @@ impl Health {
     /// # Errors
     /// 1 when it does not mint or cannot be reached: what asks is a container engine, which knows no other code.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let readiness = ask_once(&self.server, async |client| client.readiness().await);
+        let readiness = ask_once(Client::new(&self.server)?, async |client| client.readiness().await);
         let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
             None => {

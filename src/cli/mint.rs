@@ -4,12 +4,18 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use super::exit::Failure;
-use super::running_service::{ask_once, service_url};
+use super::conjunction::GroupedOffline;
+use super::exit::{Exit, Failure};
+use super::running_service::{TokenArgs, ask_once, service_url};
+use super::settings::Settings;
 use crate::client::MintQuery;
+use crate::conjunction::{Report, ReportError};
+use crate::server::config::ConjunctionMode;
 use crate::wire::ReportRequest;
 
 /// Mint ids at a running service, one a line.
+///
+/// With conjunction.mode = "pure" the id of a report is made of the report alone, and without --server no service is asked.
 #[derive(Debug, Args)]
 pub(super) struct Mint {
     /// The format, such as snowflake.
@@ -28,9 +34,13 @@ pub(super) struct Mint {
     domain: Option<String>,
     #[command(flatten)]
     report: Option<ReportArgs>,
-    /// Where the service listens.
-    #[arg(long, default_value_t = service_url())]
-    server: String,
+    /// Where the service listens; on this machine if absent.
+    #[arg(long, value_name = "URL", conflicts_with = "config")]
+    server: Option<String>,
+    #[command(flatten)]
+    token: TokenArgs,
+    #[command(flatten)]
+    settings: Settings,
 }
 
 /// What a conjunction id is made of: all three, for a format that is minted from reports.
@@ -52,8 +62,17 @@ impl Mint {
     /// Prints the ids.
     ///
     /// # Errors
-    /// 1 when the service refuses, 69 when it cannot be reached.
+    /// 1 when the service refuses, 69 when it cannot be reached; without a service 64 for a format or an encoding that there
+    /// is not, 65 for a report that makes no id, and 78.
     pub(super) fn run(self) -> Result<(), Failure> {
+        if let (None, Some(report)) = (&self.server, &self.report)
+            && let Some(id) = self.mint_offline(report)?
+        {
+            // Whoever reads may have seen enough.
+            let _ = writeln!(io::stdout(), "{id}");
+            return Ok(());
+        }
+        let server = self.server.clone().unwrap_or_else(service_url);
         let query = MintQuery {
             count: self.count,
             encoding: self.encoding.as_deref(),
@@ -64,10 +83,26 @@ impl Mint {
             tca: tca.into(),
             primary,
             secondary,
+            noted: None,
         });
-        let ids = ask_once(&self.server, async |client| client.mint(&self.format, query, report.as_ref()).await)?;
+        let ids = ask_once(self.token.client(&server)?, async |client| {
+            client.mint(&self.format, query, report.as_ref()).await
+        })?;
         // Whoever reads may have seen enough.
         let _ = io::stdout().write_all(&ids);
         Ok(())
+    }
+
+    /// The id of a report where conjunctions are not stored; `None` where only a service knows it.
+    fn mint_offline(&self, report: &ReportArgs) -> Result<Option<String>, Failure> {
+        let config = self.settings.load(toml::Table::new())?;
+        if config.conjunction.mode != ConjunctionMode::Pure {
+            return Ok(None);
+        }
+        let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
+        let damaged = |error: ReportError| Failure::new(Exit::Damaged, error);
+        let report = Report::from_text(&report.tca, report.primary, report.secondary).map_err(damaged)?;
+        let id = offline.minter.id_of(&report).map_err(damaged)?;
+        Ok(Some(offline.format.encodings[offline.encoding].to_text(id)))
     }
 }

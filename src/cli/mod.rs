@@ -1,8 +1,8 @@
 //! The commands of `idmint`.
 
 mod command;
+mod conjunction;
 
-mod cdm;
 mod check;
 mod decode;
 mod formats;
@@ -15,6 +15,7 @@ mod exit;
 mod print;
 mod running_service;
 mod settings;
+mod token;
 
 pub use command::run;
 pub use exit::{Exit, Failure};

@@ -1,5 +1,10 @@
 //! How commands reach a running service.
 
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use super::exit::{Exit, Failure};
 use crate::client::{Client, ClientError};
 use crate::server::config::Config;
@@ -13,15 +18,37 @@ pub(super) fn service_url() -> String {
     format!("http://{}", reachable(config.http.listen))
 }
 
-/// Asks the service at `url` once. Whatever it refuses is the answer: nothing is asked again.
+/// How a command shows a service that it may ask.
+#[derive(Debug, Args)]
+pub(super) struct TokenArgs {
+    /// A file with the token to send, where the service asks for one.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+impl TokenArgs {
+    /// A client of the service at `url`, with the token.
+    ///
+    /// # Errors
+    /// 74 when the file cannot be read, 65 when it has no token.
+    pub(super) fn client(&self, url: &str) -> Result<Client, Failure> {
+        let client = Client::new(url)?;
+        let Some(path) = &self.token_file else { return Ok(client) };
+        let text = fs::read_to_string(path)
+            .map_err(|error| Failure::new(Exit::Io, format!("--token-file {}: {error}", path.display())))?;
+        let damaged = |error| Failure::new(Exit::Damaged, format!("--token-file {}: {error}", path.display()));
+        client.with_token(text.trim_end()).map_err(damaged)
+    }
+}
+
+/// Asks a service once. Whatever it refuses is the answer: nothing is asked again.
 ///
 /// # Errors
 /// 1 when the service refuses, 69 when it cannot be reached or it is not the service that answers.
 pub(super) fn ask_once<T>(
-    url: &str,
+    client: Client,
     request: impl AsyncFnOnce(&Client) -> Result<T, ClientError>,
 ) -> Result<T, Failure> {
-    let client = Client::new(url)?;
     block_on(async { request(&client).await.map_err(of_one_request) })
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Serve {
     /// Begin at the horizon, however far it is ahead of the clock: ids then carry times in the future.
     #[arg(long)]
     run_ahead: bool,
-    /// Listen to other machines although there is no TLS and no token.
+    /// Listen to other machines although callers need no token.
     #[arg(long)]
     insecure_public: bool,
 }
@@ -59,7 +59,9 @@ impl Serve {
         let runtime = runtime.enable_all().event_interval(EVENT_INTERVAL).build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
         let telemetry = Telemetry::start(&config.log);
-        let outcome = runtime.block_on(run(&config, options, socket, &telemetry));
+        let flags = self.flags()?;
+        let reload = || self.settings.read(flags.clone());
+        let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
         // Not dropped: that would wait for work that nobody is waiting for any more.
         runtime.shutdown_timeout(SHUTDOWN_MAX);
         telemetry.close();

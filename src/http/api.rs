@@ -11,11 +11,12 @@ use axum::http::{Method, Response, header};
 use pin_project_lite::pin_project;
 use tower::{ServiceExt, service_fn};
 
-use super::edge::{Admission, Edge, Handle, Passage};
+use super::edge::{Admission, Edge, Handle, Passage, is_probe};
 use super::metrics::{HttpMetrics, Route};
-use super::router::router;
+use super::router::{needs, router};
 use super::routes::mint;
-use crate::http::answer::{AnswerBody, Problem};
+use crate::http::access::{Guard, Need};
+use crate::http::answer::{AnswerBody, Problem, Slug};
 use crate::http::sites::{Cors, Sites};
 use crate::service::{MaybeReady, Service};
 
@@ -27,6 +28,30 @@ impl Api {
     /// The API of this service, for these sites, counted by these metrics.
     pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, sites: Sites) -> Self {
         Self::guarded(service, metrics, sites, None)
+    }
+
+    /// The same, for callers whom this guard lets in.
+    pub fn guarded_by(guard: Arc<Guard>, service: Arc<Service>, metrics: Arc<HttpMetrics>, sites: Sites) -> Self {
+        let admission = admission(guard, &metrics);
+        Self::guarded(service, metrics, sites, Some(admission))
+    }
+
+    /// The part of it that says how the service is, `/metrics` and `/health/*`, for callers whom this guard lets in.
+    pub fn of_probes(
+        guard: Option<Arc<Guard>>,
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        sites: Sites,
+    ) -> Self {
+        let guarded = guard.map(|guard| admission(guard, &metrics));
+        let admission: Admission = Arc::new(move |route, request| {
+            if is_probe(request.uri()) {
+                guarded.as_ref().map_or(Ok(()), |guarded| guarded(route, request))
+            } else {
+                Err(Problem::new(Slug::NotFound, "this address answers /metrics and /health/* alone"))
+            }
+        });
+        Self::guarded(service, metrics, sites, Some(admission))
     }
 
     /// The same; `admission` is asked about every request before anything is done for it.
@@ -41,6 +66,18 @@ impl Api {
         let (routes, cors) = (Routes { service, mint_route, router }, sites.cors());
         Self(Edge::new(Dispatch { routes, cors }, metrics, requests, sites, admission))
     }
+}
+
+/// What the guard is asked: whether the caller is permitted what the route needs. Where nothing is answered, it is some token.
+fn admission(guard: Arc<Guard>, metrics: &HttpMetrics) -> Admission {
+    let needs = needs().into_iter().map(|(path, method, need)| (metrics.route(path), method, path, need));
+    let needs: Vec<_> = needs.collect();
+    Arc::new(move |route, request| {
+        let method = if *request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        let found = needs.iter().find(|(known, of_method, ..)| *known == route && of_method == method);
+        let (template, need) = found.map_or(("", Need::Token), |(.., template, need)| (*template, *need));
+        guard.admit(need, template, request)
+    })
 }
 
 impl tower::Service<Request> for Api {

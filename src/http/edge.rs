@@ -26,8 +26,9 @@ use crate::service::{Load, Requests, Shed};
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
 
-/// What decides whether a request is let in, before anything is done for it.
-pub type Admission = Arc<dyn Fn(&Request) -> Result<(), Problem> + Send + Sync>;
+/// What decides whether a request on this route is let in, before anything is done for it; it may write on the request what its
+/// caller is permitted.
+pub type Admission = Arc<dyn Fn(Route, &mut Request) -> Result<(), Problem> + Send + Sync>;
 
 /// What answers requests behind the edge.
 pub trait Handle {
@@ -121,14 +122,14 @@ impl<H: Handle> Service<Request> for Edge<H> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Passage<H::Answering> {
+    fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
         let Parts { handler, metrics, requests, sites, admission } = &*self.0;
         let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
         let has_room = check_room(requests, metrics, request.uri());
         let admitted = has_room.and_then(|()| sites.check(&request)).and_then(|()| match admission {
-            Some(admission) => admission(&request),
+            Some(admission) => admission(route, &mut request),
             None => Ok(()),
         });
         // Filled where it stays: it is large, and each move of it costs as much as a look at a header.

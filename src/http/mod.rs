@@ -1,5 +1,6 @@
 //! The API over HTTP: one file for each resource, and what every request and every answer has in common.
 
+mod access;
 pub mod answer;
 mod api;
 mod edge;
@@ -11,11 +12,12 @@ mod routes;
 mod sites;
 mod unserved;
 
+pub use access::{Guard, Scope, TokenDigest, TokenEntry, TokenText, Tokens, TokensError};
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
 pub use edge::{Admission, Edge, complete};
 pub(crate) use edge::{is_probe, turn_away};
-pub use metrics::HttpMetrics;
+pub use metrics::{HttpMetrics, Route};
 pub use router::paths;
 pub use routes::problem_page::problem_page;
 pub use sites::{CorsOrigin, HostName, HostRule, Sites};

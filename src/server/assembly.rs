@@ -108,7 +108,7 @@ pub fn assemble(
     };
     let mut mint = Mint::new(clock, settings);
     let formats = serve_formats(config, &catalog, &mut mint, randomness)?;
-    Ok(Arc::new(Service::new(ServiceParts {
+    let service = Service::new(ServiceParts {
         load: Load::new(config.http.memory_max, config.http.in_flight_max),
         mint,
         formats,
@@ -120,12 +120,14 @@ pub fn assemble(
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
             body_timeout: config.http.body_timeout,
-            horizon_wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
+            wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
         },
         siq: siq_defaults(config, &catalog)?,
         slot: config.worker.assignment().slot,
         counters: ServiceCounters::register(registry)?,
-    })))
+    });
+    service.replace_object_rules(config.conjunction.object_rules());
+    Ok(Arc::new(service))
 }
 
 /// Every format, with what mints it.

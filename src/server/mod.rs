@@ -2,6 +2,7 @@
 
 pub mod config;
 
+mod access;
 mod assembly;
 mod banner;
 mod catalog;
@@ -14,6 +15,7 @@ mod supervisor;
 mod telemetry;
 mod warnings;
 
+pub use access::check_tokens;
 pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};

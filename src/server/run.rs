@@ -6,28 +6,31 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use tracing::{info, warn};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
+use super::access::Access;
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
 use super::inherited::InheritedSocket;
-use super::signals::Signals;
+use super::signals::{Hangups, Signals};
 use super::start::{StartError, StartRule, begin};
 use super::supervisor;
 use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
-use crate::http::{HostName, HttpMetrics, Sites};
+use crate::http::{HostName, HttpMetrics, Sites, TokensError};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
-use crate::server::config::Config;
-use crate::service::{Keepers, Service};
-use crate::storage::{FailureKind, Opened, StoreError};
+use crate::server::config::{Config, ConfigError};
+use crate::service::Service;
+use crate::storage::{FailureKind, Opened, StoreError, WithCauses};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -52,8 +55,8 @@ pub enum RunError {
     Assembly(#[from] AssemblyError),
     /// Other machines could mint and nobody said that they may.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and there is no TLS and no token yet: \
-             listen on 127.0.0.1, or say --insecure-public if the network itself keeps strangers out"
+        "http.listen = {listen} is reachable from other machines, and callers need no token: list tokens in a file and name it \
+         in http.tokens, listen on 127.0.0.1, or say --insecure-public if the network itself keeps strangers out"
     )]
     Public {
         /// The address.
@@ -72,6 +75,9 @@ pub enum RunError {
         /// The slot.
         slot: u32,
     },
+    /// The tokens of callers cannot be had.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// The store cannot be used.
     #[error(transparent)]
     Open(#[from] StoreError),
@@ -102,10 +108,12 @@ impl RunError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } => FailureKind::Disagrees,
+            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } | RunError::Tokens(_) => {
+                FailureKind::Disagrees
+            }
             RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
             RunError::Start(StartError::Formats(error)) => error.failure_kind(),
-            RunError::RecordsFailed(kind) => *kind,
+            RunError::RecordsFailed(kind) | RunError::Start(StartError::RecordsFailed(kind)) => *kind,
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => FailureKind::NotUsable,
         }
     }
@@ -116,13 +124,17 @@ pub struct Running {
     /// The service behind the routes.
     pub service: Arc<Service>,
     listener: TcpListener,
+    /// For metrics and health alone.
+    admin_listener: Option<TcpListener>,
     store: Opened,
     rule: StartRule,
     registry: Registry,
+    access: Option<Access>,
 }
 
 /// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
-/// it ends at once.
+/// it ends at once. SIGHUP lets it `reload` the configuration, of which what designators stand for takes effect, and the tokens of
+/// callers, but nothing else.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::failure_kind`] says whose it is.
@@ -131,9 +143,11 @@ pub async fn run(
     options: RunOptions,
     socket: Option<InheritedSocket>,
     telemetry: &Telemetry,
+    reload: impl Fn() -> Result<Config, ConfigError>,
 ) -> Result<(), RunError> {
     // Before anything is said: whoever reads the address may at once tell the process to end.
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
+    let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(Clock::system())).await?;
     running.service.count_dropped_lines_by(telemetry.log_lines_dropped());
     telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
@@ -145,12 +159,37 @@ pub async fn run(
         let _ = tell.send(());
         signals.next().await
     };
+    let (service, access) = (Arc::clone(&running.service), running.access.clone());
+    let reloading = async {
+        loop {
+            hangups.next().await;
+            reload_object_rules(&service, &reload);
+            access.iter().for_each(Access::read_again);
+        }
+    };
     tokio::select! {
         outcome = running.serve(config, async { _ = told.await }) => outcome,
+        () = reloading => Ok(()),
         name = told_twice => {
             warn!("{name} again: ending at once, answers that are not complete are cut");
             Ok(())
         }
+    }
+}
+
+/// Reads the configuration again; one that is wrong changes nothing.
+fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, ConfigError>) {
+    match reload() {
+        Ok(config) => {
+            let (catalogs, designators) = (config.conjunction.catalogs.len(), config.conjunction.designators.len());
+            service.replace_object_rules(config.conjunction.object_rules());
+            info!(
+                catalogs,
+                designators,
+                "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read again, and nothing else"
+            );
+        }
+        Err(error) => error!("SIGHUP: the configuration is wrong, nothing of it is taken: {}", WithCauses(&error)),
     }
 }
 
@@ -177,12 +216,13 @@ pub async fn open(
     clock: Arc<Clock>,
 ) -> Result<Running, RunError> {
     let listen = config.http.listen;
-    if config.http.is_public() && !options.insecure_public {
+    if config.http.is_public() && config.http.tokens.is_none() && !options.insecure_public {
         return Err(RunError::Public { listen });
     }
     check_slot(config)?;
     let registry = Registry::new();
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
+    let access = Access::of(config, &service)?;
     let assignment = config.worker.assignment();
     let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
     let bound = match socket {
@@ -190,14 +230,18 @@ pub async fn open(
         None => TcpListener::bind(listen).await,
     };
     let listener = bound.map_err(|cause| RunError::Bind { listen, cause })?;
+    let admin_listener = match config.http.admin_listen {
+        Some(listen) => Some(TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?),
+        None => None,
+    };
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
-    Ok(Running { service, listener, store, rule, registry })
+    Ok(Running { service, listener, admin_listener, store, rule, registry, access })
 }
 
 impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.local_addr().expect("a bound socket has an address")
+        address_of(&self.listener)
     }
 
     /// Serves until `told` to end or until nothing can be minted any more; every request that has arrived is answered.
@@ -205,11 +249,21 @@ impl Running {
     /// # Errors
     /// [`RunError`] when it was not told.
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Running { service, listener, store, rule, registry } = self;
+        let Running { service, listener, admin_listener, store, rule, registry, access } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let address = listener.local_addr().expect("a bound socket has an address");
-        let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins).at(address);
-        let api = http::Api::new(Arc::clone(&service), Arc::new(metrics), sites);
+        let metrics = Arc::new(metrics);
+        let sites = |listener: &TcpListener| {
+            let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
+            sites.at(address_of(listener))
+        };
+        let guard = access.map(|access| access.guard());
+        let api = match &guard {
+            Some(guard) => {
+                let (guard, service) = (Arc::clone(guard), Arc::clone(&service));
+                http::Api::guarded_by(guard, service, Arc::clone(&metrics), sites(&listener))
+            }
+            None => http::Api::new(Arc::clone(&service), Arc::clone(&metrics), sites(&listener)),
+        };
         let limits = Limits {
             connections_max: config.http.connections_max,
             connections_per_peer: config.http.connections_per_peer.unwrap_or(config.http.connections_max.div_ceil(2)),
@@ -236,15 +290,25 @@ impl Running {
                 }
             }
         };
-        let open = OpenConnections::shown_by(service.load().connections.clone());
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
         let callers = Callers::new(service.load().clone(), trusted);
-        // The library that speaks HTTP panics where it has to write a date before 1970, so it must not get the connection.
-        let clock = Arc::clone(service.clock());
-        let obstacle =
-            Box::new(move || Some(http::unserved(Refusal::ClockJumped { shown: clock.shown_before_1970()? })));
-        let terms = Terms { limits, callers, open, obstacle };
-        let drained = serve(listener, api, terms, ending, DRAIN_MAX).await;
+        let terms = |open| Terms { limits, callers: callers.clone(), open, obstacle: obstacle(&service) };
+        let has_ended = CancellationToken::new();
+        let answering_probes = async {
+            let Some(listener) = admin_listener else { return };
+            let address = address_of(&listener);
+            info!(%address, "metrics and health are also told on http://{address}");
+            let api = http::Api::of_probes(guard, Arc::clone(&service), metrics, sites(&listener));
+            serve(listener, api, terms(OpenConnections::default()), has_ended.cancelled(), DRAIN_MAX).await;
+        };
+        let answering = async {
+            let open = OpenConnections::shown_by(service.load().connections.clone());
+            let drained = serve(listener, api, terms(open), ending, DRAIN_MAX).await;
+            has_ended.cancel();
+            drained
+        };
+        // Probes learn to the end how the service is.
+        let (drained, ()) = tokio::join!(answering, answering_probes);
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),
@@ -252,6 +316,16 @@ impl Running {
         }
         outcome
     }
+}
+
+fn address_of(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+/// The library that speaks HTTP panics where it has to write a date before 1970, so it must not get a connection then.
+fn obstacle(service: &Service) -> Box<dyn Fn() -> Option<Bytes> + Send + Sync> {
+    let clock = Arc::clone(service.clock());
+    Box::new(move || Some(http::unserved(Refusal::ClockJumped { shown: clock.shown_before_1970()? })))
 }
 
 /// The name that this machine has, if hosts can be named so.
@@ -266,7 +340,8 @@ async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRu
         return error.into();
     }
     supervisor::tell_ready();
-    let Keepers { records, horizon } = service.keepers().expect("there are keepers once minting has begun");
+    let horizon = service.horizon_keeper().expect("there is one once minting has begun");
+    let records = service.record_keeper().expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,
         kind = records.failed() => RunError::RecordsFailed(kind),

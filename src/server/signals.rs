@@ -1,4 +1,4 @@
-//! Being told to end.
+//! Being told to end, and to read the configuration again.
 
 use std::io;
 
@@ -8,6 +8,21 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+}
+
+/// Waits for SIGHUP.
+pub(super) struct Hangups(Signal);
+
+impl Hangups {
+    /// From now on it does not end the process.
+    pub(super) fn wait() -> io::Result<Self> {
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// Returns when the next one has come.
+    pub(super) async fn next(&mut self) {
+        self.0.recv().await;
+    }
 }
 
 impl Signals {

@@ -7,8 +7,8 @@ use tracing::{info, warn};
 
 use super::assembly::kept_formats;
 use crate::minting::{Durable, HorizonPlan, Refusal, Session, SessionStart};
-use crate::service::{Conjunctions, Keepers, Service};
-use crate::storage::{FormatsError, HorizonKeeper, Opened, RecordKeeper, StoreError};
+use crate::service::{Conjunctions, Service};
+use crate::storage::{FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
@@ -37,11 +37,15 @@ pub enum StartError {
     /// The first horizon could not be made durable, or the records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The records could not be read or written any more while the clock was waited for.
+    #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
+    RecordsFailed(FailureKind),
 }
 
 /// Begins to mint: waits until the clock can be right, makes the first horizon durable, and opens the mint.
 ///
-/// Meanwhile callers are refused with the reason, and ids are decoded.
+/// Meanwhile callers are refused with the reason, and ids are decoded. Where a horizon was found, the records are served at
+/// once: a chain goes on above its own last event and grouping needs no clock, so they do not wait for it.
 ///
 /// # Errors
 /// [`StartError`]: the process should end.
@@ -54,12 +58,18 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
             let (session, plan) = prepare(service, SessionStart::at(start).above_floor(Some(start)));
             let (reserved, durable) = first.reserve(plan)?;
             raise(service, &session, &durable);
-            (reserved.agree_on_formats(rule.slots, &formats)?, session, start)
+            let store = reserved.agree_on_formats(rule.slots, &formats)?;
+            serve_records(service, store.records()?);
+            (store, session, start)
         }
         Opened::Again(restart) => {
             let (horizon, floor) = (restart.horizon(), restart.floor());
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;
-            wait_for_clock(service, rule, Some(horizon)).await;
+            serve_records(service, agreed.records()?);
+            tokio::select! {
+                () = wait_for_clock(service, rule, Some(horizon)) => {}
+                kind = records_failed(service) => return Err(StartError::RecordsFailed(kind)),
+            }
             let now = service.clock().now();
             warn_of_a_clock_far_ahead(now, horizon);
             let start = now.max(horizon);
@@ -69,15 +79,23 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
             (store, session, start)
         }
     };
+    let keeper = HorizonKeeper::start(Arc::clone(&session), Arc::clone(service.clock()), store);
+    service.begin(session, keeper);
+    info!(start = %start, "minting begins at {start}");
+    Ok(())
+}
+
+fn serve_records(service: &Service, records: Records) {
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
     };
-    let records = RecordKeeper::start(store.records()?, Arc::clone(service.clock()), retention);
-    let horizon = HorizonKeeper::start(Arc::clone(&session), Arc::clone(service.clock()), store);
-    service.begin(session, Keepers { records, horizon });
-    info!(start = %start, "minting begins at {start}");
-    Ok(())
+    service.serve_records(RecordKeeper::start(records, Arc::clone(service.clock()), retention));
+}
+
+/// Returns when the records cannot be served any more, and never otherwise.
+async fn records_failed(service: &Service) -> FailureKind {
+    service.record_keeper().expect("they are served").failed().await
 }
 
 /// The sequences from `start` on, and the first horizon above them.
@@ -163,11 +181,14 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
+    use crate::conjunction::{NotedRule, Report, Sighting};
+    use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
     use crate::minting::{Denied, Minter, Randomness};
     use crate::server::assembly::assemble;
     use crate::server::config::Config;
-    use crate::storage::EngineChoice;
-    use crate::time::ManualClock;
+    use crate::service::{IdSource, ServedFormat, ServiceError};
+    use crate::storage::{Appended, EngineChoice, RecordError};
+    use crate::time::{ManualClock, UnixTime};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
     const RULE: StartRule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
@@ -331,5 +352,99 @@ mod tests {
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
         assert!(minter.reserve(&request).is_ok());
+    }
+
+    fn event(json: &str) -> Event {
+        Event::from_json(json.as_bytes()).expect("an event")
+    }
+
+    fn served<'a>(service: &'a Service, name: &str) -> &'a ServedFormat {
+        service.formats().named(name).expect("a built-in format")
+    }
+
+    /// An append of one event, by its own key.
+    async fn append(service: &Service, ledger: LedgerId, name: &str) -> Result<Appended, ServiceError> {
+        let events = vec![event(&format!(r#"{{"event":"{name}","entities":{{}}}}"#))];
+        let mark = RequestMark { key: KeyHash::of(Some(ledger), name), digest: digest_of(&events) };
+        let request = LedgerRequest::Append { ledger, events, expected_previous: None, mark };
+        service.append(served(service, "evently"), request).await
+    }
+
+    async fn create_ledger(service: &Service) -> LedgerId {
+        let genesis = event(r#"{"event":"Begun","entities":{},"timestamp":"2030-03-17T17:00:00Z"}"#);
+        let (_, summary) = service.create_ledger(genesis, None).await.expect("it is the first");
+        summary.head.id.ledger()
+    }
+
+    /// The id of a report of this second.
+    async fn group(service: &Service, second: i64) -> u128 {
+        let served = served(service, "conjunction");
+        let IdSource::Reports(minter) = served.source() else { panic!("it is minted from reports") };
+        let report =
+            Report::new(UnixTime::from_nanos(i128::from(second) * 1_000_000_000), 5, 9).expect("catalogue numbers");
+        let sighting = Sighting { report, noted: None };
+        service.group(served, minter, &[sighting], NotedRule::default()).await.expect("grouped").grouped[0].id
+    }
+
+    #[tokio::test]
+    async fn a_clock_behind_its_horizon_holds_back_no_ids_with_memory() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        let service = begun(folder.path(), &hand).await;
+        let ledger = create_ledger(&service).await;
+        let first = append(&service, ledger, "first").await.expect("appended");
+        let known = group(&service, 1_900_000_000).await;
+        drop(service);
+
+        hand.set_wall(NOON.before(Duration::from_secs(3600)));
+        let (service, starting) = beginning(folder.path(), &hand);
+        while !matches!(service.session(), Err(Refusal::ClockBehind { .. })) {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(service.readiness().records, Ok(()));
+        let replayed = append(&service, ledger, "first").await.expect("answered before");
+        assert_eq!(replayed, Appended { is_replayed: true, ..first.clone() });
+        let next = append(&service, ledger, "next").await.expect("a chain goes on above its last event");
+        assert_eq!(next.links[0].previous, first.links[0].id);
+        assert_eq!(next.links[0].id.timestamp().micros(), first.links[0].id.timestamp().micros() + 1);
+        assert_eq!(service.events(ledger, None).expect("readable").items.len(), 3);
+        assert_eq!(group(&service, 1_900_000_000).await, known);
+        assert_ne!(group(&service, 1_900_000_500).await, known);
+        assert!(matches!(service.session(), Err(Refusal::ClockBehind { .. })), "no id is minted by number");
+
+        assert!(EngineChoice::Embedded { data_dir: folder.path().to_owned() }.open(0, None).is_err(), "it is locked");
+        starting.abort();
+        assert!(starting.await.is_err(), "the start has ended");
+        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        assert!(engine.open(0, None).is_err(), "it is locked for as long as records are served");
+        drop(service);
+        assert!(engine.open(0, None).is_ok());
+    }
+
+    #[tokio::test]
+    async fn under_a_clock_from_before_the_build_nothing_is_appended_and_what_was_is_replayed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let hand = ManualClock::at(NOON);
+        let service = begun(folder.path(), &hand).await;
+        let ledger = create_ledger(&service).await;
+        let first = append(&service, ledger, "first").await.expect("appended");
+        drop(service);
+
+        hand.set_wall(UnixNanos::from_seconds(86_400));
+        let (service, starting) = beginning(folder.path(), &hand);
+        while !matches!(service.session(), Err(Refusal::ClockJumped { .. })) {
+            tokio::task::yield_now().await;
+        }
+        let refused =
+            |outcome| matches!(outcome, Err(ServiceError::Records(RecordError::Clock(Refusal::ClockJumped { .. }))));
+        assert!(refused(append(&service, ledger, "next").await.map(drop)));
+        assert!(refused(service.readiness().records));
+        assert_eq!(append(&service, ledger, "first").await, Ok(Appended { is_replayed: true, ..first }));
+        assert_eq!(service.events(ledger, None).expect("readable").items.len(), 2);
+        group(&service, 1_900_000_000).await;
+
+        hand.set_wall(NOON);
+        starting.await.expect("no panic").expect("a start");
+        append(&service, ledger, "next").await.expect("the clock is right");
     }
 }

@@ -14,13 +14,13 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("cluster").planned(),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
-    folder("service").with_floors(&[&["load"], &["formats"]]),
-    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["routes"]]),
+    folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions"]]),
+    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["access"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
     folder("server").with_floors(&[&["config"], &["telemetry"]]),
-    folder("cli").with_floors(&[&["ledger"]]),
+    folder("cli").with_floors(&[&["ledger", "conjunction"]]),
 ];
 
 /// Which crates stay out of which folders.

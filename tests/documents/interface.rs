@@ -137,6 +137,7 @@ async fn every_answer_is_as_described() {
     const LEDGER: &str = "/ledgers/{ledger}";
     const LEDGER_IDS: &str = "/ledgers/{ledger}/ids";
     const LEDGER_ID: &str = "/ledgers/{ledger}/ids/{id}";
+    const CONJUNCTION: &str = "/conjunctions/{id}";
     const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     const GENESIS: &str = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
     const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
@@ -210,6 +211,24 @@ async fn every_answer_is_as_described() {
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815daa77f99c", 200),
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815eaa77f99c", 404),
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/1", 422),
+        mint("/ids/conjunction", 200).with("content-type", "application/json").sending(REPORT),
+        get("/conjunctions", "/conjunctions", 200),
+        get(
+            "/conjunctions",
+            "/conjunctions?from=2024-02-01T00:00:00Z&to=2024-02-02T00:00:00Z&primary=25544&limit=1",
+            200,
+        ),
+        get("/conjunctions", "/conjunctions?limit=0", 422),
+        get("/conjunctions", "/conjunctions?from=yesterday", 422),
+        get("/conjunctions", "/conjunctions?after=x", 422),
+        get("/conjunctions", "/conjunctions?format=flax", 422),
+        get("/conjunctions", "/conjunctions?format=invoice", 404),
+        get("/conjunctions", "/conjunctions", 406).with("accept", "text/plain"),
+        get(CONJUNCTION, "/conjunctions/zwwqlzz-pjjmxmd-lkpvwq", 200),
+        get(CONJUNCTION, "/conjunctions/30025386125795551919250?format=conjunction", 200),
+        get(CONJUNCTION, "/conjunctions/30025386125795551919251", 404),
+        get(CONJUNCTION, "/conjunctions/x", 422),
+        get(CONJUNCTION, "/conjunctions/%zz", 400),
         mint("/ids/snowflake", 200).with("accept", "text/plain"),
         mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
         mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),

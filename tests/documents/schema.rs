@@ -113,10 +113,11 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                     );
                 }
             }
-            "oneOf" => {
+            "oneOf" | "anyOf" => {
                 let fitting =
                     rule.as_array().unwrap().iter().filter(|one| self::faults(document, one, value).is_empty());
-                must(fitting.count() == 1, "oneOf");
+                let count = fitting.count();
+                must(count == 1 || count > 1 && keyword == "anyOf", keyword);
             }
             "$ref" | "properties" | "additionalProperties" | "items" | "description" => {}
             other => panic!("{place}: this test does not know the keyword {other}"),

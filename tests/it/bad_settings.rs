@@ -180,3 +180,15 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn a_grouped_format_of_ticks_above_a_second_is_refused_where_conjunctions_are_stored() {
+    let of_tick = |tick: &str| format!("[formats.coarse]\nlike = 'conjunction'\ntick = '{tick}'\n");
+    assert_refusals(&[
+        (of_tick("2s"), &["`coarse`", "2s", "at most 1s", "conjunction.mode"] as &[_]),
+        (of_tick("1001ms"), &["`coarse`", "1001ms", "at most 1s"]),
+    ])
+    .await;
+    Service::start(&of_tick("1s")).await;
+    Service::start(&format!("conjunction.mode = 'pure'\n{}", of_tick("2s"))).await;
+}

@@ -131,3 +131,16 @@ async fn ids_are_decoded_while_none_can_be_minted() {
     assert_eq!(decoded.json()["matches"][0]["time"], "2016-04-30T11:18:25.796Z");
     assert_eq!(service.minted().await, 0.0);
 }
+
+#[tokio::test]
+async fn a_conjunction_id_without_hyphens_or_in_capitals_is_recognised() {
+    let service = Service::start("").await;
+    for text in ["zwwqlzzpjjmxmdlkpvwq", "ZWWQLZZ-PJJMXMD-LKPVWQ", "ZWWQLZZPJJMXMDLKPVWQ", "zwwqlzz%20pjjmxmd%20lkpvwq"]
+    {
+        let answer = service.get(&format!("/decode/{text}")).await.json();
+        let meant = answer["did_you_mean"].as_array().unwrap();
+        assert_eq!(meant.first().and_then(Value::as_str), Some("zwwqlzz-pjjmxmd-lkpvwq"), "{text}: {answer}");
+    }
+    let known = service.get("/decode/zwwqlzz-pjjmxmd-lkpvwq").await.json();
+    assert_eq!(known["did_you_mean"], serde_json::json!([]), "a reading that can be needs no other");
+}

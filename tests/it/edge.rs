@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use idmint::http::{Admission, Api, HttpMetrics, Problem, Sites, Slug, paths};
+use idmint::http::{Admission, Api, HttpMetrics, Problem, Route, Sites, Slug, paths};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
@@ -25,7 +25,7 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     let seen = Arc::new(AtomicUsize::new(0));
     let marker: Admission = Arc::new({
         let seen = Arc::clone(&seen);
-        move |_: &Request<Body>| {
+        move |_: Route, _: &mut Request<Body>| {
             seen.fetch_add(1, Ordering::Relaxed);
             if refuses { Err(Problem::new(Slug::Draining, MARKER)) } else { Ok(()) }
         }

@@ -168,3 +168,51 @@ async fn an_answer_has_the_form_that_was_asked_for() {
     }
     assert_eq!(service.metric(r#"idmint_ids_unsent_total{format="evently"}"#).await, 0.0);
 }
+
+/// What is listed of a ledger stands at both ends of it, however long the appends are that stand there.
+#[tokio::test]
+async fn ledgers_of_long_appends_are_listed_right_by_many_while_ids_are_minted() {
+    const LEDGERS: usize = 150;
+    const EVENTS: usize = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = format!("storage = {{ engine = 'embedded', data_dir = '{}' }}", folder.path().display());
+    let service = Service::start(&settings).await;
+    let events = vec![r#"{"event":"a","entities":{}}"#; EVENTS];
+    let mut expected = Vec::new();
+    for number in 0..LEDGERS {
+        let genesis = create_request(&format!("idempotency-key: {number}\r\n"), &event(number));
+        let mut info = service.exchange(&genesis).await.json();
+        let appended = append(&service, &format!("fill-{number}"), &order(text(&info["ledger"]), &events)).await.json();
+        let last = &appended["details"][EVENTS - 1];
+        (info["head"], info["events"]) = (last["id"].clone(), json!(EVENTS + 1));
+        expected.push(info);
+    }
+    expected.sort_by_key(|info| text(&info["ledger"]).to_owned());
+    let first = service.get("/ledgers").await;
+    let listed = first.json();
+    let ends = |info: &serde_json::Value| ["ledger", "genesis", "head", "events"].map(|member| info[member].clone());
+    assert!(listed["ledgers"].as_array().unwrap().iter().map(ends).eq(expected.iter().map(ends)));
+
+    let list = async || {
+        let mut client = service.connect().await;
+        for _ in 0..10 {
+            let answer = client.exchange(&get_request("/ledgers")).await;
+            assert_eq!((answer.status, &answer.body), (200, &first.body));
+        }
+    };
+    let listing = async { tokio::join!(list(), list(), list(), list(), list(), list(), list(), list()) };
+    let minted = std::cell::Cell::new(0);
+    let minting = async {
+        let mut client = service.connect().await;
+        loop {
+            let answer = client.exchange(&post_request("/ids/flax", "", "")).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            minted.set(minted.get() + 1);
+        }
+    };
+    tokio::select! {
+        _ = listing => {}
+        () = minting => {}
+    }
+    assert!(minted.get() > 0, "nothing was minted while ledgers were listed");
+}

@@ -281,6 +281,27 @@ async fn an_id_of_the_next_second_is_held_until_that_begins() {
 }
 
 #[tokio::test]
+async fn one_id_waits_behind_one_long_request_and_not_behind_all_of_them() {
+    let service = Service::start("").await;
+    let ask = async |path: &str| {
+        let mut client = service.connect().await;
+        client.send(post_request(path, "", "")).await;
+        client
+    };
+    let mut long = Vec::new();
+    // Two of them are all that eight lanes have in a tick and its lead.
+    for _ in 0..10 {
+        long.push(ask("/ids/snowflake?count=100000").await);
+    }
+    let waits = r#"idmint_mint_waits_total{format="snowflake"}"#;
+    service.until_metric(waits, 1.0).await;
+    let mut single = ask("/ids/snowflake").await;
+    service.until_metric(waits, 2.0).await;
+    service.clock.advance(Duration::from_millis(4));
+    assert_eq!(within(LONG, single.receive()).await.status, 200);
+}
+
+#[tokio::test]
 async fn an_id_that_is_too_far_away_is_refused_with_its_time() {
     let service = Service::start(ONE_LANE).await;
     service.mint("/ids/payment?count=1296").await;

@@ -14,8 +14,10 @@ mod load;
 mod service;
 
 mod abuse;
+mod admin_listen;
 mod cdm;
 mod commands;
+mod conjunctions;
 mod damage;
 mod descriptors;
 mod killing;
@@ -27,3 +29,4 @@ mod records;
 mod refusing;
 mod restarts;
 mod shutdown;
+mod tokens;

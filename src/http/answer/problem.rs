@@ -211,6 +211,13 @@ fn clip(mut detail: String) -> String {
     detail
 }
 
+/// Without an instance: a problem that is part of an answer.
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Document { problem: &self.0, instance: None }.serialize(serializer)
+    }
+}
+
 struct Document<'a> {
     problem: &'a Members,
     instance: Option<&'a str>,

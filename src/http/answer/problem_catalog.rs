@@ -52,7 +52,7 @@ impl Slug {
                 name: "unauthorized",
                 status: 401,
                 title: "A valid token is required",
-                cause: "The request carries no token, or one that is unknown or has been withdrawn.",
+                cause: "The request carries no token, or one that is unknown, has expired or has been withdrawn.",
                 safe_action: "Send `Authorization: Bearer <token>`. If the token was rotated, take the new one; both work while \
                     they overlap.",
                 dangerous_action: "Running without tokens to make the error go away: anybody who reaches the port can then mint and \
@@ -62,8 +62,10 @@ impl Slug {
                 name: "forbidden",
                 status: 403,
                 title: "The token does not cover this",
-                cause: "The token is valid but lacks the scope of this route: mint, ledger, decode or metrics.",
-                safe_action: "Use a token with that scope, or have the scope added in the configuration.",
+                cause: "The token is valid but lacks the scope of this route (mint, ledger, decode or metrics), or it is confined to \
+                    other formats or ledgers.",
+                safe_action: "Use a token that covers it, or have its entry in the file of http.tokens changed and the process told \
+                    to read it again (SIGHUP).",
                 dangerous_action: "Giving one token every scope: a leaked dashboard token could then append to ledgers.",
             },
             Self::CrossSite => &Page {
@@ -265,7 +267,7 @@ impl Slug {
                 cause: "At the start, time up to more than 5 s ahead of the clock is already reserved: the clock went back, \
                     or an earlier run was ahead.",
                 safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins by itself when it has \
-                    caught up.",
+                    caught up. Ledgers and conjunctions are served meanwhile.",
                 dangerous_action: "Deleting or lowering the horizon, or restoring an old copy of it: the reserved ids would be minted a \
                     second time.",
             },

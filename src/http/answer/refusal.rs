@@ -22,7 +22,9 @@ impl From<ServiceError> for Problem {
             ServiceError::Refused(refusal) => Problem::from(refusal),
             ServiceError::Records(error) => Problem::from(error),
             ServiceError::UnknownLedger(ledger) => unknown_ledger(ledger),
-            ServiceError::UnknownEvent { .. } => Problem::new(Slug::NotFound, detail),
+            ServiceError::UnknownEvent { .. } | ServiceError::UnknownConjunction | ServiceError::NothingStored => {
+                Problem::new(Slug::NotFound, detail)
+            }
         }
     }
 }
@@ -92,6 +94,7 @@ impl From<RecordError> for Problem {
             RecordError::Group(GroupRefusal { index, error }) => {
                 Problem::new(Slug::InvalidReport, format!("[{index}]: {error}"))
             }
+            RecordError::Clock(refusal) => Problem::from(refusal),
             RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
             RecordError::Unavailable => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
             RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
@@ -130,6 +133,6 @@ fn unknown_ledger(ledger: LedgerId) -> Problem {
 }
 
 /// The slug that callers get for a refusal, for those who only ask whether this node is ready.
-pub(in crate::http) fn slug_of(refusal: &Refusal) -> &'static str {
-    Problem::from(refusal.clone()).slug().page().name
+pub(in crate::http) fn slug_of(refusal: impl Into<Problem>) -> &'static str {
+    refusal.into().slug().page().name
 }

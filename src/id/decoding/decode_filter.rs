@@ -1,5 +1,7 @@
 //! Which formats and encodings a text is tried as.
 
+use std::collections::BTreeSet;
+
 use crate::id::encoding::Encoding;
 use crate::id::format::Format;
 
@@ -17,11 +19,15 @@ pub struct DecodeFilter<'a> {
     pub format: Option<&'a str>,
     /// Only encodings of this name.
     pub encoding: Option<&'a str>,
+    /// Only formats of these names.
+    pub among: Option<&'a BTreeSet<String>>,
 }
 
 impl DecodeFilter<'_> {
     /// Whether this encoding of this format is to be tried.
     pub(super) fn accepts(&self, format: &Format, encoding: &Encoding) -> bool {
-        self.format.is_none_or(|name| name == format.name) && self.encoding.is_none_or(|name| name == encoding.name())
+        self.format.is_none_or(|name| name == format.name)
+            && self.encoding.is_none_or(|name| name == encoding.name())
+            && self.among.is_none_or(|names| names.contains(&format.name))
     }
 }

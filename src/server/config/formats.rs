@@ -8,8 +8,8 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::units::some_between;
-use super::value::{self, distinct, some_whole};
-use crate::conjunction::PairOrder;
+use super::value::{self, distinct, some_whole, whole};
+use crate::conjunction::{ObjectRules, PairOrder};
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -115,13 +115,54 @@ pub struct ConjunctionConfig {
     /// for ever, because a report that comes later than this gets a second id for the same conjunction.
     #[serde(deserialize_with = "some_between::<_, 86_400_000, 3_153_600_000_000>")]
     pub retention: Option<Duration>,
+    /// The catalogues whose numbers are those of SATCAT, in any case of their letters. Default: SATCAT.
+    #[serde(deserialize_with = "catalogs")]
+    pub catalogs: Vec<String>,
+    /// The catalogue numbers that other designators stand for: by designator, or by catalogue and designator with a slash
+    /// between them. Default: none.
+    pub designators: BTreeMap<Designator, CatalogueNumber>,
 }
 
 impl Default for ConjunctionConfig {
     fn default() -> Self {
-        Self { mode: ConjunctionMode::Grouped, pair_order: PairOrder::Reported, retention: None }
+        Self {
+            mode: ConjunctionMode::Grouped,
+            pair_order: PairOrder::Reported,
+            retention: None,
+            catalogs: vec!["SATCAT".to_owned()],
+            designators: BTreeMap::new(),
+        }
     }
 }
+
+impl ConjunctionConfig {
+    /// Which objects the designators of reports stand for.
+    pub fn object_rules(&self) -> ObjectRules {
+        let designators = self.designators.iter().map(|(designator, number)| (designator.0.as_str(), number.0));
+        ObjectRules::new(self.catalogs.iter().map(String::as_str), designators)
+    }
+}
+
+fn catalogs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(distinct::<D, Designator>(deserializer)?.into_iter().map(|name| name.0).collect())
+}
+
+/// A name in a message: visible characters of ASCII.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Designator(String);
+
+impl<'de> Deserialize<'de> for Designator {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_name = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let expected = "a name in visible ASCII without spaces such as \"SATCAT\" or \"L3972\"";
+        value::read_text(deserializer, expected, |text| is_name(text).then(|| Self(text.to_owned())))
+    }
+}
+
+/// The number of an object: 1 to 9 007 199 254 740 991. Whether a format has room for it is seen when it is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct CatalogueNumber(#[serde(deserialize_with = "whole::<_, _, 1, 9_007_199_254_740_991>")] u64);
 
 /// How a report finds its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,7 @@
 //! Where and how the service listens.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -17,7 +18,7 @@ pub struct HttpConfig {
     /// Where the service answers; port 0 lets the system choose. Default 127.0.0.1:8080.
     #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
-    /// A second address, for metrics and health alone. Default none.
+    /// A second address, which answers metrics and health alone. Default none.
     #[serde(deserialize_with = "some_address")]
     pub admin_listen: Option<SocketAddr>,
     /// How many connections are open at once: 1 to 1 000 000. Default 10 000.
@@ -56,6 +57,8 @@ pub struct HttpConfig {
     /// The origins whose web pages may call the service from a browser. Default none.
     #[serde(deserialize_with = "origins")]
     pub cors_origins: Vec<CorsOrigin>,
+    /// A file that lists the tokens of callers. Default none: anybody may do everything.
+    pub tokens: Option<PathBuf>,
 }
 
 impl Default for HttpConfig {
@@ -75,6 +78,7 @@ impl Default for HttpConfig {
             drain_delay: Duration::ZERO,
             hosts: Vec::new(),
             cors_origins: Vec::new(),
+            tokens: None,
         }
     }
 }

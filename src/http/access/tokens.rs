@@ -1,0 +1,257 @@
+//! The tokens that a service accepts, as its operator lists them in a file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::permit::Permit;
+use super::scope::Scope;
+use super::token_digest::TokenDigest;
+use crate::ledger::LedgerId;
+use crate::time::UnixTime;
+
+/// All of them are compared with each request that is not open to anybody.
+const TOKENS_MAX: usize = 1_024;
+
+/// The tokens of a service.
+#[derive(Debug, Default)]
+pub struct Tokens(Vec<(TokenDigest, Arc<Permit>)>);
+
+/// A file of tokens.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenFile {
+    #[serde(default)]
+    token: Vec<TokenEntry>,
+}
+
+/// One token of the file: who has it, and what it is good for. Two of one name are valid at once, so that one can replace the
+/// other.
+///
+/// ```
+/// use idmint::http::{Scope, TokenDigest, TokenEntry};
+///
+/// let entry = TokenEntry {
+///     name: "billing".to_owned(),
+///     sha256: TokenDigest::of(b"a token"),
+///     scopes: vec![Scope::Mint],
+///     formats: Some(vec!["payment".to_owned()]),
+///     ledgers: None,
+///     expires: None,
+/// };
+/// assert!(entry.to_toml().starts_with("[[token]]\nname = \"billing\"\n"));
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    /// Whose it is, for messages and the log.
+    pub name: String,
+    /// Of the token.
+    pub sha256: TokenDigest,
+    /// At least one.
+    pub scopes: Vec<Scope>,
+    /// Only these formats; all if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formats: Option<Vec<String>>,
+    /// Only these ledgers; all if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledgers: Option<Vec<String>>,
+    /// The instant from which it is not accepted any more, such as `2027-01-01T00:00:00Z`; never if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+/// Why there are no tokens to ask for.
+#[derive(Debug, thiserror::Error)]
+pub enum TokensError {
+    /// The file cannot be read.
+    #[error("http.tokens: {} cannot be read", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// It is no file of tokens.
+    #[error("http.tokens: {}: {cause}", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        cause: Box<toml::de::Error>,
+    },
+    /// One of its tokens is wrong.
+    #[error("http.tokens: {}: token `{name}`: {reason}", .path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// Whose it is.
+        name: String,
+        /// What is wrong, with the bound.
+        reason: String,
+    },
+    /// There are none, or too many.
+    #[error("http.tokens: {} has {count} tokens, it must have 1 to {TOKENS_MAX}", .path.display())]
+    Count {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        count: usize,
+    },
+}
+
+impl TokenEntry {
+    /// As it stands in the file.
+    pub fn to_toml(&self) -> String {
+        format!("[[token]]\n{}", toml::to_string(self).expect("texts and lists of texts always serialize"))
+    }
+
+    /// What it permits, in a service of these formats.
+    fn permit(&self, formats: &[String]) -> Result<Permit, String> {
+        if self.name.is_empty() {
+            return Err("name is empty".to_owned());
+        }
+        let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
+        if scopes.is_empty() {
+            return Err("scopes is empty, it must name mint, ledger, decode or metrics".to_owned());
+        }
+        let is_unknown = |name: &&String| !formats.contains(name);
+        if let Some(unknown) = self.formats.iter().flatten().find(is_unknown) {
+            return Err(format!("format {unknown:?} is not one of {}", formats.join(", ")));
+        }
+        let ledger = |text: &String| {
+            let refuse =
+                |_| format!("ledger {text:?} must be 8 lower-case hexadecimal digits, the last one 0, 4, 8 or c");
+            LedgerId::from_text(text).map_err(refuse)
+        };
+        let ledgers = self.ledgers.as_ref().map(|ledgers| ledgers.iter().map(ledger).collect::<Result<_, _>>());
+        let expires =
+            self.expires.as_ref().map(|text| text.parse::<UnixTime>().map_err(|error| format!("expires: {error}")));
+        Ok(Permit {
+            name: self.name.clone(),
+            scopes,
+            formats: self.formats.as_ref().map(|formats| formats.iter().cloned().collect()),
+            ledgers: ledgers.transpose()?,
+            expires: expires.transpose()?,
+        })
+    }
+}
+
+impl Tokens {
+    /// The tokens of a file, for a service of these formats.
+    ///
+    /// # Errors
+    /// [`TokensError`] names the file, the token, the value and the bound.
+    pub fn load(path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
+        let text =
+            fs::read_to_string(path).map_err(|cause| TokensError::Unreadable { path: path.to_owned(), cause })?;
+        Tokens::parse(&text, path, formats)
+    }
+
+    fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
+        let malformed = |cause| TokensError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
+        let TokenFile { token: entries } = toml::from_str(text).map_err(malformed)?;
+        let count = entries.len();
+        if !(1..=TOKENS_MAX).contains(&count) {
+            return Err(TokensError::Count { path: path.to_owned(), count });
+        }
+        let mut tokens = Tokens::default();
+        for entry in &entries {
+            let wrong = |reason| TokensError::Token { path: path.to_owned(), name: entry.name.clone(), reason };
+            let permit = entry.permit(formats).map_err(wrong)?;
+            if tokens.permit(&entry.sha256).is_some() {
+                return Err(wrong("its sha256 stands there twice".to_owned()));
+            }
+            tokens.0.push((entry.sha256.clone(), Arc::new(permit)));
+        }
+        Ok(tokens)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What the token of this digest permits, if it is one of these. All are compared, whichever it is.
+    pub(super) fn permit(&self, digest: &TokenDigest) -> Option<&Arc<Permit>> {
+        self.0.iter().fold(
+            None,
+            |found, (known, permit)| {
+                if known.is_of_the_same_token(digest) { Some(permit) } else { found }
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, token: &str, more: &str) -> String {
+        format!("[[token]]\nname = \"{name}\"\nsha256 = \"{}\"\n{more}\n", TokenDigest::of(token.as_bytes()))
+    }
+
+    fn parse(text: &str) -> Result<Tokens, String> {
+        let formats = ["payment", "snowflake"].map(str::to_owned);
+        Tokens::parse(text, Path::new("tokens.toml"), &formats).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_token_has_its_permit_and_two_of_one_name_are_valid_at_once() {
+        let text = entry("billing", "one", "scopes = [\"mint\"]\nformats = [\"payment\"]")
+            + &entry("billing", "two", "scopes = [\"mint\", \"decode\"]\nexpires = \"2027-01-01T00:00:00Z\"")
+            + &entry("audit", "three", "scopes = [\"ledger\"]\nledgers = [\"aa77f99c\"]");
+        let tokens = parse(&text).expect("three good ones");
+        let permit = |token: &str| tokens.permit(&TokenDigest::of(token.as_bytes()));
+        let [one, two, three] = ["one", "two", "three"].map(|token| permit(token).expect("it is listed"));
+        assert!(one.is_confined() && !two.is_confined() && three.is_confined());
+        assert_eq!((&*one.name, &*two.name, two.scopes.len(), tokens.count()), ("billing", "billing", 2, 3));
+        assert!(two.expires.is_some() && permit("four").is_none() && permit("").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_token_and_the_bound() {
+        for (text, said) in [
+            (String::new(), "has 0 tokens, it must have 1 to 1024"),
+            (entry("a", "t", "scopes = []"), "token `a`: scopes is empty"),
+            (entry("a", "t", "scopes = [\"all\"]"), "unknown variant `all`"),
+            (entry("", "t", "scopes = [\"mint\"]"), "name is empty"),
+            (
+                entry("a", "t", "scopes = [\"mint\"]\nformats = [\"siq\"]"),
+                "format \"siq\" is not one of payment, snowflake",
+            ),
+            (
+                entry("a", "t", "scopes = [\"ledger\"]\nledgers = [\"AA77F99C\"]"),
+                "ledger \"AA77F99C\" must be 8 lower-case",
+            ),
+            (entry("a", "t", "scopes = [\"mint\"]\nexpires = \"soon\""), "token `a`: expires: "),
+            (entry("a", "t", "scopes = [\"mint\"]\nformat = [\"payment\"]"), "unknown field `format`"),
+            (entry("a", "t", "scopes = [\"mint\"]").repeat(2), "stands there twice"),
+            (
+                "[[token]]\nname = \"a\"\nsha256 = \"secret\"\nscopes = [\"mint\"]".to_owned(),
+                "64 lower-case hexadecimal",
+            ),
+        ] {
+            let error = parse(&text).expect_err(said);
+            assert!(error.contains("tokens.toml") && error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_entry_is_read_as_it_is_written() {
+        let entry = TokenEntry {
+            name: "billing".to_owned(),
+            sha256: TokenDigest::of(b"one"),
+            scopes: vec![Scope::Mint, Scope::Decode],
+            formats: Some(vec!["payment".to_owned()]),
+            ledgers: Some(vec!["aa77f99c".to_owned()]),
+            expires: Some("2027-01-01T00:00:00Z".to_owned()),
+        };
+        let tokens = parse(&entry.to_toml()).expect("what is written can be read");
+        assert!(tokens.permit(&TokenDigest::of(b"one")).is_some_and(|permit| permit.scopes.contains(&Scope::Decode)));
+    }
+}

@@ -1,0 +1,252 @@
+//! Tokens: without one, with a wrong one or with one for something else nothing is done and nothing told.
+
+use std::fmt::Write as _;
+
+use axum::http::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::edge::requests;
+use crate::http1::{Answer, request};
+use crate::ledgers::{JSON, assert_problem, event, order};
+use crate::service::{Service, ids_of};
+
+/// The SHA-256 of each token, `token-` and its name, by coreutils: `printf %s token-mint | sha256sum`.
+const TOKENS: [(&str, &str, &str); 7] = [
+    (
+        "all",
+        "8e26b770c14de02b61a7cefc423dd918d0b440c3b9b24c26546dc3f12104d1dd",
+        "scopes = ['mint', 'ledger', 'decode', 'metrics']",
+    ),
+    ("mint", "072281fccaeeb83669e54d8067aad5048b1b98ae5451540f5c9e08c9f4304e91", "scopes = ['mint']"),
+    ("ledger", "716752b07f755467d8df2f90b9123613b82a9571593894a3429b0a66950b3d64", "scopes = ['ledger']"),
+    ("decode", "e9e291b7609d019ea30beb9cf6497bde425872edf25dc2446f2002e2c83e3a46", "scopes = ['decode']"),
+    ("metrics", "42850ddcb2abaed4d501b9e2f15ea475bacd91c56aeff046c69739b4d637b040", "scopes = ['metrics']"),
+    (
+        "payment",
+        "70580da710614a23a60d3462bb1b0f71097517b8a91ed770fe12c6281976b71f",
+        "scopes = ['mint', 'decode']\nformats = ['payment']",
+    ),
+    (
+        "expired",
+        "9450637a6cfce60f2c2b31b97578c94080d28a202656cde6fa812ac38aa9eb24",
+        "scopes = ['mint']\nexpires = '2039-12-31T23:59:59Z'",
+    ),
+];
+
+/// A service that asks for tokens.
+struct Guarded {
+    service: Service,
+    _folder: TempDir,
+}
+
+impl Guarded {
+    async fn start() -> Guarded {
+        Guarded::start_with(TOKENS.map(|(name, sha256, more)| (name, sha256, more.to_owned())).to_vec()).await
+    }
+
+    async fn start_with(tokens: Vec<(&str, &str, String)>) -> Guarded {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.toml");
+        let mut text = String::new();
+        for (name, sha256, more) in tokens {
+            writeln!(text, "[[token]]\nname = '{name}'\nsha256 = '{sha256}'\n{more}").unwrap();
+        }
+        std::fs::write(&path, text).unwrap();
+        let service = Service::start(&format!("http.tokens = '{}'", path.display())).await;
+        Guarded { service, _folder: folder }
+    }
+
+    /// A request with the token of this name, or with none.
+    async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
+        let shown = if token.is_empty() { String::new() } else { format!("authorization: Bearer token-{token}\r\n") };
+        self.service.exchange(&request(method_and_target, &format!("{shown}{headers}"), body)).await
+    }
+
+    /// How many ids were minted.
+    async fn minted(&self) -> f64 {
+        let metrics = self.ask("all", "GET /metrics", "", "").await.text();
+        let series = metrics.lines().filter(|line| line.starts_with("idmint_ids_minted_total"));
+        series.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+    }
+}
+
+fn json_of(answer: &Answer) -> Value {
+    serde_json::from_str(&answer.text()).unwrap()
+}
+
+/// The scope that a request needs: `None` if anybody may ask, an empty one if any token will do.
+fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
+    let reads = matches!(*method, Method::GET | Method::HEAD);
+    let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
+        "" | "health" | "openapi.yaml" | "problems" if reads => return None,
+        "ids" if *method == Method::POST => "mint",
+        "formats" if reads => "decode",
+        "decode" if reads || path == "/decode" => "decode",
+        "conjunctions" if reads => "ledger",
+        "ledgers" if reads || *method == Method::POST => "ledger",
+        "metrics" if reads => "metrics",
+        _ => "",
+    };
+    // What no route answers needs some token.
+    let is_answered = !matches!(path, "/ids/" | "/ids/flax/more" | "/no/such/route");
+    Some(if is_answered { scope } else { "" })
+}
+
+#[tokio::test]
+async fn every_route_asks_for_its_scope_and_nothing_is_minted_without_it() {
+    let guarded = Guarded::start().await;
+    let (mut asked, mut refused) = (0, 0);
+    // Preflights are open, and an answer to HEAD has no body, though it says how long one would be.
+    let walked = requests().into_iter().filter(|(method, _)| ![Method::OPTIONS, Method::HEAD].contains(method));
+    for (method, path) in walked {
+        let target = format!("{method} {path}");
+        let before = guarded.minted().await;
+        let Some(needed) = scope_needed(&method, &path) else {
+            let answer = guarded.ask("", &target, "", "").await;
+            assert!(![401, 403].contains(&answer.status), "{target} is open to anybody: {answer:?}");
+            continue;
+        };
+        for token in ["", "unknown", "expired"] {
+            let answer = guarded.ask(token, &target, "", "").await;
+            assert_eq!((answer.status, answer.header("www-authenticate")), (401, Some("Bearer")), "{target} {token:?}");
+            asked += 1;
+            refused += 1;
+        }
+        for token in ["mint", "ledger", "decode", "metrics"] {
+            let may = needed.is_empty() || needed == token;
+            if may && needed == "mint" {
+                continue;
+            }
+            let answer = guarded.ask(token, &target, "", "").await;
+            assert_eq!(answer.status != 403, may, "{target} with {token:?}: {answer:?}");
+            assert_ne!(answer.status, 401, "{target} with {token:?}");
+            asked += 1;
+            refused += usize::from(!may);
+        }
+        assert_eq!(guarded.minted().await, before, "{target} minted");
+    }
+    println!("{asked} requests, {refused} of them refused for their token");
+    assert!(asked > 100 && refused > 80);
+    assert_eq!(guarded.ask("mint", "POST /ids/flax?count=3", "", "").await.status, 200);
+    assert_eq!(guarded.minted().await, 3.0);
+}
+
+#[tokio::test]
+async fn head_needs_what_get_needs_and_a_preflight_nothing() {
+    let guarded = Guarded::start().await;
+    for (method, token, status) in
+        [("HEAD", "", "401"), ("HEAD", "mint", "403"), ("HEAD", "decode", "200"), ("OPTIONS", "", "405")]
+    {
+        let mut client = guarded.service.connect().await;
+        let headers = format!("authorization: Bearer token-{token}\r\nconnection: close\r\n");
+        client.send(request(&format!("{method} /formats"), &headers, "")).await;
+        let head = client.read_to_close().await;
+        assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} with {token:?}: {head}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_shown_once_as_a_bearer_and_is_not_too_long() {
+    let guarded = Guarded::start().await;
+    let ask = async |headers: &str| guarded.service.exchange(&request("POST /ids/flax", headers, "")).await;
+    for (headers, reason) in [
+        ("", "missing_token"),
+        ("authorization: Bearer \r\n", "malformed_token"),
+        ("authorization: token-mint\r\n", "malformed_token"),
+        ("authorization: Basic dG9rZW4tbWludA==\r\n", "malformed_token"),
+        ("authorization: Bearer token-mint\r\nauthorization: Bearer token-mint\r\n", "malformed_token"),
+        ("authorization: Bearer token-mint,token-mint\r\n", "invalid_token"),
+        ("authorization: Bearer token-expired\r\n", "expired_token"),
+        ("authorization: Bearer TOKEN-MINT\r\n", "invalid_token"),
+    ] {
+        let problem = assert_problem(&ask(headers).await, 401, "unauthorized", reason);
+        assert!(!problem["detail"].as_str().unwrap().contains("token-"), "no answer repeats a token: {problem}");
+    }
+    let long = ask(&format!("authorization: Bearer {}\r\n", "a".repeat(4_000))).await;
+    assert_problem(&long, 401, "unauthorized", "malformed_token");
+    let mut client = guarded.service.connect().await;
+    client
+        .send(format!("POST /ids/flax HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {}", "a".repeat(20_000)))
+        .await;
+    assert!(client.read_to_close().await.starts_with("HTTP/1.1 431"), "a head is at most 16 KiB long");
+    assert_eq!(ask("authorization: bearer token-mint\r\n").await.status, 200, "the scheme has no case");
+    assert_eq!(guarded.minted().await, 1.0);
+}
+
+#[tokio::test]
+async fn a_token_for_one_format_neither_mints_nor_reads_nor_lists_another() {
+    let guarded = Guarded::start().await;
+    let ask = async |target: &str| guarded.ask("payment", target, "", "").await;
+    let own = ids_of(&ask("POST /ids/payment?count=2").await);
+    let foreign = ids_of(&guarded.ask("all", "POST /ids/snowflake", "", "").await).remove(0);
+    for target in [
+        "POST /ids/snowflake",
+        "POST /ids/%73nowflake",
+        "POST /ids/nothing",
+        "GET /formats/snowflake",
+        "GET /formats/snowflake/range?from=2024-01-01T00:00:00Z&to=2024-01-02T00:00:00Z",
+        &format!("GET /decode/{foreign}?format=snowflake"),
+        "POST /decode?format=snowflake",
+    ] {
+        let problem = assert_problem(&ask(target).await, 403, "forbidden", "format");
+        assert_eq!(problem["limit"], "payment", "{target}");
+    }
+    let listed = json_of(&ask("GET /formats").await);
+    let names: Vec<_> = listed["formats"].as_array().unwrap().iter().map(|format| &format["name"]).collect();
+    assert_eq!(names, [&json!("payment")]);
+    let unread = ask(&format!("GET /decode/{foreign}")).await;
+    assert_eq!(unread.status, 404, "{unread:?}");
+    assert!(!unread.text().contains("snowflake"), "{unread:?}");
+    let body = json!([own[0], foreign]).to_string();
+    let many = guarded.ask("payment", "POST /decode", JSON, &body).await;
+    assert!(!many.text().contains("snowflake") && many.text().contains("payment"), "{many:?}");
+    assert_eq!(json_of(&ask(&format!("GET /decode/{}", own[1])).await)["matches"][0]["format"], "payment");
+}
+
+#[tokio::test]
+async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another() {
+    let genesis = |number: usize| {
+        format!(
+            r#"{{"event":"Ledger Created","entities":{{"ledger":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#
+        )
+    };
+    let create = async |guarded: &Guarded, token: &str, number| {
+        guarded.ask(token, "POST /ledgers", JSON, &genesis(number)).await
+    };
+    // A ledger is named by its first event, so the same ones come about in both services.
+    let before = Guarded::start().await;
+    let mut ledgers = Vec::new();
+    for number in 0..2 {
+        ledgers.push(json_of(&create(&before, "all", number).await)["ledger"].as_str().unwrap().to_owned());
+    }
+    let (own, foreign) = (&ledgers[0], &ledgers[1]);
+    let confined = format!("scopes = ['ledger']\nledgers = ['{own}']");
+    let tokens = vec![("all", TOKENS[0].1, TOKENS[0].2.to_owned()), ("confined", TOKENS[1].1, confined)];
+    let guarded = Guarded::start_with(tokens).await;
+    for number in 0..2 {
+        assert_eq!(create(&guarded, "all", number).await.status, 201);
+    }
+
+    let append = async |ledger: &str| {
+        let headers = format!("{JSON}idempotency-key: one\r\n");
+        guarded.ask("mint", "POST /ids/evently", &headers, &order(ledger, &[event(1)])).await
+    };
+    assert_problem(&append(foreign).await, 403, "forbidden", "ledger");
+    assert_problem(&create(&guarded, "mint", 2).await, 403, "forbidden", "ledger");
+    for target in [
+        format!("GET /ledgers/{foreign}"),
+        format!("GET /ledgers/{foreign}/ids"),
+        format!("GET /ledgers/{foreign}/ids/0005cd7556b05092aecc815daa77f99c"),
+        format!("POST /ledgers/{foreign}/verify"),
+        "GET /ledgers/aa77f99c".to_owned(),
+    ] {
+        assert_problem(&guarded.ask("mint", &target, "", "").await, 403, "forbidden", "ledger");
+    }
+    assert_eq!(append(own).await.status, 201);
+    let listed = json_of(&guarded.ask("mint", "GET /ledgers", "", "").await);
+    let names: Vec<_> = listed["ledgers"].as_array().unwrap().iter().map(|ledger| &ledger["ledger"]).collect();
+    assert_eq!(names, [&json!(own)]);
+    let page = json_of(&guarded.ask("mint", &format!("GET /ledgers/{own}/ids"), "", "").await);
+    assert_eq!(page["ids"].as_array().unwrap().len(), 2);
+}

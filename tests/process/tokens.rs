@@ -1,0 +1,211 @@
+//! Tokens as an operator handles them: made, given out, rotated and withdrawn while callers go on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::http1::{Client, request};
+use crate::service::{Home, PREFER_TEXT, Service, Signal, idmint, run};
+
+/// The folder of a service whose callers need tokens.
+struct Guarded(Home);
+
+impl Guarded {
+    fn file(&self) -> PathBuf {
+        self.0.path("tokens.toml")
+    }
+
+    /// A token that is in the file from now on; the service is not told yet.
+    fn token(&self, arguments: &[&str]) -> String {
+        let file = self.file();
+        let mut command = idmint(&["token", "new", "--name", "billing", "--file", file.to_str().unwrap()]);
+        command.args(arguments);
+        let made = run(command);
+        made.assert(0, &[]);
+        made.out.trim_end().to_owned()
+    }
+
+    fn start(&self) -> Service {
+        let service = Service::start(self.0.serve_with(&format!("http.tokens = '{}'", self.file().display())));
+        service.wait_until_ready();
+        service
+    }
+}
+
+fn mint(service: &Service, token: &str) -> u16 {
+    let headers = format!("authorization: Bearer {token}\r\n{PREFER_TEXT}");
+    Client::connect(service.address()).exchange(request("POST /ids/payment", &headers, "")).status
+}
+
+/// Four callers who mint with the token that is given out, one id after the other on a connection that they keep.
+struct Callers {
+    token: Arc<Mutex<String>>,
+    minted: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<String>>>,
+}
+
+impl Callers {
+    fn start(service: &Service, token: &str) -> Callers {
+        let (token, stop) = (Arc::new(Mutex::new(token.to_owned())), Arc::new(AtomicBool::new(false)));
+        let minted = Arc::new(AtomicU64::new(0));
+        let threads = (0..4).map(|_| {
+            let (token, stop, minted) = (Arc::clone(&token), Arc::clone(&stop), Arc::clone(&minted));
+            let mut client = Client::connect(service.address());
+            thread::spawn(move || {
+                let mut failed = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    let headers = format!("authorization: Bearer {}\r\n", token.lock().unwrap());
+                    match client.try_exchange(request("POST /ids/flax", &headers, "")) {
+                        Ok(answer) if answer.status == 200 => drop(minted.fetch_add(1, Ordering::Relaxed)),
+                        other => failed.push(format!("{other:?}")),
+                    }
+                }
+                failed
+            })
+        });
+        Callers { threads: threads.collect(), token, minted, stop }
+    }
+
+    fn use_token(&self, token: &str) {
+        token.clone_into(&mut self.token.lock().unwrap());
+    }
+
+    /// Waits until each of them has minted some more.
+    fn go_on(&self) {
+        let before = self.minted.load(Ordering::Relaxed);
+        while self.minted.load(Ordering::Relaxed) < before + 200 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn stop(self) -> Vec<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    }
+}
+
+/// The file without its first entry.
+fn remove_first_entry(path: &Path) {
+    let text = fs::read_to_string(path).unwrap();
+    let second = text.rfind("[[token]]").unwrap();
+    assert!(second > 0, "there are two entries");
+    fs::write(path, &text[second..]).unwrap();
+}
+
+#[test]
+fn a_token_is_rotated_under_load_without_a_failed_request() {
+    let guarded = Guarded(Home::new());
+    let old = guarded.token(&["--scopes", "mint"]);
+    assert_eq!(fs::metadata(guarded.file()).unwrap().permissions().mode() & 0o777, 0o600);
+    let service = guarded.start();
+    let callers = Callers::start(&service, &old);
+    callers.go_on();
+
+    let new = guarded.token(&["--scopes", "mint"]);
+    assert_eq!(mint(&service, &new), 401, "the service was not told yet");
+    service.send(Signal::HUP);
+    service.log_once_it_says("2 tokens of ");
+    assert_eq!(mint(&service, &old), 200, "both work while they overlap");
+    callers.use_token(&new);
+    callers.go_on();
+
+    remove_first_entry(&guarded.file());
+    service.send(Signal::HUP);
+    service.log_once_it_says("1 tokens of ");
+    callers.go_on();
+    assert_eq!(mint(&service, &old), 401, "it was withdrawn");
+
+    fs::write(guarded.file(), "[[token]]\nname = 'broken'\n").unwrap();
+    service.send(Signal::HUP);
+    service.log_once_it_says("the tokens stay as they were");
+    callers.go_on();
+    let minted = callers.minted.load(Ordering::Relaxed);
+    assert_eq!(callers.stop(), Vec::<String>::new());
+    println!("{minted} ids by four callers through three reloads");
+    assert!(!service.log().contains(&old) && !service.log().contains(&new), "no log has a token");
+}
+
+#[test]
+fn commands_show_the_token_of_a_file() {
+    let guarded = Guarded(Home::new());
+    let token = guarded.token(&["--scopes", "mint", "--formats", "payment", "--expires", "2100-01-01T00:00:00Z"]);
+    let service = guarded.start();
+    let token_file = guarded.0.path("billing.token");
+    fs::write(&token_file, format!("{token}\n")).unwrap();
+    let url = service.url();
+    let mint = |format: &str, more: &[&str]| {
+        let mut command = idmint(&["mint", format, "--server", &url]);
+        command.args(more);
+        run(command)
+    };
+    let shown = ["--token-file", token_file.to_str().unwrap()];
+    let minted = mint("payment", &shown);
+    minted.assert(0, &[]);
+    assert_eq!(minted.out.lines().count(), 1);
+    mint("snowflake", &shown).assert(1, &["is for the formats payment; this is for snowflake"]);
+    mint("payment", &[]).assert(1, &["there is no token"]);
+    mint("payment", &["--token-file", "/nonexistent/token"]).assert(74, &["/nonexistent/token"]);
+    fs::write(&token_file, "\n").unwrap();
+    mint("payment", &shown).assert(65, &["a token is visible ASCII characters"]);
+}
+
+#[test]
+fn with_tokens_other_machines_may_be_served_and_a_file_that_is_no_good_is_a_wrong_configuration() {
+    let guarded = Guarded(Home::new());
+    let config = guarded.0.path("public.toml");
+    let settings = "http.listen = '0.0.0.0:0'\nworker.exclusive = true\nhttp.tokens = ";
+    fs::write(&config, format!("{settings}'{}'\n", guarded.file().display())).unwrap();
+    let start = || {
+        let data_dir = guarded.0.data_dir();
+        let mut command = idmint(&["serve", "--config", config.to_str().unwrap(), "--data-dir"]);
+        command.arg(data_dir);
+        command
+    };
+    run(start()).assert(78, &["http.tokens", "tokens.toml"]);
+    fs::write(guarded.file(), "").unwrap();
+    run(start()).assert(78, &["has 0 tokens, it must have 1 to 1024"]);
+    let _token = guarded.token(&["--scopes", "mint,metrics"]);
+    let service = Service::start(start());
+    let mut reached = service.address();
+    reached.set_ip([127, 0, 0, 1].into());
+    let refused = Client::connect(reached).exchange(request("POST /ids/payment", "", ""));
+    assert_eq!(refused.status, 401);
+    let checked = run(idmint(&["check", "--config", config.to_str().unwrap()]));
+    checked.assert(0, &[]);
+    assert!(checked.out.contains("callers           1 tokens"), "{}", checked.out);
+    service.send(Signal::TERM);
+    service.wait().assert(0, &[]);
+}
+
+#[test]
+fn a_hangup_without_tokens_ends_nothing() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    service.send(Signal::HUP);
+    service.log_once_it_says("tokens are read again");
+    assert_eq!(service.mint("flax").len(), 1);
+}
+
+#[test]
+fn a_token_is_made_with_its_entry() {
+    let made = run(idmint(&["token", "new", "--name", "audit", "--scopes", "ledger,decode", "--ledgers", "aa77f99c"]));
+    made.assert(0, &[]);
+    let (token, entry) = made.out.split_once("\n\n").unwrap();
+    assert!(token.starts_with("idmint_") && token.len() == 71, "{token}");
+    assert!(entry.contains("scopes = [\"ledger\", \"decode\"]\nledgers = [\"aa77f99c\"]"), "{entry}");
+    for (arguments, said) in [
+        (["--name", "audit", "--scopes", "all"], "\"all\" is no scope: there are mint, ledger, decode and metrics"),
+        (["--name", "", "--scopes", "mint"], "--name"),
+        (["--scopes", "mint", "--expires", "soon"], "--expires"),
+    ] {
+        let mut command = idmint(&["token", "new"]);
+        command.args(arguments);
+        run(command).assert(64, &[said]);
+    }
+}
