@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use prometheus::IntGauge;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::Limits;
-use super::stream::{Activity, State};
+use super::stream::{Activity, State, idle_for};
 use crate::service::Shed;
 
 /// How many connections that were given up may still be saying goodbye.
@@ -18,6 +19,10 @@ const LEAVING_MAX: usize = 256;
 
 /// How many of those that are idle longest are remembered, so that not all have to be looked at for each newcomer.
 const REMEMBERED_MAX: usize = 1_024;
+
+/// Without descriptors a connection is given up for each one that is refused, and strangers come fast: whoever calls at
+/// least this often keeps its own.
+const SPARED: Duration = Duration::from_secs(1);
 
 /// The open connections of a process. Clones are one table.
 #[derive(Clone)]
@@ -95,7 +100,7 @@ impl OpenConnections {
         if !is_exempt && of_peer >= limits.connections_per_peer {
             return Err(Shed::Peer);
         }
-        if table.rows.len() - table.leaving >= limits.connections_max && !table.give_one_up() {
+        if table.rows.len() - table.leaving >= limits.connections_max && !table.give_one_up(Duration::ZERO) {
             return Err(Shed::Connections);
         }
         let number = table.next_number;
@@ -107,9 +112,10 @@ impl OpenConnections {
         Ok(OpenConnection { connections: self.clone(), number })
     }
 
-    /// Tells the connection that is idle longest to stop, if any is: what it holds is wanted by somebody new.
+    /// Tells the connection that is idle longest to stop, if it has been for [`SPARED`]: what it holds is wanted by somebody
+    /// new.
     pub(super) fn give_up_idle_longest(&self) {
-        self.table().give_one_up();
+        self.table().give_one_up(SPARED);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -118,12 +124,16 @@ impl OpenConnections {
 }
 
 impl Table {
-    /// Tells the connection that is idle longest to stop; says whether there was one.
-    fn give_one_up(&mut self) -> bool {
+    /// Tells the connection that is idle longest to stop, if it has been for so long; says whether there was one.
+    fn give_one_up(&mut self, idle_min: Duration) -> bool {
         if self.leaving == LEAVING_MAX {
             return false;
         }
-        let Some(number) = self.idle_longest() else { return false };
+        let Some((number, since)) = self.idle_longest() else { return false };
+        if idle_for(since) < idle_min {
+            self.idle_longest.push((number, since));
+            return false;
+        }
         let row = self.rows.get_mut(&number).expect("it was found there");
         row.is_leaving = true;
         self.leaving += 1;
@@ -132,8 +142,8 @@ impl Table {
         true
     }
 
-    /// The connection that is idle longest, if any is.
-    fn idle_longest(&mut self) -> Option<u64> {
+    /// The connection that is idle longest, if any is, and since when.
+    fn idle_longest(&mut self) -> Option<(u64, u64)> {
         self.next_idle_longest().or_else(|| {
             let idle = self.rows.iter().filter_map(|(number, row)| Some((*number, row.idle_since()?)));
             self.idle_longest = idle.collect();
@@ -144,11 +154,11 @@ impl Table {
         })
     }
 
-    /// The next of those that were idle longest, if it has been idle ever since.
-    fn next_idle_longest(&mut self) -> Option<u64> {
+    /// The next of those that were idle longest and have been idle ever since.
+    fn next_idle_longest(&mut self) -> Option<(u64, u64)> {
         while let Some((number, since)) = self.idle_longest.pop() {
             if self.rows.get(&number).and_then(Row::idle_since) == Some(since) {
-                return Some(number);
+                return Some((number, since));
             }
         }
         None

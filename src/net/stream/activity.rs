@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -101,7 +102,7 @@ impl Activity {
         }
     }
 
-    /// Since when nothing has been going on; only to be compared with that of others.
+    /// Since when nothing has been going on; to be compared with that of others, or for [`idle_for`].
     pub(in crate::net) fn idle_since(&self) -> u64 {
         self.idle_since.load(Ordering::Relaxed)
     }
@@ -235,6 +236,11 @@ impl<B: Body<Data = Bytes> + Unpin> Body for RequestBody<B> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// How long it is since that moment of [`Activity::idle_since`].
+pub(in crate::net) fn idle_for(since: u64) -> Duration {
+    Duration::from_millis(millis().saturating_sub(since))
 }
 
 /// The clock of [`Activity::idle_since`].

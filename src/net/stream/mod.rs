@@ -10,7 +10,7 @@ mod outbox;
 mod protocol;
 mod tracked_stream;
 
-pub(super) use activity::{Activity, PROGRESS_LEN, RequestBody, RequestGuard, Snapshot, State};
+pub(super) use activity::{Activity, PROGRESS_LEN, RequestBody, RequestGuard, Snapshot, State, idle_for};
 pub(super) use frame_allowance::FrameAllowance;
 pub(super) use head_payment::HeadPayment;
 pub(super) use outbox::{CoalescingStream, FlushWhenPending, Outbox};
