@@ -68,9 +68,9 @@ fn main() {
     report("one client, one event at a time: events", "/s", Target::None, one);
     report(&format!("{CLIENTS} clients, one event at a time: events"), "/s", Target::None, many);
     report(&format!("{CLIENTS} clients, {EVENTS_OF_A_GROUP} events at a time: events"), "/s", Target::None, groups);
-    report("one client / the disk", "x", Target::AtLeast(0.4), &mut one_to_disk);
-    report(&format!("{CLIENTS} clients / the disk"), "x", Target::None, &mut many_to_disk);
-    report(&format!("{CLIENTS} clients in groups / the disk"), "x", Target::AtLeast(20.0), &mut groups_to_disk);
+    report("one client / the disk", "x", Target::AtLeast(0.35), &mut one_to_disk);
+    report(&format!("{CLIENTS} clients / the disk"), "x", Target::AtLeast(4.0), &mut many_to_disk);
+    report(&format!("{CLIENTS} clients in groups / the disk"), "x", Target::AtLeast(40.0), &mut groups_to_disk);
     report("a report of a known conjunction: requests", "/s", Target::None, reports);
     report("one id: requests", "/s", Target::None, mints);
     report("a known report / one id", "x", Target::AtLeast(0.5), &mut reports_to_mints);

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{KeyHash, LedgerId};
-use crate::storage::embedded::simulation::SimulatedBackend;
+use crate::storage::embedded::simulation::SimulatedDatabase;
 use crate::storage::memory::MemoryRecords;
 use crate::storage::records::{RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{NOW, anchor_of, append, at, create, plan};
@@ -71,7 +71,7 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
     for seed in 0..SEEDS {
         let random = &mut StdRng::seed_from_u64(seed);
         let memory = MemoryRecords::default();
-        let embedded = SimulatedBackend::new(seed).open_records().expect("the disk works");
+        let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
         for step in 0..STEPS {
             let plans = random_plans(&memory, random, step);
             let [one, other] = [&memory, &*embedded].map(|records: &dyn RecordStore| records.write(&plans));

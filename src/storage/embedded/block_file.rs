@@ -1,5 +1,6 @@
 //! A file of fixed blocks, the little of a disk that the horizon needs.
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -31,7 +32,19 @@ pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Rang
 /// What a write leaves behind is certain only after [`sync`](Self::sync) has returned `Ok`. After a failed write or
 /// sync nothing about the written blocks is certain, and a later successful sync does not change that: the kernel
 /// may have dropped the data and forgotten the error.
-pub(crate) trait BlockFile {
+pub(crate) trait BlockFile: Debug + Send + Sync {
+    /// How many blocks the file has; a last one that is cut short does not count.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn len_in_blocks(&self) -> io::Result<u64>;
+
+    /// Cuts the file to so many blocks or extends it by zeros; like a write, certain only once synced.
+    ///
+    /// # Errors
+    /// What the disk says; the length is then as it was.
+    fn set_len_in_blocks(&self, len: u64) -> io::Result<()>;
+
     /// Reads block `index`, counted from 0.
     ///
     /// # Errors
@@ -52,6 +65,14 @@ pub(crate) trait BlockFile {
 }
 
 impl BlockFile for File {
+    fn len_in_blocks(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len() / offset_of(1))
+    }
+
+    fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
+        self.set_len(offset_of(len))
+    }
+
     fn read_block(&self, index: u64) -> io::Result<Block> {
         let mut block = [0; BLOCK_LEN];
         self.read_exact_at(&mut block, offset_of(index))?;
@@ -68,6 +89,14 @@ impl BlockFile for File {
 }
 
 impl<F: BlockFile + ?Sized> BlockFile for &F {
+    fn len_in_blocks(&self) -> io::Result<u64> {
+        (**self).len_in_blocks()
+    }
+
+    fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
+        (**self).set_len_in_blocks(len)
+    }
+
     fn read_block(&self, index: u64) -> io::Result<Block> {
         (**self).read_block(index)
     }

@@ -4,7 +4,8 @@
 //! named by its file and place. `FLIPS=20000 FLIPS_SEED=7 cargo test --lib flips` tries others, and more of them.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -12,11 +13,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::conjunction::{Anchor, Pair, Tca};
-use crate::ledger::{KeyHash, LedgerId, Link};
+use crate::ledger::{Head, KeyHash, LedgerId, Link};
 use crate::storage::engine::EngineChoice;
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
-use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend};
+use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError};
 use crate::storage::samples::{NOW, anchor, append, at, create, plan, ready, write};
 use crate::storage::start::Opened;
 use crate::storage::store_error::StoreError;
@@ -26,7 +27,12 @@ const FLIPS: u32 = 2_000;
 const HORIZON: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const KEYS: u128 = 600;
 const FILES: [&str; 3] = ["horizon", "idmint.redb", "lock"];
-/// What a database begins with: the choice between two commits, and both of them.
+const BLOCK_BITS: u64 = 4_096 * 8;
+/// Where the log lies in the database.
+const LOG_BLOCKS: std::ops::Range<u64> = 2..2_050;
+/// The head, the sums of the engine's first page, and the sums of the others; behind them that first page.
+const FIRST_BLOCKS: [u64; 4] = [0, 1, 2_050, 2_051];
+/// What the engine's first page begins with: the choice between two commits, and both of them.
 const HEADER_BITS: u64 = 320 * 8;
 
 /// A folder as its files.
@@ -113,7 +119,7 @@ fn ask(records: &dyn RecordStore) -> Result<Answers, StoreError> {
 }
 
 /// Starts on a folder, asks everything, and appends to a ledger.
-fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<Answers, (Outcome, StoreError)> {
+fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<(Answers, Head), (Outcome, StoreError)> {
     let at_start = |error: StoreError| (Outcome::RefusedAtStart, error);
     let opened = open(dir).map_err(at_start)?;
     let Opened::Again(restart) = opened else { panic!("a folder with a horizon passes for an empty one") };
@@ -128,36 +134,60 @@ fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<Answers, (Outcome, Sto
     assert!(truth.is_none_or(|truth| *truth == answers), "another answer");
     let ledger: LedgerId = answers.ledgers[0].head.id.ledger();
     let next = plan(&append(ledger, &["next"], KEYS), Some(answers.ledgers[0].head), NOW + 86_400_000_000);
-    let written = records.write(&[RecordPlan::Append(next.clone())]);
-    written.unwrap_or_else(|error| panic!("what was read well is not written to: {error}"));
+    records.write(&[RecordPlan::Append(next.clone())]).map_err(|error| match error {
+        WriteError::Store(error) => in_use(error),
+        WriteError::Stale => panic!("what was read well does not hold"),
+    })?;
     assert_eq!(records.head(ledger).map_err(in_use)?, Some(next.head()));
-    Ok(answers)
+    Ok((answers, next.head()))
+}
+
+/// Starts again on a folder that was appended to.
+fn try_again(dir: &Path, head: Head) -> Result<(), (Outcome, StoreError)> {
+    let at_start = |error: StoreError| (Outcome::RefusedAtStart, error);
+    let Opened::Again(restart) = open(dir).map_err(at_start)? else { panic!("the folder passes for an empty one") };
+    let agreed = restart.agree_on_formats(1, &formats()).expect("they are what they were");
+    let records = agreed.records().map_err(at_start)?;
+    assert_eq!(records.head(head.id.ledger()).map_err(|error| (Outcome::RefusedInUse, error))?, Some(head));
+    Ok(())
 }
 
 fn lay_out(image: &Image, dir: &Path) {
     for (name, content) in image {
-        fs::write(dir.join(name), content).expect("the file is writable");
+        let file = File::create(dir.join(name)).expect("the file is writable");
+        file.set_len(u64::try_from(content.len()).expect("small")).expect("the file is writable");
+        // Most of a database is a log of zeros.
+        for (at, block) in (0..).step_by(4_096).zip(content.chunks(4_096)) {
+            if block.iter().any(|byte| *byte != 0) {
+                file.write_all_at(block, at).expect("the file is writable");
+            }
+        }
     }
 }
 
-/// A bit: half of them in what holds something, a quarter in the first bytes of the database, a quarter in the rest.
+/// A bit: an eighth of them in the small files, a quarter where the database says how to read it, a quarter in its log, the
+/// rest in whatever holds something.
 fn draw(image: &Image, random: &mut StdRng) -> (&'static str, u64) {
     let database = &image["idmint.redb"];
     let bits = u64::try_from(database.len()).expect("small") * 8;
-    match random.random_range(0..8) {
+    let within = match random.random_range(0..8) {
         0 => {
             let name = FILES[if random.random_bool(0.9) { 0 } else { 2 }];
-            (name, random.random_range(0..u64::try_from(image[name].len()).expect("small") * 8))
+            return (name, random.random_range(0..u64::try_from(image[name].len()).expect("small") * 8));
         }
-        1 => ("idmint.redb", random.random_range(0..bits)),
-        2 | 3 => ("idmint.redb", random.random_range(0..HEADER_BITS)),
-        _ => loop {
-            let bit = random.random_range(0..bits);
-            let chunk = usize::try_from(bit / 8 / 64).expect("small") * 64;
-            if database[chunk..(chunk + 64).min(database.len())].iter().any(|byte| *byte != 0) {
-                break ("idmint.redb", bit);
-            }
-        },
+        1 | 2 => {
+            let first = FIRST_BLOCKS[random.random_range(0..FIRST_BLOCKS.len())] * BLOCK_BITS;
+            first..first + HEADER_BITS
+        }
+        3 | 4 => LOG_BLOCKS.start * BLOCK_BITS..LOG_BLOCKS.end * BLOCK_BITS,
+        _ => LOG_BLOCKS.end * BLOCK_BITS..bits,
+    };
+    loop {
+        let bit = random.random_range(within.clone());
+        let chunk = usize::try_from(bit / 8 / 64).expect("small") * 64;
+        if database[chunk..(chunk + 64).min(database.len())].iter().any(|byte| *byte != 0) {
+            break ("idmint.redb", bit);
+        }
     }
 }
 
@@ -171,7 +201,7 @@ fn no_flipped_bit_of_the_folder_gives_a_wrong_answer_or_ends_the_process_by_a_pa
     let images = images();
     let mut counts = BTreeMap::<(&str, &str, Outcome), u32>::new();
     lay_out(&images[0].1, folder.path());
-    let truth = try_out(folder.path(), None).expect("it is sound");
+    let (truth, _) = try_out(folder.path(), None).expect("it is sound");
     assert_eq!(truth.requests.iter().flatten().count(), usize::try_from(KEYS).expect("small"));
     for flip in 0..flips {
         let (state, image) = &images[usize::try_from(flip % 2).expect("small")];
@@ -179,8 +209,9 @@ fn no_flipped_bit_of_the_folder_gives_a_wrong_answer_or_ends_the_process_by_a_pa
         let mut flipped = image.clone();
         flipped.get_mut(name).expect("it is there")[usize::try_from(bit / 8).expect("small")] ^= 1 << (bit % 8);
         lay_out(&flipped, folder.path());
-        let outcome = match catch_unwind(AssertUnwindSafe(|| try_out(folder.path(), Some(&truth)))) {
-            Ok(Ok(_)) => Outcome::Right,
+        let tried = || try_out(folder.path(), Some(&truth)).and_then(|(_, head)| try_again(folder.path(), head));
+        let outcome = match catch_unwind(AssertUnwindSafe(tried)) {
+            Ok(Ok(())) => Outcome::Right,
             Ok(Err((outcome, error))) => {
                 assert_eq!(error.failure_kind(), FailureKind::Damaged, "bit {bit} of {name}, {state}: {error}");
                 assert!(error.to_string().contains(name), "bit {bit} of {name}, {state}, is not named: {error}");
@@ -195,5 +226,7 @@ fn no_flipped_bit_of_the_folder_gives_a_wrong_answer_or_ends_the_process_by_a_pa
     assert_eq!(of(Outcome::Right) + of(Outcome::RefusedAtStart) + of(Outcome::RefusedInUse), flips);
     assert!(of(Outcome::RefusedAtStart) > flips / 10, "the flips hit nothing: {counts:?}");
     assert!(of(Outcome::Right) > flips / 10, "everything is refused: {counts:?}");
-    assert_eq!(of(Outcome::RefusedInUse), 0, "the check at the start has let something through: {counts:?}");
+    // With debug assertions the engine reads all of its pages when it is opened.
+    let is_found_in_use = of(Outcome::RefusedInUse) > flips / 50;
+    assert!(is_found_in_use || cfg!(debug_assertions), "no page was found damaged when it was read: {counts:?}");
 }

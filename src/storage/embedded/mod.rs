@@ -5,6 +5,8 @@ mod data_dir;
 mod file_system;
 mod place;
 
+mod database_file;
+
 mod tables;
 
 #[cfg(test)]

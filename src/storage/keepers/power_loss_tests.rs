@@ -14,7 +14,7 @@ use tokio::sync::oneshot::{self, Receiver as Answer};
 use super::*;
 use crate::conjunction::Grouped;
 use crate::ledger::{EventId, KeyHash, LedgerId, LedgerRequest, Link};
-use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
+use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::storage::keepers::job::Appended;
 use crate::storage::records::{DoneRequest, RecordStore};
 use crate::storage::samples::{NOW, append, at, create, reports};
@@ -91,7 +91,7 @@ struct Life {
 }
 
 impl Life {
-    fn begin(backend: &SimulatedBackend, hand: &ManualClock) -> Result<Life, StoreError> {
+    fn begin(backend: &SimulatedDatabase, hand: &ManualClock) -> Result<Life, StoreError> {
         let (jobs, waiting) = mpsc::channel();
         let writer = RecordWriter::new(backend.open_records()?, Arc::new(hand.clock()), waiting, None, Arc::default());
         Ok(Life { writer, jobs })
@@ -257,7 +257,7 @@ fn check_chains(records: &dyn RecordStore, of_requests: Vec<Link>) {
 }
 
 /// From a start to the end of the process.
-fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, told: &mut Told) -> Result<(), Ended> {
+fn live(backend: &SimulatedDatabase, hand: &ManualClock, random: &mut StdRng, told: &mut Told) -> Result<(), Ended> {
     let disk = backend.disk();
     let fault = [Fault::Halt, Fault::Error(EIO), Fault::Error(ENOSPC), Fault::Full][random.random_range(0..4)];
     if random.random_bool(0.9) {
@@ -296,7 +296,7 @@ fn live(backend: &SimulatedBackend, hand: &ManualClock, random: &mut StdRng, tol
 fn run(seed: u64) -> Counts {
     let random = &mut StdRng::seed_from_u64(seed);
     let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
-    let backend = SimulatedBackend::new(seed);
+    let backend = SimulatedDatabase::new(seed);
     drop(backend.open_records().expect("nothing fails yet"));
     let mut told = Told::default();
     for _ in 0..LIVES {

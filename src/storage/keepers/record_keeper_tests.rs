@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::ledger::{AppendRefusal, KeyHash, LedgerId};
-use crate::storage::embedded::simulation::{Fault, SimulatedBackend};
+use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::storage::keepers::record_writer::REOPEN_EVERY;
 use crate::storage::samples::{NOW, append, at, create, reports};
 use crate::time::{ManualClock, UnixNanos};
@@ -19,7 +19,7 @@ const EIO: i32 = 5;
 struct Bench {
     runtime: Runtime,
     hand: ManualClock,
-    backend: SimulatedBackend,
+    backend: SimulatedDatabase,
     records: Records,
     keeper: RecordKeeper,
 }
@@ -28,7 +28,7 @@ type Replying<'a, T> = Pin<Box<dyn Future<Output = Result<T, RecordError>> + 'a>
 
 impl Bench {
     fn new() -> Bench {
-        let backend = SimulatedBackend::new(1);
+        let backend = SimulatedDatabase::new(1);
         let records = backend.open_records().expect("the disk works");
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let keeper = RecordKeeper::start(records.clone(), Arc::new(hand.clock()), None);
@@ -165,7 +165,7 @@ fn a_key_is_free_again_after_a_day() {
 }
 
 /// A keeper of the same records whose clock shows a time so long after the beginning, and a runtime to ask it with.
-fn kept_after(backend: &SimulatedBackend, passed: Duration) -> (Runtime, RecordKeeper) {
+fn kept_after(backend: &SimulatedDatabase, passed: Duration) -> (Runtime, RecordKeeper) {
     let clock = Arc::new(ManualClock::at(UnixNanos::new(NOW * 1_000).after(passed)).clock());
     let keeper = RecordKeeper::start(backend.open_records().expect("the disk works"), clock, None);
     (tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime"), keeper)

@@ -169,31 +169,6 @@ impl SimulatedDisk {
         self.state().is_full = false;
     }
 
-    /// How many blocks the file has.
-    ///
-    /// # Errors
-    /// While the process is stopped.
-    pub(crate) fn len_in_blocks(&self) -> io::Result<u64> {
-        let state = self.state();
-        state.refuse_when_halted()?;
-        Ok(state.cache.len)
-    }
-
-    /// Cuts the file to so many blocks or extends it by zeros; like a write, lasting only once synced.
-    ///
-    /// # Errors
-    /// The planned fault; the length is then as it was.
-    pub(crate) fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
-        let mut state = self.state();
-        state.refuse_when_halted()?;
-        let fault = state.next_fault();
-        if fault.is_none() {
-            state.cache.set_len(len);
-            state.waiting.push(Change::Len(len));
-        }
-        state.meet(fault)
-    }
-
     /// Changes the stored bytes of block `index` behind the file's back, as a failing disk does.
     pub(crate) fn corrupt(&self, index: u64, change: impl FnOnce(&mut Block)) {
         let mut state = self.state();
@@ -296,6 +271,23 @@ impl State {
 }
 
 impl BlockFile for SimulatedDisk {
+    fn len_in_blocks(&self) -> io::Result<u64> {
+        let state = self.state();
+        state.refuse_when_halted()?;
+        Ok(state.cache.len)
+    }
+
+    fn set_len_in_blocks(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state();
+        state.refuse_when_halted()?;
+        let fault = state.next_fault();
+        if fault.is_none() {
+            state.cache.set_len(len);
+            state.waiting.push(Change::Len(len));
+        }
+        state.meet(fault)
+    }
+
     fn read_block(&self, index: u64) -> io::Result<Block> {
         let state = self.state();
         state.refuse_when_halted()?;

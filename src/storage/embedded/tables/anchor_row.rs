@@ -4,6 +4,9 @@ use crate::conjunction::{Anchor, Pair, Tca};
 
 const VERSION: u8 = 1;
 
+/// Bytes of a row.
+pub(super) const LEN: usize = 9;
+
 /// What names a row: the format, the pair, the time in microseconds.
 pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
@@ -13,8 +16,8 @@ pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
 }
 
 /// An anchor as bytes.
-pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; 9] {
-    let mut bytes = [VERSION; 9];
+pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
+    let mut bytes = [VERSION; LEN];
     bytes[1..5].copy_from_slice(&rank.to_be_bytes());
     let crc = crc_of(name, &bytes[..5]);
     bytes[5..].copy_from_slice(&crc.to_be_bytes());

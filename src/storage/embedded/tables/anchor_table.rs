@@ -15,24 +15,23 @@ pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> = Tab
 pub(super) trait AnchorRows: ReadableTable<anchor_row::Name<'static>, &'static [u8]> {}
 impl<T: ReadableTable<anchor_row::Name<'static>, &'static [u8]>> AnchorRows for T {}
 
-/// Stores an anchor if those near it are the ones that it was made for; else returns `false`.
-pub(super) fn write_anchor(
-    anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
-    plan: &AnchorPlan,
-) -> Result<bool, redb::Error> {
+/// The row of an anchor if those near it are the ones that it was made for; else `None`.
+pub(super) fn row_of<'a>(
+    anchors: &impl AnchorRows,
+    plan: &'a AnchorPlan,
+) -> Result<Option<(anchor_row::Name<'a>, [u8; anchor_row::LEN])>, redb::Error> {
     let AnchorPlan { format, pair, anchor, free } = plan;
     for times in free {
         if !anchors_within(anchors, format, *pair, times)?.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
     }
     let neighbours = anchors_within(anchors, format, *pair, &anchor.tca.neighbourhood())?;
     if Anchor::create(anchor.tca, &neighbours) != *anchor {
-        return Ok(false);
+        return Ok(None);
     }
     let name = anchor_row::name(format, *pair, anchor.tca);
-    anchors.insert(name, anchor_row::to_bytes(name, anchor.rank).as_slice())?;
-    Ok(true)
+    Ok(Some((name, anchor_row::to_bytes(name, anchor.rank))))
 }
 
 /// The anchors of a pair within these times.

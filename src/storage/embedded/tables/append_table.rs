@@ -1,6 +1,6 @@
 //! The appends of every ledger, in a table of the database.
 
-use redb::{AccessGuard, ReadableTable, Table, TableDefinition};
+use redb::{AccessGuard, ReadableTable, TableDefinition};
 
 use super::append_row;
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
@@ -13,19 +13,16 @@ pub(super) const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> = TableDe
 pub(super) trait AppendRows: ReadableTable<append_row::Name, &'static [u8]> {}
 impl<T: ReadableTable<append_row::Name, &'static [u8]>> AppendRows for T {}
 
-/// Stores an append if its ledger has the head that it was made for; else returns `false`.
-pub(super) fn write_append(
-    appends: &mut Table<'_, append_row::Name, &'static [u8]>,
+/// The row of an append if its ledger has the head that it was made for; else `None`.
+pub(super) fn row_of(
+    appends: &impl AppendRows,
     plan: &AppendPlan,
-) -> Result<bool, redb::Error> {
+) -> Result<Option<(append_row::Name, Vec<u8>)>, redb::Error> {
     if head_of(appends, plan.ledger())? != plan.before {
-        return Ok(false);
+        return Ok(None);
     }
     let append = StoredAppend::of(plan);
-    let name = append_row::name(append.head().id);
-    let replaced = appends.insert(name, append_row::to_bytes(&append).as_slice())?.is_some();
-    assert!(!replaced, "an id above the head of its ledger is new");
-    Ok(true)
+    Ok(Some((append_row::name(append.head().id), append_row::to_bytes(&append))))
 }
 
 /// The last event of a ledger.

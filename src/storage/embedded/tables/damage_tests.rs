@@ -19,7 +19,7 @@ type Rows<K> = TableDefinition<'static, K, &'static [u8]>;
 
 /// Flips one bit of a row.
 fn spoil<K: redb::Key + 'static>(database: &Database, rows: Rows<K>, name: K::SelfType<'_>) {
-    let spoil = |engine: &redb::Database| {
+    let spoil = |engine: &Engine| {
         let transaction = engine.begin_write()?;
         {
             let mut rows = transaction.open_table(rows)?;
@@ -76,7 +76,7 @@ fn the_keys_of_a_database_without_a_table_of_them_are_known() {
     let (database, records) = in_memory();
     let plans = write_ledger(&records, "genesis", 10);
     drop(records);
-    let remove = |engine: &redb::Database| {
+    let remove = |engine: &Engine| {
         let transaction = engine.begin_write()?;
         assert!(transaction.delete_table(REQUESTS)?);
         Ok(transaction.commit()?)

@@ -1,16 +1,18 @@
 //! The transactional database: opened, created and asked so that a damaged file is an error and never a panic.
 
-use std::fs::{self, OpenOptions, TryLockError};
+use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::{fmt, io};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::{fmt, io, ops};
 
-use super::file_view::LockedFile;
-use super::integrity::{self, Soundness};
+use super::logged_rows;
+#[cfg(test)]
+use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;
+use crate::storage::embedded::database_file::{self, Log, OpenFile};
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
@@ -18,6 +20,9 @@ use crate::storage::store_error::StoreError;
 
 /// How much of the database is kept in memory.
 const CACHE_BYTES: usize = 32 << 20;
+
+/// The length of the log in blocks: 8 MiB, some 50 000 appends. What stands in it is written again at a start.
+const LOG_LEN: u32 = 2_048;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +78,7 @@ impl From<DatabaseError> for StoreError {
 /// An open database, in a file or in memory.
 pub(crate) struct Database {
     /// Empty only while it is being dropped, and after it could not be opened again.
-    engine: RwLock<Option<redb::Database>>,
+    engine: RwLock<Option<Engine>>,
     /// Opens the engine again.
     open: Box<Opener>,
     path: PathBuf,
@@ -85,21 +90,53 @@ pub(crate) struct Database {
     _folder: Option<Arc<DataDir>>,
 }
 
-type Opener = dyn Fn() -> Result<redb::Database, redb::Error> + Send + Sync;
+type Opener = dyn Fn() -> Result<Engine, redb::Error> + Send + Sync;
+
+/// The engine, and the log of what it has not synced.
+pub(crate) struct Engine {
+    engine: redb::Database,
+    log: Mutex<Log>,
+}
+
+impl Engine {
+    /// An engine whose tables have what stands in the log of its file.
+    fn of(file: OpenFile) -> Result<Engine, redb::Error> {
+        let engine = Engine { engine: file.engine, log: Mutex::new(file.log) };
+        logged_rows::replay(&engine)?;
+        Ok(engine)
+    }
+
+    /// Begins to write; what is written will survive a crash once it is committed.
+    pub(super) fn begin_write(&self) -> Result<redb::WriteTransaction, redb::Error> {
+        let mut transaction = self.engine.begin_write()?;
+        // A start after a crash must not read the whole database.
+        transaction.set_quick_repair(true);
+        Ok(transaction)
+    }
+
+    /// The log. Whoever writes there has begun a transaction, of which there is one at a time.
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        // Whoever panicked with it has not acknowledged what it wrote.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ops::Deref for Engine {
+    type Target = redb::Database;
+
+    fn deref(&self) -> &redb::Database {
+        &self.engine
+    }
+}
 
 impl Database {
-    /// Opens an existing database file, once every page of it was found to be what was written.
+    /// Opens an existing database file.
     ///
     /// # Errors
     /// Every variant of [`DatabaseError`].
     pub(crate) fn open(path: &Path) -> Result<Database, DatabaseError> {
         let open = opener_of(path);
-        let engine = catch_panic(path, || {
-            let soundness = check_file(path)?;
-            let mut engine = open()?;
-            soundness.settle(&mut engine, path)?;
-            Ok(engine)
-        })?;
+        let engine = catch_panic(path, &open)?;
         Database::with_engine(engine, Box::new(open), path).in_place()
     }
 
@@ -117,7 +154,8 @@ impl Database {
                 _ => {}
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
-            let engine = builder().create_file(file)?;
+            database_file::lock_new(&file)?;
+            let engine = Engine::of(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
             rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
@@ -130,31 +168,24 @@ impl Database {
     /// [`DatabaseError::NotUsable`].
     #[cfg(test)]
     pub(crate) fn in_memory() -> Result<Database, DatabaseError> {
-        let path = PathBuf::from("memory");
-        let engine = catch_panic(&path, || Ok(builder().create_with_backend(redb::backends::InMemoryBackend::new())?))?;
-        // What is in memory is gone once it is closed.
-        let open = || Err(redb::Error::DatabaseClosed);
-        Ok(Database::with_engine(engine, Box::new(open), &path))
+        let disk = crate::storage::embedded::simulation::SimulatedDisk::holding(&[], 0);
+        Database::over(Arc::new(disk), LOG_LEN, "memory")
     }
 
-    /// A database in what `backend` gives, now and each time it is opened again; made new if that is empty.
+    /// A database in a file that is not on a disk, now and each time it is opened again; made new, with a log of so many
+    /// blocks, if that is empty.
     #[cfg(test)]
-    pub(crate) fn over<B: redb::StorageBackend>(
-        backend: impl Fn() -> B + Send + Sync + 'static,
-    ) -> Result<Database, DatabaseError> {
-        let path = PathBuf::from("simulated");
-        let engine = catch_panic(&path, || {
-            let base: Arc<dyn redb::StorageBackend> = Arc::new(backend());
-            let soundness = integrity::check(&base, &path, &builder())?;
-            let mut engine = builder().create_with_backend(backend())?;
-            soundness.settle(&mut engine, &path)?;
-            Ok(engine)
-        })?;
-        let open = move || Ok(builder().create_with_backend(backend())?);
-        Ok(Database::with_engine(engine, Box::new(open), &path))
+    pub(crate) fn over(file: Arc<dyn BlockFile>, log_len: u32, name: &str) -> Result<Database, DatabaseError> {
+        let path = PathBuf::from(name);
+        let opened_path = path.clone();
+        let open = move || match file.len_in_blocks()? {
+            0 => Engine::of(database_file::create(Arc::clone(&file), log_len, &builder())?),
+            _ => Engine::of(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
+        };
+        Ok(Database::with_engine(catch_panic(&path, &open)?, Box::new(open), &path))
     }
 
-    fn with_engine(engine: redb::Database, open: Box<Opener>, path: &Path) -> Database {
+    fn with_engine(engine: Engine, open: Box<Opener>, path: &Path) -> Database {
         let (engine, path, has_failed) = (RwLock::new(Some(engine)), path.to_owned(), AtomicBool::new(false));
         Database { engine, open, path, place: None, has_failed, _folder: None }
     }
@@ -211,10 +242,7 @@ impl Database {
     /// What `work` returns, told apart; [`DatabaseError::Displaced`] whatever it did, since only what the next start finds
     /// may be answered; a panic of the engine is [`DatabaseError::Damaged`], because the engine trusts
     /// what it reads back and stops when the pages make no sense.
-    pub(crate) fn attempt<T>(
-        &self,
-        work: impl FnOnce(&redb::Database) -> Result<T, redb::Error>,
-    ) -> Result<T, DatabaseError> {
+    pub(crate) fn attempt<T>(&self, work: impl FnOnce(&Engine) -> Result<T, redb::Error>) -> Result<T, DatabaseError> {
         let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
         let done = catch_panic(&self.path, || match &*engine {
             Some(engine) => work(engine),
@@ -245,29 +273,12 @@ impl Drop for Database {
     }
 }
 
-/// Begins to write; whatever is written will survive a crash once it is committed.
-pub(super) fn begin_write(engine: &redb::Database) -> Result<redb::WriteTransaction, redb::Error> {
-    let mut transaction = engine.begin_write()?;
-    // A start after a crash must not read the whole database.
-    transaction.set_quick_repair(true);
-    Ok(transaction)
-}
-
-fn opener_of(path: &Path) -> impl Fn() -> Result<redb::Database, redb::Error> + Send + Sync + 'static {
+fn opener_of(path: &Path) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
-    move || Ok(builder().open(&path)?)
-}
-
-/// Checks the file, which nobody else may have open.
-fn check_file(path: &Path) -> Result<Soundness, redb::Error> {
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(redb::Error::DatabaseAlreadyOpen),
-        Err(TryLockError::Error(error)) => return Err(error.into()),
+    move || {
+        let file = database_file::lock(&path, LOG_LEN, &builder())?;
+        Engine::of(database_file::open(Arc::new(file), &path, &builder())?)
     }
-    let base: Arc<dyn redb::StorageBackend> = Arc::new(LockedFile(file));
-    integrity::check(&base, path, &builder())
 }
 
 fn builder() -> redb::Builder {

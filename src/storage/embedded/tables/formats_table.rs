@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redb::{ReadableTable, Table, TableDefinition};
 use sha2::{Digest, Sha256};
 
-use super::database::{Database, DatabaseError, begin_write};
+use super::database::{Database, DatabaseError};
 use crate::storage::kept_formats::{Difference, FormatsError, KeptFormat, differences};
 use crate::storage::store_error::StoreError;
 
@@ -32,7 +32,7 @@ impl<'a> FormatsTable<'a> {
     /// [`FormatsError::Store`].
     pub(crate) fn agree(&self, slots: u32, formats: &[KeptFormat]) -> Result<(), FormatsError> {
         let agreed = self.database.attempt(|engine| {
-            let transaction = begin_write(engine)?;
+            let transaction = engine.begin_write()?;
             let compared = {
                 let mut rows = Rows { table: transaction.open_table(KEPT)?, database: self.database, has_new: false };
                 compare(&mut rows, slots, formats)?

@@ -8,12 +8,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableHandle};
+use redb::{Durability, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableHandle};
 
 use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_row;
 use super::append_table::{self, APPENDS};
-use super::database::{Database, DatabaseError, begin_write};
+use super::database::{Database, DatabaseError, Engine};
+use super::logged_rows::{self, LoggedRows};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
@@ -37,7 +38,7 @@ impl RecordTables {
     /// [`DatabaseError`].
     pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
         database.attempt(|engine| {
-            let transaction = begin_write(engine)?;
+            let transaction = engine.begin_write()?;
             let has_requests = transaction.list_tables()?.any(|table| table.name() == REQUESTS.name());
             {
                 let appends = transaction.open_table(APPENDS)?;
@@ -66,34 +67,31 @@ impl RecordTables {
 
 impl RecordStore for RecordTables {
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        if plans.is_empty() {
+            return Ok(());
+        }
         let is_written = self.database.attempt(|engine| {
-            let transaction = begin_write(engine)?;
-            let is_current = {
-                let mut appends = transaction.open_table(APPENDS)?;
-                let mut anchors = transaction.open_table(ANCHORS)?;
-                let mut register = transaction.open_table(REGISTER)?;
-                let is_current = all(plans, |plan| match plan {
-                    RecordPlan::Append(plan) => append_table::write_append(&mut appends, plan),
-                    RecordPlan::Anchor(plan) => {
-                        let is_current = anchor_table::write_anchor(&mut anchors, plan)?;
-                        if is_current {
-                            register_table::add(&mut register, &plan.format, plan.pair, plan.anchor.tca)?;
-                        }
-                        Ok(is_current)
-                    }
-                })?;
-                let mut requests = transaction.open_table(REQUESTS)?;
-                for done in plans.iter().filter_map(DoneRequest::of) {
-                    request_table::write_request(&mut requests, &done)?;
-                }
-                is_current
-            };
-            if is_current {
-                transaction.commit()?
-            } else {
-                transaction.abort()?
+            let mut transaction = engine.begin_write()?;
+            let mut rows = LoggedRows::open(&transaction)?;
+            if !all(plans, |plan| rows.write(plan))? {
+                drop(rows);
+                transaction.abort()?;
+                return Ok(false);
             }
-            Ok(is_current)
+            let content = rows.into_log();
+            let number = logged_rows::last_commit(&transaction)? + 1;
+            logged_rows::note_commit(&transaction, number)?;
+            let mut log = engine.log();
+            if log.has_room(content.len()) {
+                log.append(number, content)?;
+                // The log has it. The engine syncs it with a later commit, or when it is closed.
+                transaction.set_durability(Durability::None)?;
+                transaction.commit()?;
+            } else {
+                transaction.commit()?;
+                log.restart(number)?;
+            }
+            Ok(true)
         });
         if is_written.map_err(StoreError::from)? { Ok(()) } else { Err(WriteError::Stale) }
     }
@@ -123,8 +121,7 @@ impl RecordStore for RecordTables {
     }
 
     fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
-        let find =
-            |engine: &redb::Database| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, key, since);
+        let find = |engine: &Engine| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, key, since);
         Ok(self.database.attempt(find)?)
     }
 
@@ -133,7 +130,7 @@ impl RecordStore for RecordTables {
             if !request_table::has_old(&engine.begin_read()?.open_table(REQUESTS)?, since)? {
                 return Ok(false);
             }
-            let transaction = begin_write(engine)?;
+            let transaction = engine.begin_write()?;
             let has_forgotten = request_table::forget(&mut transaction.open_table(REQUESTS)?, since, count_max)?;
             transaction.commit()?;
             Ok(has_forgotten)
@@ -158,7 +155,7 @@ impl RecordStore for RecordTables {
         count_max: usize,
     ) -> Result<Option<AnchorKey>, StoreError> {
         Ok(self.database.attempt(|engine| {
-            let transaction = begin_write(engine)?;
+            let transaction = engine.begin_write()?;
             let (old, next) = anchor_table::forget(&mut transaction.open_table(ANCHORS)?, from, before, count_max)?;
             {
                 let mut register = transaction.open_table(REGISTER)?;
@@ -198,7 +195,7 @@ impl RecordStore for RecordTables {
 
     fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
         Ok(self.database.attempt(|engine| {
-            let transaction = begin_write(engine)?;
+            let transaction = engine.begin_write()?;
             {
                 let mut register = transaction.open_table(REGISTER)?;
                 for (key, later) in tallies {

@@ -13,7 +13,7 @@ use crate::storage::records::{DoneRequest, RequestDay, days_to_forget, remembere
 pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
 
 /// What names a row.
-type Name = (u32, u128);
+pub(super) type Name = (u32, u128);
 
 /// The requests, as a transaction sees them.
 pub(super) trait RequestRows: ReadableTable<Name, &'static [u8]> {}

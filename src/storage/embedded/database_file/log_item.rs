@@ -1,0 +1,81 @@
+//! One item of the log: a commit, or the note that a commit was synced. It begins at a block and fills it with zeros.
+//!
+//! ```text
+//! 0   magic, 4 bytes
+//! 4   length of the content in bytes, 4 bytes; 0 in a note
+//! 8   number of the commit, 8 bytes
+//! 16  CRC-32C over the 12 bytes before it and the content
+//! 20  content
+//! ```
+
+use std::io;
+
+use crate::storage::embedded::block_file::{BLOCK_LEN, BlockFile};
+
+const MAGIC: [u8; 4] = *b"idml";
+const HEAD_LEN: usize = 20;
+
+/// One item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LogItem {
+    pub(super) number: u64,
+    /// Empty in a note.
+    pub(super) content: Vec<u8>,
+}
+
+impl LogItem {
+    /// The note that the commit of this number was synced.
+    pub(super) fn note(number: u64) -> LogItem {
+        LogItem { number, content: Vec::new() }
+    }
+
+    /// How many blocks an item with so much content fills.
+    pub(super) fn blocks(content_len: usize) -> u64 {
+        u64::try_from((HEAD_LEN + content_len).div_ceil(BLOCK_LEN)).expect("a length fits 64 bits")
+    }
+
+    /// As whole blocks.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let content_len = u32::try_from(self.content.len()).expect("it fits the log");
+        let mut bytes = Vec::with_capacity((HEAD_LEN + self.content.len()).next_multiple_of(BLOCK_LEN));
+        bytes.extend(MAGIC);
+        bytes.extend(content_len.to_be_bytes());
+        bytes.extend(self.number.to_be_bytes());
+        bytes.extend(sum_of(&bytes[4..16], &self.content).to_be_bytes());
+        bytes.extend(&self.content);
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_LEN), 0);
+        bytes
+    }
+
+    /// The item that begins at `block`, before `end`; `None` if none does, or if it is not what was written.
+    ///
+    /// # Errors
+    /// What the disk says, other than that the file ends.
+    pub(super) fn read(file: &dyn BlockFile, block: u64, end: u64) -> io::Result<Option<LogItem>> {
+        let first = match file.read_block(block) {
+            Ok(first) => first,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let field = |at: usize| u32::from_be_bytes(first[at..at + 4].try_into().expect("four bytes"));
+        let (content_len, sum) = (usize::try_from(field(4)).map_err(io::Error::other)?, field(16));
+        if first[..4] != MAGIC || LogItem::blocks(content_len) > end - block {
+            return Ok(None);
+        }
+        let mut content = first[HEAD_LEN..].to_vec();
+        for behind in 1..LogItem::blocks(content_len) {
+            match file.read_block(block + behind) {
+                Ok(more) => content.extend(more),
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        content.truncate(content_len);
+        let number = u64::from_be_bytes(first[8..16].try_into().expect("eight bytes"));
+        Ok((sum_of(&first[4..16], &content) == sum).then_some(LogItem { number, content }))
+    }
+}
+
+fn sum_of(head: &[u8], content: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(head), content)
+}
