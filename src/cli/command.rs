@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use super::check::Check;
 use super::conjunction::{Cdm, Conjunction};
 use super::decode::Decode;
 use super::exit::Exit;
@@ -12,8 +11,8 @@ use super::formats::Formats;
 use super::health::Health;
 use super::ledger::Ledger;
 use super::mint::Mint;
+use super::node::{Backup, Check, Serve};
 use super::print::complain;
-use super::serve::Serve;
 use super::token::Token;
 
 /// Mints ids of many layouts and reads them back; no id is ever minted twice.
@@ -38,6 +37,8 @@ enum Command {
     Cdm(Cdm),
     /// Work with the conjunctions that a service stores.
     Conjunction(Conjunction),
+    /// Copy what a running node keeps.
+    Backup(Backup),
     /// Check a configuration and print what it means.
     Check(Check),
     /// Work with ledgers of events.
@@ -66,6 +67,7 @@ pub fn run() -> ExitCode {
         Command::Formats(formats) => formats.run(),
         Command::Cdm(cdm) => cdm.run(),
         Command::Conjunction(conjunction) => conjunction.run(),
+        Command::Backup(backup) => backup.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
         Command::Token(token) => token.run(),

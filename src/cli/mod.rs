@@ -3,13 +3,12 @@
 mod command;
 mod conjunction;
 
-mod check;
 mod decode;
 mod formats;
 mod health;
 mod ledger;
 mod mint;
-mod serve;
+mod node;
 
 mod exit;
 mod print;

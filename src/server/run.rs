@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +19,8 @@ use super::access::Access;
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
-use super::inherited::InheritedSocket;
-use super::signals::{Hangups, Signals};
+use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
 use super::start::{StartError, StartRule, begin};
-use super::supervisor;
 use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
@@ -30,7 +29,7 @@ use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{Config, ConfigError};
 use crate::service::Service;
-use crate::storage::{FailureKind, Opened, StoreError, WithCauses};
+use crate::storage::{EngineChoice, FailureKind, Opened, StoreError, WithCauses};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -307,14 +306,33 @@ impl Running {
             has_ended.cancel();
             drained
         };
+        let backups = data_dir_of(config).and_then(|data_dir| BackupSocket::bind(&data_dir));
+        let answering_operators = async {
+            match &backups {
+                Some(backups) => backups.answer(&service).await,
+                None => std::future::pending().await,
+            }
+        };
+        let serving = async { tokio::join!(answering, answering_probes).0 };
         // Probes learn to the end how the service is.
-        let (drained, ()) = tokio::join!(answering, answering_probes);
+        let drained = tokio::select! {
+            drained = serving => drained,
+            () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
+        };
         watching.abort();
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),
             cut => warn!(cut, "{cut} connections had to be cut after {DRAIN_MAX:?}"),
         }
         outcome
+    }
+}
+
+/// The folder of this node, if it has one.
+fn data_dir_of(config: &Config) -> Option<PathBuf> {
+    match config.storage.engine_choice() {
+        EngineChoice::Embedded { data_dir } => Some(data_dir),
+        EngineChoice::Memory => None,
     }
 }
 

@@ -44,8 +44,8 @@ pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordE
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
 pub use records::{
-    AnchorKey, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records, StoredAppend,
-    StoredConjunction, WriteError,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records,
+    StoredAppend, StoredConjunction, WriteError,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};
 pub use store_error::StoreError;

@@ -19,8 +19,8 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"], &["telemetry"]]),
-    folder("cli").with_floors(&[&["ledger", "conjunction"]]),
+    folder("server").with_floors(&[&["config"], &["telemetry", "process"]]),
+    folder("cli").with_floors(&[&["ledger", "conjunction", "node"]]),
 ];
 
 /// Which crates stay out of which folders.

@@ -15,6 +15,7 @@ mod service;
 
 mod abuse;
 mod admin_listen;
+mod backup;
 mod cdm;
 mod commands;
 mod conjunctions;

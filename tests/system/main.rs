@@ -45,6 +45,7 @@ mod killing;
 mod ledger;
 mod ledgers;
 mod long_ticks;
+mod many_appends;
 mod memory;
 mod metrics;
 mod storage_advice;

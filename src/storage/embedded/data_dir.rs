@@ -11,6 +11,9 @@ use super::file_system::{FILE_MODE, MachineFiles, create_folder};
 use super::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
 
+/// The name of the database in its folder.
+pub(crate) const DATABASE_NAME: &str = "idmint.redb";
+
 /// Which of the two state files are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FoundFiles {
@@ -128,7 +131,7 @@ impl DataDir {
 
     /// Where the database lies.
     pub(crate) fn database_path(&self) -> PathBuf {
-        self.path.join("idmint.redb")
+        self.path.join(DATABASE_NAME)
     }
 }
 

@@ -4,7 +4,7 @@ use tokio::sync::oneshot;
 
 use super::record_error::RecordError;
 use crate::conjunction::{GroupRequest, Grouped};
-use crate::ledger::{LedgerRequest, Link};
+use crate::ledger::{KeyHash, LedgerRequest, Link};
 use crate::minting::Durable;
 use crate::storage::records::RecordPlan;
 
@@ -32,6 +32,14 @@ impl Job {
         match self {
             Job::Ledger(request, _) => request.event_count(),
             Job::Group(request, _) => request.len(),
+        }
+    }
+
+    /// The key of its request.
+    pub(super) fn key(&self) -> Option<KeyHash> {
+        match self {
+            Job::Ledger(request, _) => request.mark().map(|mark| mark.key),
+            Job::Group(..) => None,
         }
     }
 

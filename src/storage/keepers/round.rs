@@ -7,7 +7,7 @@ use super::record_error::{RecordError, log_unreadable};
 use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
 use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
 use crate::minting::Refusal;
-use crate::storage::records::{RecordPlan, RecordStore};
+use crate::storage::records::{DoneRequest, RecordPlan, RecordStore};
 
 /// The plans of a round, and the replies to be sent once they are durable.
 pub(super) struct Decided {
@@ -27,6 +27,7 @@ pub(super) fn decide(
 ) -> Decided {
     let mut round = Round {
         records,
+        known: known_requests(records, since, &jobs),
         since,
         now,
         plans: Vec::new(),
@@ -38,9 +39,21 @@ pub(super) fn decide(
     Decided { plans: round.plans, replies }
 }
 
+/// The requests that were done before with the keys of these jobs. One that cannot be read is left to whoever asks for it.
+fn known_requests(records: &dyn RecordStore, since: EventTime, jobs: &[Job]) -> Option<HashMap<KeyHash, DoneRequest>> {
+    let keys: Vec<KeyHash> = jobs.iter().filter_map(Job::key).collect();
+    if keys.is_empty() {
+        return Some(HashMap::new());
+    }
+    let known = records.requests(&keys, since).ok()?;
+    Some(known.into_iter().flatten().map(|done| (done.key, done)).collect())
+}
+
 struct Round<'a> {
     records: &'a dyn RecordStore,
     since: EventTime,
+    /// Of each key of this round the request that was done before, if it was; `None` if they could not be read together.
+    known: Option<HashMap<KeyHash, DoneRequest>>,
     now: Result<EventTime, Refusal>,
     plans: Vec<RecordPlan>,
     /// The heads of ledgers that were asked for, as they are after the plans.
@@ -91,7 +104,10 @@ impl Round<'_> {
         if let Some(plan) = self.done.get(&mark.key) {
             return replayed(plan.mark, plan.links().collect());
         }
-        let done = self.records.request(mark.key, self.since).map_err(|error| log_unreadable(&error))?;
+        let done = match &self.known {
+            Some(known) => known.get(&mark.key).copied(),
+            None => self.records.request(mark.key, self.since).map_err(|error| log_unreadable(&error))?,
+        };
         let Some(done) = done else { return Ok(None) };
         match self.records.append(done.last).map_err(|error| log_unreadable(&error))? {
             Some((append, links)) => replayed(append.mark, links),

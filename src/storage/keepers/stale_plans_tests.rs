@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Sender};
 
@@ -16,7 +17,7 @@ use crate::ledger::{AppendPlan, AppendRefusal, EventId, Head, KeyHash, LedgerId,
 use crate::storage::keepers::job::Appended;
 use crate::storage::memory::MemoryRecords;
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordStore, StoredAppend, StoredConjunction,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordStore, StoredAppend, StoredConjunction,
 };
 use crate::storage::samples::{NOW, append, at, create, plan, reports};
 use crate::time::ManualClock;
@@ -124,8 +125,8 @@ impl RecordStore for Contended {
         self.records.append(last)
     }
 
-    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
-        self.records.request(key, since)
+    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+        self.records.requests(keys, since)
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
@@ -163,6 +164,10 @@ impl RecordStore for Contended {
 
     fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
         self.records.add_reports(tallies)
+    }
+
+    fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
+        self.records.back_up(folder)
     }
 
     fn is_usable(&self) -> bool {

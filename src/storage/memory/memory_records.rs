@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, RangeInclusive};
+use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::storage::failure_kind::FailureKind;
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay, StoredAppend,
-    StoredConjunction, WriteError, days_to_forget,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay,
+    StoredAppend, StoredConjunction, WriteError, days_to_forget,
 };
 use crate::storage::store_error::StoreError;
 
@@ -88,10 +90,13 @@ impl RecordStore for MemoryRecords {
         Ok(found.map(|append| (append.clone(), links_of(appends, at))))
     }
 
-    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
+    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
         let maps = self.maps();
-        let found = maps.requests.range(RequestDay::of(since)..).filter_map(|(_, of_day)| of_day.get(&key));
-        Ok(found.filter(|done| done.recorded >= since).max_by_key(|done| done.recorded).copied())
+        let find = |key| {
+            let found = maps.requests.range(RequestDay::of(since)..).filter_map(|(_, of_day)| of_day.get(key));
+            found.filter(|done| done.recorded >= since).max_by_key(|done| done.recorded).copied()
+        };
+        Ok(keys.iter().map(find).collect())
     }
 
     fn forget_requests(&self, since: EventTime, _: usize) -> Result<bool, StoreError> {
@@ -158,6 +163,10 @@ impl RecordStore for MemoryRecords {
             }
         }
         Ok(())
+    }
+
+    fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
+        Err(StoreError::new(FailureKind::NotUsable, "nothing is kept in memory that a backup could restore"))
     }
 
     fn is_usable(&self) -> bool {

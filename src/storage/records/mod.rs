@@ -10,6 +10,6 @@ mod stored_append;
 pub use done_request::DoneRequest;
 pub(in crate::storage) use done_request::{RequestDay, days_to_forget, remembered_since};
 pub use record_plan::RecordPlan;
-pub use record_store::{AnchorKey, LedgerSummary, RecordStore, Records, WriteError};
+pub use record_store::{AnchorKey, BackedUp, LedgerSummary, RecordStore, Records, WriteError};
 pub use register::{ListPlace, ListRange, StoredConjunction};
 pub use stored_append::StoredAppend;

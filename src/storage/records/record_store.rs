@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::done_request::DoneRequest;
@@ -70,7 +71,15 @@ pub trait RecordStore: Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError>;
+    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
+        Ok(self.requests(&[key], since)?.pop().flatten())
+    }
+
+    /// The same of each of these keys.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError>;
 
     /// Forgets so many keys of requests that were recorded before that time, a day of them at a time, and never those of
     /// the last three days of which there are any. Returns whether there were such.
@@ -123,6 +132,13 @@ pub trait RecordStore: Debug + Send + Sync {
         count_max: usize,
     ) -> Result<Option<AnchorKey>, StoreError>;
 
+    /// Copies everything but the horizon to a folder that is empty, or made; durable when this returns. It is as it was at
+    /// one moment, whatever is written meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError`]; what is in the folder is then no copy.
+    fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError>;
+
     /// Whether nothing was refused since the store was opened; if something was, only opening it again helps.
     fn is_usable(&self) -> bool;
 
@@ -142,6 +158,15 @@ pub enum WriteError {
     /// The store is damaged or refuses; whether the plans are stored is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// What a copy holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Appends of all ledgers.
+    pub appends: u64,
+    /// Conjunctions of all formats.
+    pub conjunctions: u64,
 }
 
 /// A ledger as a list shows it.

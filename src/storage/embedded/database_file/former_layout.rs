@@ -70,8 +70,8 @@ pub(super) fn copy(file: File, path: &Path, log_len: u32, builder: &redb::Builde
 mod tests {
     use redb::{ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
-    use super::super::open_file::{lock, open};
     use super::*;
+    use crate::storage::embedded::database_file::{lock, open};
 
     const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
     const LOG_LEN: u32 = 4;

@@ -116,9 +116,9 @@ mod tests {
 
     use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 
-    use super::super::layout::Layout;
-    use super::super::open_file::{create, lock, open};
     use super::*;
+    use crate::storage::embedded::database_file::layout::Layout;
+    use crate::storage::embedded::database_file::{create, lock, open};
 
     const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
     const LOG_LEN: u32 = 4;

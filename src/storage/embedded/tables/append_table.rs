@@ -2,7 +2,7 @@
 
 use redb::{AccessGuard, ReadableTable, TableDefinition};
 
-use super::append_row;
+use super::rows::append_row;
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
 use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend};
 

@@ -5,6 +5,7 @@ use std::fs;
 use redb::{ReadableTable, TableDefinition};
 
 use super::*;
+use crate::storage::embedded::tables::engine::Engine;
 use crate::storage::failure_kind::FailureKind;
 use crate::storage::samples::{NOW, anchor, append, at, links, near, plan, write_ledger};
 

@@ -5,14 +5,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::{fmt, io, ops};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::{fmt, io};
 
+use super::engine::Engine;
 use super::logged_rows;
 #[cfg(test)]
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;
-use crate::storage::embedded::database_file::{self, Log, OpenFile};
+use crate::storage::embedded::database_file::{self, OpenFile};
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure_kind::FailureKind;
@@ -92,43 +93,6 @@ pub(crate) struct Database {
 
 type Opener = dyn Fn() -> Result<Engine, redb::Error> + Send + Sync;
 
-/// The engine, and the log of what it has not synced.
-pub(crate) struct Engine {
-    engine: redb::Database,
-    log: Mutex<Log>,
-}
-
-impl Engine {
-    /// An engine whose tables have what stands in the log of its file.
-    fn of(file: OpenFile) -> Result<Engine, redb::Error> {
-        let engine = Engine { engine: file.engine, log: Mutex::new(file.log) };
-        logged_rows::replay(&engine)?;
-        Ok(engine)
-    }
-
-    /// Begins to write; what is written will survive a crash once it is committed.
-    pub(super) fn begin_write(&self) -> Result<redb::WriteTransaction, redb::Error> {
-        let mut transaction = self.engine.begin_write()?;
-        // A start after a crash must not read the whole database.
-        transaction.set_quick_repair(true);
-        Ok(transaction)
-    }
-
-    /// The log. Whoever writes there has begun a transaction, of which there is one at a time.
-    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
-        // Whoever panicked with it has not acknowledged what it wrote.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl ops::Deref for Engine {
-    type Target = redb::Database;
-
-    fn deref(&self) -> &redb::Database {
-        &self.engine
-    }
-}
-
 impl Database {
     /// Opens an existing database file.
     ///
@@ -155,7 +119,7 @@ impl Database {
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
             database_file::lock_new(&file)?;
-            let engine = Engine::of(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
+            let engine = engine_of(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
             rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
@@ -179,8 +143,8 @@ impl Database {
         let path = PathBuf::from(name);
         let opened_path = path.clone();
         let open = move || match file.len_in_blocks()? {
-            0 => Engine::of(database_file::create(Arc::clone(&file), log_len, &builder())?),
-            _ => Engine::of(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
+            0 => engine_of(database_file::create(Arc::clone(&file), log_len, &builder())?),
+            _ => engine_of(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
         };
         Ok(Database::with_engine(catch_panic(&path, &open)?, Box::new(open), &path))
     }
@@ -273,11 +237,18 @@ impl Drop for Database {
     }
 }
 
+/// An engine whose tables have what stands in the log of its file.
+fn engine_of(file: OpenFile) -> Result<Engine, redb::Error> {
+    let engine = Engine::new(file);
+    logged_rows::replay(&engine)?;
+    Ok(engine)
+}
+
 fn opener_of(path: &Path) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || {
         let file = database_file::lock(&path, LOG_LEN, &builder())?;
-        Engine::of(database_file::open(Arc::new(file), &path, &builder())?)
+        engine_of(database_file::open(Arc::new(file), &path, &builder())?)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::storage::kept_formats::{Difference, FormatsError, KeptFormat, differe
 use crate::storage::store_error::StoreError;
 
 /// Row name to SHA-256 and description. Rows: `slots`, and `format/` followed by a format's name.
-const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
+pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
 
 /// The kept formats, in a [`Database`].

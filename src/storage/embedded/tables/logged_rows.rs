@@ -11,11 +11,12 @@
 use redb::{Table, TableDefinition};
 
 use super::anchor_table::{self, ANCHORS};
+use super::append_table;
 use super::append_table::APPENDS;
-use super::database::Engine;
+use super::engine::Engine;
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
-use super::{anchor_row, append_row, append_table};
+use super::rows::{anchor_row, append_row};
 use crate::conjunction::{Pair, Tca};
 use crate::storage::records::RecordPlan;
 

@@ -1,16 +1,16 @@
 //! The transactional database: the kept formats and the records, in tables whose every row is checked when it is read.
 
-mod anchor_row;
 mod anchor_table;
-mod append_row;
 mod append_table;
+mod backup;
 mod database;
+mod engine;
 mod formats_table;
 mod logged_rows;
 mod record_tables;
 mod register_table;
 mod request_table;
-mod tally_row;
+mod rows;
 
 pub(super) use database::{Database, DatabaseError};
 pub(super) use formats_table::FormatsTable;

@@ -6,22 +6,24 @@
 //! key: what is answered is read from that row, and must name the key.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::sync::Arc;
 
 use redb::{Durability, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableHandle};
 
 use super::anchor_table::{self, ANCHORS, anchors_within};
-use super::append_row;
 use super::append_table::{self, APPENDS};
-use super::database::{Database, DatabaseError, Engine};
+use super::backup;
+use super::database::{Database, DatabaseError};
 use super::logged_rows::{self, LoggedRows};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
+use super::rows::append_row;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::records::{
-    AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend, StoredConjunction,
-    WriteError,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
+    StoredConjunction, WriteError,
 };
 use crate::storage::store_error::StoreError;
 
@@ -120,9 +122,10 @@ impl RecordStore for RecordTables {
         self.read_appends(|appends| append_table::append(appends, last))
     }
 
-    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
-        let find = |engine: &Engine| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, key, since);
-        Ok(self.database.attempt(find)?)
+    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+        Ok(self
+            .database
+            .attempt(|engine| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys, since))?)
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
@@ -204,6 +207,10 @@ impl RecordStore for RecordTables {
             }
             Ok(transaction.commit()?)
         })?)
+    }
+
+    fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
+        Ok(backup::copy(&self.database, folder)?)
     }
 
     fn is_usable(&self) -> bool {

@@ -4,9 +4,9 @@
 
 use redb::{ReadableTable, Table, TableDefinition};
 
-use super::anchor_row;
 use super::anchor_table::AnchorRows;
-use super::tally_row;
+use super::rows::anchor_row;
+use super::rows::tally_row;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction};
 

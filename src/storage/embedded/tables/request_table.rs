@@ -28,21 +28,25 @@ pub(super) fn write_request(requests: &mut RequestTable<'_>, done: &DoneRequest)
     Ok(())
 }
 
-/// The last request of a key that was recorded since. A look at each day that there is, of which there are few.
+/// The last request of each of these keys that was recorded since. A look at each day that there is, of which there are few.
 pub(super) fn find(
     requests: &impl RequestRows,
-    key: KeyHash,
+    keys: &[KeyHash],
     since: EventTime,
-) -> Result<Option<DoneRequest>, redb::Error> {
-    let mut found: Option<DoneRequest> = None;
-    for day in days(requests, RequestDay::of(since))? {
-        let name = (day.number(), key.0);
-        let Some(row) = requests.get(name)? else { continue };
-        let done = from_bytes(name, row.value()).ok_or_else(|| damaged(name))?;
-        // Days are in order, and a later day has later times.
-        found = Some(done).filter(|done| done.recorded >= since).or(found);
-    }
-    Ok(found)
+) -> Result<Vec<Option<DoneRequest>>, redb::Error> {
+    let days = days(requests, RequestDay::of(since))?;
+    let find_one = |key: &KeyHash| {
+        let mut found: Option<DoneRequest> = None;
+        for day in &days {
+            let name = (day.number(), key.0);
+            let Some(row) = requests.get(name)? else { continue };
+            let done = from_bytes(name, row.value()).ok_or_else(|| damaged(name))?;
+            // Days are in order, and a later day has later times.
+            found = Some(done).filter(|done| done.recorded >= since).or(found);
+        }
+        Ok(found)
+    };
+    keys.iter().map(find_one).collect()
 }
 
 /// Forgets so many requests of days that nobody asks for any more. Returns whether there were any.

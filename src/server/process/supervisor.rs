@@ -6,12 +6,12 @@ use sd_notify::{NotifyState, notify};
 use tracing::warn;
 
 /// Ids are minted: units that wait for this one may start.
-pub(super) fn tell_ready() {
+pub(in crate::server) fn tell_ready() {
     say(notify(&[NotifyState::Ready]));
 }
 
 /// The process was told to end, and drains.
-pub(super) fn tell_stopping() {
+pub(in crate::server) fn tell_stopping() {
     say(notify(&[NotifyState::Stopping]));
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use prometheus::Registry;
 
-use super::exit::Failure;
-use super::settings::Settings;
+use crate::cli::exit::Failure;
+use crate::cli::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::{assemble, check_slot, check_tokens, formats_table};
 use crate::service::Service;
@@ -14,7 +14,7 @@ use crate::time::Clock;
 
 /// Check a configuration and print what it means.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(in crate::cli) struct Check {
     #[command(flatten)]
     settings: Settings,
 }
@@ -24,7 +24,7 @@ impl Check {
     ///
     /// # Errors
     /// 78 with the setting that is wrong.
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let clock = Arc::new(Clock::system());
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());

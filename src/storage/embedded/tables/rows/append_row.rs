@@ -21,15 +21,15 @@ const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
 /// What names a row: the ledger, and the id of its last event.
-pub(super) type Name = (u32, u128);
+pub(in crate::storage::embedded::tables) type Name = (u32, u128);
 
 /// The name of the row whose last event is `last`.
-pub(super) fn name(last: EventId) -> Name {
+pub(in crate::storage::embedded::tables) fn name(last: EventId) -> Name {
     (last.ledger().bits(), last.value())
 }
 
 /// An append as the bytes of its row.
-pub(super) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
+pub(in crate::storage::embedded::tables) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD_LEN + append.entries.len() * ENTRY_LEN + CRC_LEN);
     bytes.push(VERSION);
     bytes.extend(append.first_place.to_be_bytes());
@@ -47,7 +47,7 @@ pub(super) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
 }
 
 /// Reads the row of that name; `None` when it is not what was written.
-pub(super) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
+pub(in crate::storage::embedded::tables) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
     let (RowHead { first_place, recorded, mark }, entries) = RowHead::of(name, bytes)?;
     let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
     Some(StoredAppend { first_place, recorded, mark, entries })
@@ -55,7 +55,7 @@ pub(super) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
 
 /// The first event of the row of that name, and the head of its ledger after it, without reading the events between; `None`
 /// when the row is not what was written.
-pub(super) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
+pub(in crate::storage::embedded::tables) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
     let (RowHead { first_place, recorded, .. }, entries) = RowHead::of(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
     let head = Head { id: EventId::from_value(name.1)?, place: first_place.checked_add(between)?, recorded };
@@ -64,7 +64,10 @@ pub(super) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
 
 /// When the row of that name was recorded, and the request that it came with if that has a key; `None` when the row is not
 /// what was written.
-pub(super) fn request_of(name: Name, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
+pub(in crate::storage::embedded::tables) fn request_of(
+    name: Name,
+    bytes: &[u8],
+) -> Option<(EventTime, Option<DoneRequest>)> {
     let (RowHead { recorded, mark, .. }, _) = RowHead::of(name, bytes)?;
     let last = EventId::from_value(name.1)?;
     Some((recorded, mark.map(|mark| DoneRequest { key: mark.key, recorded, last })))

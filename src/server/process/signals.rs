@@ -5,34 +5,34 @@ use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Waits for SIGTERM and SIGINT.
-pub(super) struct Signals {
+pub(in crate::server) struct Signals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 /// Waits for SIGHUP.
-pub(super) struct Hangups(Signal);
+pub(in crate::server) struct Hangups(Signal);
 
 impl Hangups {
     /// From now on it does not end the process.
-    pub(super) fn wait() -> io::Result<Self> {
+    pub(in crate::server) fn wait() -> io::Result<Self> {
         Ok(Self(signal(SignalKind::hangup())?))
     }
 
     /// Returns when the next one has come.
-    pub(super) async fn next(&mut self) {
+    pub(in crate::server) async fn next(&mut self) {
         self.0.recv().await;
     }
 }
 
 impl Signals {
     /// From now on neither of them ends the process by itself.
-    pub(super) fn wait() -> io::Result<Self> {
+    pub(in crate::server) fn wait() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
     /// The name of the next one that comes.
-    pub(super) async fn next(&mut self) -> &'static str {
+    pub(in crate::server) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

@@ -48,7 +48,7 @@ impl InheritedSocket {
         self.0.local_addr().map_err(InheritedError::NotTcp)
     }
 
-    pub(super) fn listen(self) -> io::Result<TcpListener> {
+    pub(in crate::server) fn listen(self) -> io::Result<TcpListener> {
         self.0.set_nonblocking(true)?;
         TcpListener::from_std(self.0)
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use toml::Value;
 
-use super::exit::{Exit, Failure};
-use super::settings::Settings;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::settings::Settings;
 use crate::server::{InheritedSocket, RunOptions, Telemetry, run};
 use crate::time::{UnixNanos, UnixTime};
 
@@ -21,7 +21,7 @@ const EVENT_INTERVAL: u32 = 8;
 
 /// Run the service.
 #[derive(Debug, Args)]
-pub(super) struct Serve {
+pub(in crate::cli) struct Serve {
     #[command(flatten)]
     settings: Settings,
     /// Where to listen, for http.listen.
@@ -47,7 +47,7 @@ impl Serve {
     ///
     /// # Errors
     /// 65, 74, 75 or 78.
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let socket = InheritedSocket::take()?;
         let mut config = self.settings.load(self.flags()?)?;
         if let Some(socket) = &socket {

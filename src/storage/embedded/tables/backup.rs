@@ -1,0 +1,67 @@
+//! A copy of a database that is in use: row by row, as they are at one moment.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use redb::{
+    Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
+};
+
+use super::anchor_table::ANCHORS;
+use super::append_table::APPENDS;
+use super::database::{Database, DatabaseError};
+use super::formats_table::KEPT;
+use super::register_table::REGISTER;
+use super::request_table::REQUESTS;
+use crate::storage::embedded::data_dir::DATABASE_NAME;
+use crate::storage::embedded::file_system::{MachineFiles, create_folder};
+use crate::storage::records::BackedUp;
+
+/// Copies everything to a database in a folder that is empty, or made; durable when this returns. It gets no horizon.
+///
+/// # Errors
+/// [`DatabaseError`]; what is in the folder is then no backup.
+pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, DatabaseError> {
+    let path = folder.join(DATABASE_NAME);
+    let unusable = |cause| DatabaseError::NotUsable { path: path.clone(), cause };
+    create_folder(&MachineFiles, folder).map_err(unusable)?;
+    if fs::read_dir(folder).map_err(unusable)?.next().is_some() {
+        return Err(unusable(io::Error::new(io::ErrorKind::AlreadyExists, "the folder is not empty")));
+    }
+    let copy = Database::create(&path)?;
+    database.attempt(|engine| {
+        let from = engine.begin_read()?;
+        Ok(copy.attempt(|engine| {
+            let to = engine.begin_write()?;
+            copy_table(&from, &to, KEPT)?;
+            copy_table(&from, &to, REQUESTS)?;
+            copy_table(&from, &to, REGISTER)?;
+            let done =
+                BackedUp { appends: copy_table(&from, &to, APPENDS)?, conjunctions: copy_table(&from, &to, ANCHORS)? };
+            to.commit()?;
+            Ok(done)
+        }))
+    })?
+}
+
+/// Copies the rows of a table, and says how many there are. A table that was never made has none.
+fn copy_table<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<u64, redb::Error> {
+    let rows = match from.open_table(table) {
+        Ok(rows) => rows,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(0),
+        Err(error) => return Err(error.into()),
+    };
+    let mut copies = to.open_table(table)?;
+    let mut count = 0;
+    for row in rows.iter()? {
+        let (name, row) = row?;
+        copies.insert(name.value(), row.value())?;
+        count += 1;
+    }
+    Ok(count)
+}

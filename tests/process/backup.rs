@@ -1,0 +1,89 @@
+//! `idmint backup`: a copy of a running node, and a node that begins on it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use idmint::ledger::EventTime;
+use serde_json::{Value, json};
+
+use crate::http1::{Client, request};
+use crate::service::{Ended, Home, Service, idmint, run, serve_from};
+
+fn back_up(home: &Home, to: &Path) -> Ended {
+    run(idmint(&["backup", to.to_str().unwrap(), "--data-dir", home.data_dir().to_str().unwrap()]))
+}
+
+fn post(service: &Service, target: &str, key: &str, body: &Value) -> Value {
+    let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+    let answer =
+        Client::connect(service.address()).exchange(request(&format!("POST {target}"), &headers, &body.to_string()));
+    assert!([200, 201].contains(&answer.status), "{}", answer.text());
+    answer.json()
+}
+
+fn append(service: &Service, ledger: &Value, key: &str) -> Value {
+    post(service, "/ids/evently", key, &json!({ "ledger": ledger, "events": [{ "event": key, "entities": {} }] }))["ids"][0].clone()
+}
+
+/// A floor above whatever was minted until now.
+fn floor() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(4);
+    EventTime::from_micros(now.as_micros().try_into().unwrap()).unwrap().to_string()
+}
+
+#[test]
+fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_floor() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let ledger = post(&service, "/ledgers", "begin", &json!({ "event": "Begun", "entities": {} }))["ledger"].clone();
+    let before: Vec<Value> = (0..50).map(|at| append(&service, &ledger, &format!("before-{at}"))).collect();
+    let report = json!({ "tca": "2026-02-01T00:00:00.250Z", "primary": 25_544, "secondary": 48_274 });
+    let conjunction = post(&service, "/ids/conjunction", "report", &report)["ids"][0].clone();
+
+    let socket = fs::symlink_metadata(home.data_dir().join("backup.sock")).unwrap();
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    let copy = home.path("copy");
+    let ended = back_up(&home, &copy);
+    ended.assert(0, &[]);
+    assert_eq!(ended.out, format!("51 appends and 1 conjunctions are in {}\n", copy.display()));
+    assert_eq!(fs::metadata(copy.join("idmint.redb")).unwrap().permissions().mode() & 0o777, 0o600);
+    back_up(&home, &copy).assert(74, &["not empty"]);
+
+    append(&service, &ledger, "after");
+    let minted: u64 = service.mint("snowflake")[0].parse().unwrap();
+    service.kill();
+
+    run(serve_from(&copy)).assert(65, &["horizon", "--floor"]);
+    let mut command = serve_from(&copy);
+    command.args(["--floor", &floor()]);
+    let restored = Service::start(command);
+    restored.wait_until_ready();
+    let ledger = ledger.as_str().unwrap();
+    let chain = restored.get(&format!("/ledgers/{ledger}/ids")).json();
+    let ids: Vec<&Value> = chain["ids"].as_array().unwrap()[1..].iter().map(|link| &link["id"]).collect();
+    assert_eq!(ids, before.iter().collect::<Vec<_>>(), "what was acknowledged before the copy, and nothing after it");
+    let again = post(&restored, "/ids/conjunction", "again", &report);
+    assert_eq!((&again["ids"][0], &again["details"][0]["created"]), (&conjunction, &Value::Bool(false)));
+    let replayed = append(&restored, &json!(ledger), "before-7");
+    assert_eq!(replayed, before[7], "its key is known");
+    assert!(restored.mint("snowflake")[0].parse::<u64>().unwrap() > minted);
+}
+
+#[test]
+fn without_a_running_node_there_is_nobody_to_ask() {
+    let home = Home::new();
+    back_up(&home, &home.path("copy")).assert(69, &["no node", "copy its data folder"]);
+    let service = home.start();
+    service.wait_until_ready();
+    service.kill();
+    back_up(&home, &home.path("copy")).assert(69, &["no node"]);
+    let mut again = home.start();
+    again.wait_until_ready();
+    let ended = back_up(&home, &home.path("copy"));
+    ended.assert(0, &[]);
+    assert!(ended.out.starts_with("0 appends and 0 conjunctions"), "{}", ended.out);
+    assert!(again.is_running());
+}

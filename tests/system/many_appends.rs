@@ -1,0 +1,97 @@
+//! A minute of a busy node: memory does not grow with appends and their keys, and a start after a kill is ready.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::http1::{Client, post_json};
+use crate::service::{Home, Service};
+
+/// Appends, each with a key: a minute at 10 000 a second. `APPENDS` says another number.
+const APPENDS: usize = 600_000;
+const THREADS: usize = 8;
+const CONNECTIONS: usize = 8;
+const GROWTH_MAX_KIB: u64 = 64 * 1024;
+
+fn resident_kib(service: &Service) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn begin(service: &Service, number: usize) -> String {
+    let event = json!({ "event": "Begun", "entities": {}, "data": number }).to_string();
+    let create = post_json("/ledgers", &format!("idempotency-key: begin-{number}\r\n"), &event);
+    let answer = Client::connect(service.address()).exchange(create);
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    answer.json()["ledger"].as_str().unwrap().to_owned()
+}
+
+fn append(ledger: &str, key: &str) -> String {
+    let body = format!(r#"{{"ledger":"{ledger}","events":[{{"event":"Ordered","entities":{{}},"data":"{key}"}}]}}"#);
+    post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), &body)
+}
+
+/// Appends with the keys `from` to `to` of this ledger, on several connections at once.
+fn append_all(address: SocketAddr, ledger: &str, from: usize, to: usize) {
+    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| Client::connect(address)).collect();
+    let mut key = from;
+    while key < to {
+        let round = clients.len().min(to - key);
+        for (at, client) in clients[..round].iter_mut().enumerate() {
+            client.send(append(ledger, &format!("{ledger}-{}", key + at)));
+        }
+        for client in &mut clients[..round] {
+            assert_eq!(client.skip().status, 201);
+        }
+        key += round;
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() {
+    let appends = std::env::var("APPENDS").map_or(APPENDS, |text| text.parse().expect("a number"));
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let ledgers: Vec<String> = (0..THREADS).map(|number| begin(&service, number)).collect();
+    let of_each = appends / THREADS;
+    let append_part = |from: usize, to: usize| {
+        std::thread::scope(|scope| {
+            for ledger in &ledgers {
+                scope.spawn(|| append_all(service.address(), ledger, from, to));
+            }
+        });
+    };
+    let begun = Instant::now();
+    append_part(0, of_each / 10);
+    let resident_before = resident_kib(&service);
+    append_part(of_each / 10, of_each);
+    let (resident, time) = (resident_kib(&service), begun.elapsed());
+    let growth = resident.saturating_sub(resident_before);
+    println!("{appends} appends in {time:?}; {resident_before} KiB after a tenth, {growth} KiB more at the end");
+    assert!(growth <= GROWTH_MAX_KIB, "{growth} KiB more");
+
+    service.kill();
+    let begun = Instant::now();
+    let service = home.start();
+    let mut client = Client::connect(service.address());
+    // Appends do not wait for the clock of the ids by number.
+    let is_appended = |client: &mut Client| client.exchange(append(&ledgers[0], "the first")).status == 201;
+    while !is_appended(&mut client) {
+        assert!(begun.elapsed() < crate::service::LONG, "a start appends again");
+    }
+    println!("first append {:?} after the start, behind {} appends", begun.elapsed(), ledgers.len() * of_each);
+    service.wait_until_ready();
+    for ledger in &ledgers {
+        for key in [0, of_each / 2, of_each - 2, of_each - 1] {
+            let again = client.exchange(append(ledger, &format!("{ledger}-{key}")));
+            assert_eq!((again.status, again.header("idempotency-replayed")), (200, Some("true")), "{key} of {ledger}");
+        }
+        let known: Value = service.get(&format!("/ledgers/{ledger}")).json();
+        let more = u64::from(*ledger == ledgers[0]);
+        assert_eq!(known["events"], of_each as u64 + 1 + more, "{known}");
+    }
+}
