@@ -48,10 +48,12 @@ target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.t
 torture: export CARGO_TARGET_DIR := target/torture
 torture: export CARGO_PROFILE_RELEASE_LTO := off
 torture: export TORTURE_IDS ?= 1000000000
-torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED); then `make attacks`.
+torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED); then 6 million appends, `make attacks` and `make mutants`.
 	.ci/install-packages
 	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
+	APPENDS=6000000 $(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture many_appends
 	$(MAKE) attacks
+	$(MAKE) mutants
 
 # Optimised, and longer than in `make test-all`: here times count.
 attacks: export CARGO_TARGET_DIR := target/torture
@@ -103,7 +105,8 @@ loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
 	$(LOOM) -- --nocapture
 
-mutants: ## Break the code on purpose; every break must be caught by a test.
+mutants: export SHARE ?= 1
+mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=2: half of them, by the commit).
 	tests/mutants/run
 
 # The same SEED draws the same breaks from the same code. SAMPLED says in which folders of src/.

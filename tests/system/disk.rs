@@ -95,14 +95,18 @@ fn records_that_a_full_disk_has_closed_are_opened_again_though_nobody_appends() 
     disk.fill();
     let events = vec![r#"{"event":"Long","entities":{}}"#; 1_000].join(",");
     let order = format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#);
-    let append =
-        || Client::connect(service.address()).exchange(post_json("/ids/evently", "idempotency-key: a\r\n", &order));
-    let answer = append();
+    let append = |key: u64| {
+        let headers = format!("idempotency-key: {key}\r\n");
+        Client::connect(service.address()).exchange(post_json("/ids/evently", &headers, &order))
+    };
+    // The log has some room that it has taken already.
+    let refused = (0..100).map(|key| (key, append(key))).find(|(_, answer)| answer.status != 201);
+    let (done, answer) = refused.expect("the disk is full");
     assert_eq!((answer.status, &answer.json()["type"]), (504, &"/problems/outcome-unknown".into()));
     until("the records are open", || service.log().contains("the records are open again").then_some(()));
-    assert_eq!(service.get(&format!("/ledgers/{ledger}")).json()["events"], 1);
+    assert_eq!(service.get(&format!("/ledgers/{ledger}")).json()["events"], 1 + 1_000 * done);
     disk.free();
-    assert_eq!(append().status, 201);
+    assert_eq!(append(done).status, 201);
 }
 
 #[test]

@@ -43,12 +43,27 @@ impl Log {
         Log { file, first, end: first + len, next: first, filled: first }
     }
 
-    /// The commits after that of this number, in their order.
+    /// The commits after that of this number, in their order, durable when this returns. The next one will stand behind them,
+    /// or at the beginning if there are none.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if one is missing that was acknowledged; what the disk says.
-    pub(in crate::storage::embedded) fn read_after(&self, number: u64) -> io::Result<Vec<LogEntry>> {
-        let (mut at, mut last) = (self.first, None::<u64>);
+    pub(in crate::storage::embedded) fn recover(&mut self, number: u64) -> io::Result<Vec<LogEntry>> {
+        let (entries, end) = self.read_after(number)?;
+        let Some(last) = entries.last() else { return Ok(entries) };
+        // What is read may be in memory alone: after a sync that failed no later sync brings it to the disk. It takes no room.
+        for block in self.first..end {
+            self.file.write_block(block, &self.file.read_block(block)?)?;
+        }
+        self.file.sync()?;
+        (self.next, self.filled) = (end, end + 1);
+        self.write(end, &LogItem::note(last.number))?;
+        Ok(entries)
+    }
+
+    /// The commits after that of this number, and the block behind them.
+    fn read_after(&self, number: u64) -> io::Result<(Vec<LogEntry>, u64)> {
+        let (mut at, mut end, mut last) = (self.first, self.first, None::<u64>);
         let mut entries = Vec::new();
         while let Some(item) = self.read(at)? {
             let follows = last.is_none_or(|last| item.number == last + 1);
@@ -56,6 +71,7 @@ impl Log {
                 break;
             }
             at += LogItem::blocks(item.content.len());
+            end = at;
             last = Some(item.number);
             if item.number > number {
                 entries.push(LogEntry { number: item.number, content: item.content });
@@ -72,7 +88,7 @@ impl Log {
             }
             at += 1;
         }
-        Ok(entries)
+        Ok((entries, end))
     }
 
     /// Whether there is room for a commit of so many bytes. Where there is not, the engine must sync.
@@ -153,7 +169,7 @@ mod tests {
     }
 
     fn numbers(log: &Log, after: u64) -> Vec<u64> {
-        log.read_after(after).expect("sound").iter().map(|entry| entry.number).collect()
+        log.read_after(after).expect("sound").0.iter().map(|entry| entry.number).collect()
     }
 
     #[test]
@@ -166,7 +182,7 @@ mod tests {
         }
         assert_eq!(numbers(&log(&disk), 0), [1, 2, 3, 4]);
         assert_eq!(numbers(&log(&disk), 2), [3, 4]);
-        assert_eq!(log(&disk).read_after(3).expect("sound")[0].content, content(4, 5_000));
+        assert_eq!(log(&disk).read_after(3).expect("sound").0[0].content, content(4, 5_000));
         assert!(!first.has_room(3 * BLOCK_LEN) && first.has_room(3 * BLOCK_LEN - 20));
         first.restart(5).expect("the disk works");
         assert!(numbers(&log(&disk), 5).is_empty(), "what stands behind is older");
@@ -231,7 +247,9 @@ mod tests {
             } else {
                 disk.restart_process()
             }
-            let found = log(&disk).read_after(synced).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let found = log(&disk).recover(synced).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            disk.power_on();
+            assert_eq!(log(&disk).recover(synced).expect("sound"), found, "seed {seed}: what was read was not durable");
             let last = found.last().map_or(synced, |entry| entry.number);
             assert!(last == done || last == done + 1, "seed {seed}: {last} of {done}");
             assert!(found.iter().all(|entry| entry.content == content(entry.number, entry.content.len())));

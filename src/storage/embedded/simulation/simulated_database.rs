@@ -11,7 +11,7 @@ use crate::storage::records::Records;
 use crate::storage::store_error::StoreError;
 
 /// Blocks of the log: so few that it begins anew every few commits.
-const LOG_LEN: u32 = 16;
+const LOG_LEN: u32 = 5;
 
 /// One database on a disk. Clones are the same one.
 #[derive(Debug, Clone)]

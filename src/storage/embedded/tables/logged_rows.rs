@@ -8,7 +8,7 @@
 //!
 //! Where a request is found, and the anchors by time, follow from these.
 
-use redb::{Table, TableDefinition};
+use redb::{Durability, Table, TableDefinition};
 
 use super::anchor_table::{self, ANCHORS};
 use super::append_table;
@@ -160,17 +160,19 @@ pub(super) fn note_commit(transaction: &redb::WriteTransaction, number: u64) -> 
     Ok(())
 }
 
-/// Writes into the tables what stands in the log alone, and syncs it.
+/// Writes into the tables what stands in the log alone. It goes on standing there: syncing the tables may need room, and a
+/// start must not fail because the disk is full.
 pub(super) fn replay(engine: &Engine) -> Result<(), redb::Error> {
-    let transaction = engine.begin_write()?;
+    let mut transaction = engine.begin_write()?;
     let last = last_commit(&transaction)?;
-    let entries = engine.log().read_after(last)?;
+    let entries = engine.log().recover(last)?;
     let Some(newest) = entries.last().map(|entry| entry.number) else { return Ok(transaction.abort()?) };
     {
         let mut rows = LoggedRows::open(&transaction)?;
         entries.iter().try_for_each(|entry| rows.write_again(&entry.content))?;
     }
     note_commit(&transaction, newest)?;
+    transaction.set_durability(Durability::None)?;
     transaction.commit()?;
     tracing::info!("{} commits were in the log alone", entries.len());
     Ok(())

@@ -15,6 +15,7 @@ use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_table::{self, APPENDS};
 use super::backup;
 use super::database::{Database, DatabaseError};
+use super::engine::Engine;
 use super::logged_rows::{self, LoggedRows};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
@@ -34,28 +35,12 @@ pub(crate) struct RecordTables {
 }
 
 impl RecordTables {
-    /// The records in `database`, with their tables created.
+    /// The records in `database`, with their tables created if they are not there: on a full disk nothing could be.
     ///
     /// # Errors
     /// [`DatabaseError`].
     pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
-        database.attempt(|engine| {
-            let transaction = engine.begin_write()?;
-            let has_requests = transaction.list_tables()?.any(|table| table.name() == REQUESTS.name());
-            {
-                let appends = transaction.open_table(APPENDS)?;
-                let mut requests = transaction.open_table(REQUESTS)?;
-                if !has_requests {
-                    request_table::fill(&mut requests, &appends)?;
-                }
-                let anchors = transaction.open_table(ANCHORS)?;
-                let mut register = transaction.open_table(REGISTER)?;
-                if register.len()? != anchors.len()? {
-                    register_table::build(&mut register, &anchors)?;
-                }
-            }
-            Ok(transaction.commit()?)
-        })?;
+        database.attempt(|engine| if has_tables(engine)? { Ok(()) } else { make_tables(engine) })?;
         Ok(RecordTables { database })
     }
 
@@ -220,6 +205,36 @@ impl RecordStore for RecordTables {
     fn reopen(&self) -> Result<(), StoreError> {
         Ok(self.database.reopen()?)
     }
+}
+
+/// Whether all tables are there, each with what belongs there.
+fn has_tables(engine: &Engine) -> Result<bool, redb::Error> {
+    let transaction = engine.begin_read()?;
+    let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
+    let has = |name: &str| names.iter().any(|there| there == name);
+    if ![APPENDS.name(), REQUESTS.name(), ANCHORS.name(), REGISTER.name()].into_iter().all(has) {
+        return Ok(false);
+    }
+    Ok(transaction.open_table(REGISTER)?.len()? == transaction.open_table(ANCHORS)?.len()?)
+}
+
+/// Makes the tables that are not there, of what the others hold.
+fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
+    let transaction = engine.begin_write()?;
+    let has_requests = transaction.list_tables()?.any(|table| table.name() == REQUESTS.name());
+    {
+        let appends = transaction.open_table(APPENDS)?;
+        let mut requests = transaction.open_table(REQUESTS)?;
+        if !has_requests {
+            request_table::fill(&mut requests, &appends)?;
+        }
+        let anchors = transaction.open_table(ANCHORS)?;
+        let mut register = transaction.open_table(REGISTER)?;
+        if register.len()? != anchors.len()? {
+            register_table::build(&mut register, &anchors)?;
+        }
+    }
+    Ok(transaction.commit()?)
 }
 
 /// Whether every one is, up to the first that is not.
