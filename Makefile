@@ -33,12 +33,16 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
+	$(MAKE) target/tools/openapi-python-client/installed
 	$(CARGO) test $(LOCKED) --features system-tests --test system
 	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
 	$(MAKE) instructions
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 	.ci/install-ccsds-ndm
+
+target/tools/openapi-python-client/installed: .ci/install-openapi-python-client .ci/openapi-python-client.txt
+	.ci/install-openapi-python-client
 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis

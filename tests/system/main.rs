@@ -47,6 +47,7 @@ mod ledgers;
 mod long_ticks;
 mod memory;
 mod metrics;
+mod python_client;
 mod storage_advice;
 mod syncing;
 mod systemd;
