@@ -57,5 +57,9 @@ fn idle_connections_make_room_when_descriptors_run_out() {
         has_answer(&mut newcomer).then_some(())
     });
     let left = idle.iter_mut().filter_map(|client| has_answer(client).then_some(())).count();
-    assert!(left >= idle.len() / 2, "{left} of {} idle connections are left: no more go than are in the way", idle.len());
+    assert!(
+        left >= idle.len() / 2,
+        "{left} of {} idle connections are left: no more go than are in the way",
+        idle.len()
+    );
 }
