@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
 	$(MAKE) target/tools/openapi-python-client/installed
+	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features system-tests --test system
 	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
 	$(MAKE) instructions
@@ -119,3 +120,11 @@ mutants-sample: target/tools/bin/cargo-mutants ## Break the code at random (SEED
 
 target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
 	.ci/install-cargo-mutants
+
+# Fetches first: what makes the release itself is kept from the network.
+release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once).
+	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')"
+	.ci/release
+
+target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx &: .ci/install-release-tools
+	.ci/install-release-tools

@@ -48,6 +48,7 @@ mod long_ticks;
 mod memory;
 mod metrics;
 mod python_client;
+mod release;
 mod storage_advice;
 mod syncing;
 mod systemd;
