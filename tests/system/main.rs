@@ -39,6 +39,7 @@ mod browser;
 mod clock;
 mod conjunctions;
 mod disk;
+mod image;
 mod instruction_counts;
 mod interface;
 mod killing;
