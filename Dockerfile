@@ -1,10 +1,7 @@
-# A static binary on an empty base: nothing to log into, nothing to patch but idmint itself.
+# The program, the C library it stands on, and nothing else: nothing to log into, nothing to patch but these two.
 
-# The same version as rust-toolchain.toml. On Alpine, Rust links musl statically by default.
-FROM rust:1.95.0-alpine AS build
-# Headers for crates that compile C. Unpinned: Alpine keeps only the newest, so a pin would soon fail to build.
-# hadolint ignore=DL3018
-RUN apk add --no-cache musl-dev
+# The same version as rust-toolchain.toml, on Debian, with the C compiler that some crates need.
+FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /build
 
 # The dependencies alone, around an empty crate: this layer is built again only when these two files change.
@@ -15,10 +12,13 @@ RUN sed -i '/^\[\[/,/^$/d' Cargo.toml && mkdir src && touch src/lib.rs && echo '
 
 # Files keep their dates from outside, which can be older than the empty crate's: forget that it was ever built.
 COPY . .
-RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release && mkdir /data
+RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release
+# What the program loads at its start (ldd names it), at the paths where it looks for it.
+RUN mkdir /data /image && cp target/release/idmint /image/ \
+    && ldd target/release/idmint | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory /image
 
 FROM scratch
-COPY --from=build /build/target/release/idmint /idmint
+COPY --from=build /image/ /
 # With its owner, so that a new named volume can be written to.
 COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
@@ -32,8 +32,8 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["/idmint", "health"]
 
-# idmint refuses an address other than loopback without TLS or tokens unless told so. In a container it must listen to
-# be reached at all, and what is let through to it is decided outside: publish the port on 127.0.0.1 or a private network.
-# It also wants to hear that no second node has its slot: run it with IDMINT_WORKER__EXCLUSIVE=true where that is so.
+# In a container it must listen on all addresses to be reached at all. It refuses to (exit code 78) until callers need a
+# token (IDMINT_HTTP__TOKENS), or IDMINT_INSECURE_PUBLIC=1 says that the port is published on 127.0.0.1 or a private
+# network only. It also wants to hear that no second node has its slot: IDMINT_WORKER__EXCLUSIVE=true where that is so.
 ENTRYPOINT ["/idmint"]
-CMD ["serve", "--insecure-public"]
+CMD ["serve"]

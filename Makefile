@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,12 +33,17 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
+	$(MAKE) target/tools/openapi-python-client/installed
+	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features system-tests --test system
 	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
 	$(MAKE) instructions
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 	.ci/install-ccsds-ndm
+
+target/tools/openapi-python-client/installed: .ci/install-openapi-python-client .ci/openapi-python-client.txt
+	.ci/install-openapi-python-client
 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
@@ -118,3 +123,11 @@ mutants-sample: target/tools/bin/cargo-mutants ## Break the code at random (SEED
 
 target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
 	.ci/install-cargo-mutants
+
+# Fetches first: what makes the release itself is kept from the network.
+release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once).
+	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')"
+	.ci/release
+
+target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx &: .ci/install-release-tools
+	.ci/install-release-tools

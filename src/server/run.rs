@@ -55,7 +55,8 @@ pub enum RunError {
     /// Other machines could mint and nobody said that they may.
     #[error(
         "http.listen = {listen} is reachable from other machines, and callers need no token: list tokens in a file and name it \
-         in http.tokens, listen on 127.0.0.1, or say --insecure-public if the network itself keeps strangers out"
+         in http.tokens, listen on 127.0.0.1, or say --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps \
+         strangers out"
     )]
     Public {
         /// The address.

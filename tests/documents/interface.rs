@@ -19,9 +19,17 @@ fn the_routes_are_those_of_the_router() {
     let document = openapi();
     let described: BTreeSet<(String, String)> =
         operations(&document).into_iter().map(|(path, method, _)| (method.to_uppercase(), path.to_owned())).collect();
-    let routed: BTreeSet<(String, String)> =
-        paths().into_iter().map(|(method, path)| (method.to_string(), path.replace("{*", "{"))).collect();
+    // Of one parameter, which may be empty: what stands behind the slash is described with it.
+    let routed: BTreeSet<(String, String)> = paths()
+        .into_iter()
+        .filter(|(_, path)| *path != "/decode/")
+        .map(|(method, path)| (method.to_string(), path.replace("{*", "{")))
+        .collect();
     assert_eq!(described, routed);
+    assert!(described.iter().all(|(_, path)| path == "/" || !path.ends_with('/')), "clients drop a slash at the end");
+    for (path, method, operation) in operations(&document) {
+        assert!(operation["security"].is_array(), "{method} {path} does not say who may");
+    }
 }
 
 #[test]
@@ -265,8 +273,8 @@ async fn every_answer_is_as_described() {
         get(DECODE, "/decode/1", 406).with("accept", "text/html"),
         get(DECODE, &format!("/decode/{long}"), 414),
         get(DECODE, "/decode/1?nonsense", 422),
-        get("/decode/", "/decode/", 200),
-        get("/decode/", "/decode/?format=flax", 404),
+        get(DECODE, "/decode/", 200),
+        get(DECODE, "/decode/?format=flax", 404),
         decode_many("", 200).sending("[\"1I9ZC1002\",\"?\",\"175928847299117063\"]"),
         decode_many("?detail=full", 200).sending("[\"1I9ZC1002\",\"?\",\"'1i9zc1002'\"]"),
         decode_many("", 200).with("accept", "text/plain").sending("[\"1I9ZC1002\"]"),

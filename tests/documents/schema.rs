@@ -119,6 +119,11 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                 let count = fitting.count();
                 must(count == 1 || count > 1 && keyword == "anyOf", keyword);
             }
+            "allOf" => {
+                for one in rule.as_array().unwrap() {
+                    must(self::faults(document, one, value).is_empty(), keyword);
+                }
+            }
             "$ref" | "properties" | "additionalProperties" | "items" | "description" => {}
             other => panic!("{place}: this test does not know the keyword {other}"),
         }

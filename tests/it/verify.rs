@@ -50,6 +50,18 @@ async fn every_published_chain_comes_out_as_published() {
 }
 
 #[tokio::test]
+async fn the_same_bytes_are_a_chain_in_every_media_type() {
+    let service = Service::start("").await;
+    let Chain { ledger, lines, .. } = long_chain();
+    for media in ["application/x-ndjson", "text/plain; charset=utf-8", "application/octet-stream"] {
+        let headers = format!("content-type: {media}\r\n");
+        let request = post_request(&format!("/ledgers/{ledger}/verify"), &headers, &lines.join("\n"));
+        let answer = service.exchange(&request).await;
+        assert_eq!((answer.status, &answer.json()["events"]), (200, &json!(lines.len())), "{media}");
+    }
+}
+
+#[tokio::test]
 async fn a_chain_goes_on_after_an_event_that_is_trusted() {
     let service = Service::start("").await;
     let Chain { ledger, lines, outcome, .. } = long_chain();

