@@ -32,7 +32,7 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["/idmint", "health"]
 
-# idmint refuses an address other than loopback without TLS or tokens unless told so. In a container it must listen to
+# idmint refuses an address other than loopback without tokens or client certificates unless told so. In a container it must listen to
 # be reached at all, and what is let through to it is decided outside: publish the port on 127.0.0.1 or a private network.
 # It also wants to hear that no second node has its slot: run it with IDMINT_WORKER__EXCLUSIVE=true where that is so.
 ENTRYPOINT ["/idmint"]

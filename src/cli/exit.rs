@@ -5,9 +5,8 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::client::ClientError;
-use crate::http::TokensError;
 use crate::server::config::ConfigError;
-use crate::server::{AssemblyError, CatalogError, InheritedError, RunError};
+use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, RunError};
 use crate::storage::{FailureKind, WithCauses};
 
 /// How a command ended.
@@ -106,8 +105,8 @@ impl From<AssemblyError> for Failure {
     }
 }
 
-impl From<TokensError> for Failure {
-    fn from(error: TokensError) -> Failure {
+impl From<AccessError> for Failure {
+    fn from(error: AccessError) -> Failure {
         Failure::of(Exit::Config, &error)
     }
 }

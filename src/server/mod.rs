@@ -13,9 +13,10 @@ mod signals;
 mod start;
 mod supervisor;
 mod telemetry;
+mod tls;
 mod warnings;
 
-pub use access::check_tokens;
+pub use access::{AccessError, check_access};
 pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
@@ -23,3 +24,4 @@ pub use inherited::{InheritedError, InheritedSocket};
 pub use run::{RunError, RunOptions, Running, check_slot, open, run};
 pub use start::{StartError, StartRule, begin};
 pub use telemetry::Telemetry;
+pub use tls::TlsError;
