@@ -117,7 +117,7 @@ impl From<ClientError> for Failure {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
             ClientError::Unreachable(_) | ClientError::NotIdmint(_) | ClientError::EventsMissing => Exit::Unavailable,
-            ClientError::NoToken => Exit::Damaged,
+            ClientError::NoToken | ClientError::NotPem(_) | ClientError::Tls(_) => Exit::Damaged,
             ClientError::NotBuilt(_) => Exit::Io,
         };
         Failure::of(exit, &error)

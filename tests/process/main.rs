@@ -33,4 +33,5 @@ mod refusing;
 mod restarts;
 mod shutdown;
 mod tls;
+mod tls_commands;
 mod tokens;
