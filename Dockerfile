@@ -33,7 +33,7 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["/idmint", "health"]
 
 # In a container it must listen on all addresses to be reached at all. It refuses to (exit code 78) until callers need a
-# token (IDMINT_HTTP__TOKENS), or IDMINT_INSECURE_PUBLIC=1 says that the port is published on 127.0.0.1 or a private
+# token (IDMINT_HTTP__TOKENS) or a certificate (IDMINT_HTTP__TLS__CLIENT_CA), or IDMINT_INSECURE_PUBLIC=1 says that the port is published on 127.0.0.1 or a private
 # network only. It also wants to hear that no second node has its slot: IDMINT_WORKER__EXCLUSIVE=true where that is so.
 ENTRYPOINT ["/idmint"]
 CMD ["serve"]

@@ -5,9 +5,8 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::client::ClientError;
-use crate::http::TokensError;
 use crate::server::config::ConfigError;
-use crate::server::{AssemblyError, CatalogError, InheritedError, RunError};
+use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, RunError};
 use crate::storage::{FailureKind, WithCauses};
 
 /// How a command ended.
@@ -106,8 +105,8 @@ impl From<AssemblyError> for Failure {
     }
 }
 
-impl From<TokensError> for Failure {
-    fn from(error: TokensError) -> Failure {
+impl From<AccessError> for Failure {
+    fn from(error: AccessError) -> Failure {
         Failure::of(Exit::Config, &error)
     }
 }
@@ -118,7 +117,7 @@ impl From<ClientError> for Failure {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
             ClientError::Unreachable(_) | ClientError::NotIdmint(_) | ClientError::EventsMissing => Exit::Unavailable,
-            ClientError::NoToken => Exit::Damaged,
+            ClientError::NoToken | ClientError::NotPem(_) | ClientError::Tls(_) => Exit::Damaged,
             ClientError::NotBuilt(_) => Exit::Io,
         };
         Failure::of(exit, &error)

@@ -3,8 +3,7 @@
 use clap::Args;
 
 use super::exit::{Exit, Failure};
-use super::running_service::{ask_once, service_url};
-use crate::client::Client;
+use super::running_service::{AccessArgs, ask_once, service_url};
 
 /// Say whether a running service mints: exit code 0 or 1.
 #[derive(Debug, Args)]
@@ -12,15 +11,18 @@ pub(super) struct Health {
     /// Where the service listens.
     #[arg(long, default_value_t = service_url())]
     server: String,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 impl Health {
     /// Prints why, if it does not.
     ///
     /// # Errors
-    /// 1 when it does not mint or cannot be reached: what asks is a container engine, which knows no other code.
+    /// 1 when it does not mint or cannot be asked: what asks is a container engine, which knows no other code.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let readiness = ask_once(Client::new(&self.server)?, async |client| client.readiness().await);
+        let client = self.access.client(&self.server);
+        let readiness = client.and_then(|client| ask_once(client, async |client| client.readiness().await));
         let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
             None => {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::conjunction::GroupedOffline;
 use super::exit::{Exit, Failure};
-use super::running_service::{TokenArgs, ask_once, service_url};
+use super::running_service::{AccessArgs, ask_once, service_url};
 use super::settings::Settings;
 use crate::client::MintQuery;
 use crate::conjunction::{Report, ReportError};
@@ -38,7 +38,7 @@ pub(super) struct Mint {
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
     #[command(flatten)]
-    token: TokenArgs,
+    access: AccessArgs,
     #[command(flatten)]
     settings: Settings,
 }
@@ -85,7 +85,7 @@ impl Mint {
             secondary,
             noted: None,
         });
-        let ids = ask_once(self.token.client(&server)?, async |client| {
+        let ids = ask_once(self.access.client(&server)?, async |client| {
             client.mint(&self.format, query, report.as_ref()).await
         })?;
         // Whoever reads may have seen enough.

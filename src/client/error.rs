@@ -28,6 +28,12 @@ pub enum ClientError {
     /// A token that cannot be sent.
     #[error("a token is visible ASCII characters, at least one")]
     NoToken,
+    /// A file that has no such thing in PEM.
+    #[error("there is no {0} in PEM")]
+    NotPem(&'static str),
+    /// A certificate that cannot be shown with its key.
+    #[error("the certificate cannot be shown with this key")]
+    Tls(#[source] rustls::Error),
     /// There is no client; nothing was sent.
     #[error(transparent)]
     NotBuilt(reqwest::Error),
@@ -44,6 +50,8 @@ impl ClientError {
             | ClientError::NotIdmint(_)
             | ClientError::EventsMissing
             | ClientError::NoToken
+            | ClientError::NotPem(_)
+            | ClientError::Tls(_)
             | ClientError::NotBuilt(_) => false,
         }
     }
@@ -68,9 +76,10 @@ impl ClientError {
         let body = response.bytes().await.unwrap_or_default();
         let refusal = Refusal::new(status, seconds.map(Duration::from_secs), &body);
         match status {
-            StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-                ClientError::Busy(refusal)
-            }
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => ClientError::Busy(refusal),
             _ => ClientError::Refused(refusal),
         }
     }

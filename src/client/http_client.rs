@@ -8,6 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use super::error::ClientError;
 use super::request::Request;
 use super::retry::Retry;
+use super::tls::Trust;
 
 /// How long a service may take for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,18 +23,24 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the service at `url`, such as `http://127.0.0.1:8080`. Nothing is sent yet.
+    /// A client of the service at `url`, such as `http://127.0.0.1:8080`; of `https` it trusts whom the system
+    /// trusts. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ClientError::NotBuilt`].
     pub fn new(url: impl Into<String>) -> Result<Client, ClientError> {
-        let http = reqwest::Client::builder().timeout(ANSWER_TIMEOUT).no_proxy().build();
-        Ok(Client {
-            http: http.map_err(ClientError::NotBuilt)?,
-            url: url.into(),
-            retry: Retry::never(),
-            authorization: None,
-        })
+        Client::trusting(Trust::default(), url)
+    }
+
+    /// The same, for a service that speaks TLS: whom to trust, and what to show.
+    ///
+    /// # Errors
+    /// [`ClientError::NotBuilt`], [`ClientError::Tls`].
+    pub fn trusting(trust: Trust, url: impl Into<String>) -> Result<Client, ClientError> {
+        let url = url.into();
+        let http = reqwest::Client::builder().tls_backend_preconfigured(trust.config(&url)?);
+        let http = http.timeout(ANSWER_TIMEOUT).no_proxy().build().map_err(ClientError::NotBuilt)?;
+        Ok(Client { http, url, retry: Retry::never(), authorization: None })
     }
 
     /// The same client, with a token.

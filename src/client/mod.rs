@@ -18,9 +18,11 @@ mod ids;
 mod ledgers;
 mod request;
 mod retry;
+mod tls;
 
 pub use error::{ClientError, Refusal};
 pub use http_client::Client;
 pub use ids::{CdmBody, MintQuery};
 pub use request::Answer;
 pub use retry::Retry;
+pub use tls::Trust;

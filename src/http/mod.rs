@@ -12,7 +12,10 @@ mod routes;
 mod sites;
 mod unserved;
 
-pub use access::{Guard, Scope, TokenDigest, TokenEntry, TokenText, Tokens, TokensError};
+pub use access::{
+    Caller, ClientCertificate, ClientCertificates, ClientCertificatesError, Guard, Rate, RateNote, Scope, TokenDigest,
+    TokenEntry, TokenText, Tokens, TokensError,
+};
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
 pub use edge::{Admission, Edge, complete};

@@ -9,7 +9,7 @@ use axum::{Extension, Router};
 
 use super::edge::with_fallbacks;
 use crate::http::access::{Need, Scope};
-use crate::http::routes::documents::SheetHost;
+use crate::http::routes::documents::SheetOrigin;
 use crate::http::routes::{
     conjunctions, decode, decode_many, documents, formats, health, ledgers, metrics, mint, problem_page, verify,
 };
@@ -19,7 +19,7 @@ use crate::service::Service;
 type Row = (&'static str, Method, Need, MethodRouter<Arc<Service>>);
 
 /// Every route.
-fn routes(sheet_host: SheetHost) -> Vec<Row> {
+fn routes(sheet_origin: SheetOrigin) -> Vec<Row> {
     const DECODE: Need = Need::Scope(Scope::Decode);
     const LEDGER: Need = Need::Scope(Scope::Ledger);
     vec![
@@ -43,23 +43,23 @@ fn routes(sheet_host: SheetHost) -> Vec<Row> {
         ("/metrics", Method::GET, Need::Scope(Scope::Metrics), get(metrics::metrics)),
         ("/openapi.yaml", Method::GET, Need::Nothing, get(documents::openapi)),
         (problem_page::ROUTE, Method::GET, Need::Nothing, get(problem_page::problem_page)),
-        ("/", Method::GET, Need::Nothing, get(documents::cheat_sheet).layer(Extension(sheet_host))),
+        ("/", Method::GET, Need::Nothing, get(documents::cheat_sheet).layer(Extension(sheet_origin))),
     ]
 }
 
 /// Path and method of every route.
 pub fn paths() -> Vec<(Method, &'static str)> {
-    routes(SheetHost::of(None)).into_iter().map(|(path, method, ..)| (method, path)).collect()
+    routes(SheetOrigin::of(None)).into_iter().map(|(path, method, ..)| (method, path)).collect()
 }
 
 /// What a caller must be permitted on each path, by method.
 pub(super) fn needs() -> Vec<(&'static str, Method, Need)> {
-    routes(SheetHost::of(None)).into_iter().map(|(path, method, need, _)| (path, method, need)).collect()
+    routes(SheetOrigin::of(None)).into_iter().map(|(path, method, need, _)| (path, method, need)).collect()
 }
 
-/// The table of routes, of a service that listens at this address.
-pub(super) fn router(service: Arc<Service>, address: Option<SocketAddr>) -> Router {
-    let routes = routes(SheetHost::of(address))
+/// The table of routes, of a service that listens at this address by this scheme.
+pub(super) fn router(service: Arc<Service>, address: Option<(&str, SocketAddr)>) -> Router {
+    let routes = routes(SheetOrigin::of(address))
         .into_iter()
         .fold(Router::new(), |router, (path, .., handler)| router.route(path, handler));
     with_fallbacks(routes.with_state(service))

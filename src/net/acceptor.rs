@@ -11,8 +11,6 @@ use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpStream};
 use tracing::{info, warn};
 
-use super::refusal::REFUSAL;
-
 /// How long to leave the kernel alone after it could not give a connection.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
@@ -27,6 +25,8 @@ pub(super) struct Acceptor {
     spare_descriptor: Option<File>,
     /// So that a shortage is logged when it begins and ends, not for each connection.
     is_short: bool,
+    /// What a caller gets for whom there is no descriptor.
+    refusal: &'static [u8],
 }
 
 /// What came in.
@@ -38,8 +38,8 @@ pub(super) enum Arrival {
 }
 
 impl Acceptor {
-    pub(super) fn new(listener: TcpListener) -> Self {
-        Self { listener, spare_descriptor: open_spare(), is_short: false }
+    pub(super) fn new(listener: TcpListener, refusal: &'static [u8]) -> Self {
+        Self { listener, spare_descriptor: open_spare(), is_short: false, refusal }
     }
 
     /// The next connection. Errors are waited out; dropping the future loses nothing.
@@ -88,7 +88,7 @@ impl Acceptor {
         let (stream, _) = self.accept_now().await?;
         let mut stream = stream.into_std().ok()?;
         // It does not block, and fits into the send buffer of any new connection.
-        let _ = stream.write(REFUSAL);
+        let _ = stream.write(self.refusal);
         Some(stream)
     }
 

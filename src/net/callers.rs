@@ -39,6 +39,12 @@ impl Callers {
         forwarded.map(|caller| self.load.memory.payer(caller))
     }
 
+    /// Where a request comes from: the other end of its connection, or whom a trusted proxy names.
+    pub(super) fn address_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let forwarded = if self.is_trusted(peer) { self.forwarded(headers) } else { None };
+        forwarded.unwrap_or(peer)
+    }
+
     /// Pays for a connection: out of what is kept for newcomers, if the peer finds too little of all other memory.
     ///
     /// # Errors

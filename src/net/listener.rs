@@ -18,6 +18,7 @@ use super::limits::Limits;
 use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
 use super::stream::Activity;
 use super::table::OpenConnections;
+use super::tls::{self, TLS_LEN, Tls};
 use crate::service::Shed;
 
 /// How serving ended.
@@ -38,6 +39,10 @@ pub struct Terms {
     /// Asked about every new connection; while it has an answer, as the bytes of HTTP/1.1, the connection gets that and is
     /// closed.
     pub obstacle: Box<dyn Fn() -> Option<Bytes> + Send + Sync>,
+    /// TLS, if that is spoken here. Who is turned away then gets an alert, and no answer.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether requests carry their [`Caller`](crate::http::Caller) without TLS, too.
+    pub names_callers: bool,
 }
 
 /// How many refused connections may linger so that the refusal is read; beyond that they are closed at once.
@@ -51,7 +56,8 @@ const CONNECTION_LEN: usize = 8 * 1024;
 /// Serves connections from this listener until `drain` completes and every request accepted has its answer.
 ///
 /// Once `drain` completes, nothing new is accepted, each connection is closed after its next answer, an idle one after
-/// a second; what is still open after `drain_max` is cut off. Each connection speaks HTTP/1.1, or HTTP/2 with prior knowledge.
+/// a second; what is still open after `drain_max` is cut off. Each connection speaks HTTP/1.1, or HTTP/2 with prior knowledge;
+/// with TLS the handshake chooses.
 /// A panic ends at most its own connection.
 pub async fn serve(
     listener: TcpListener,
@@ -60,19 +66,24 @@ pub async fn serve(
     drain: impl Future<Output = ()>,
     drain_max: Duration,
 ) -> Drained {
-    let Terms { limits, callers, open, obstacle } = terms;
+    let Terms { limits, callers, open, obstacle, tls, names_callers } = terms;
+    let (connection_len, refusal) = match &tls {
+        Some(_) => (CONNECTION_LEN + TLS_LEN, tls::REFUSAL),
+        None => (CONNECTION_LEN, REFUSAL),
+    };
     let draining = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
     let enter = |peer, stop: &CancellationToken| {
         let activity = Activity::begin(callers.load().memory.payer(peer));
-        let charge = callers.pay_for_connection(peer, &activity.payer, CONNECTION_LEN)?;
+        let charge = callers.pay_for_connection(peer, &activity.payer, connection_len)?;
         let entry = open.enter(peer, callers.is_exempt(peer), &limits, &activity, stop);
         let entry = entry.map_err(|shed| callers.load().counts.count(shed))?;
         Ok::<_, Shed>((activity, (entry, charge)))
     };
     let admit = |tasks: &mut JoinSet<()>, (stream, peer)| {
         if let Some(answer) = obstacle() {
+            let answer = if tls.is_some() { Bytes::from_static(refusal) } else { answer };
             return turn_away(stream, answer, &refusals);
         }
         let stop = draining.child_token();
@@ -80,19 +91,21 @@ pub async fn serve(
             Ok((activity, held)) => {
                 let (handler, callers) = (handler.clone(), callers.clone());
                 let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
-                tasks.spawn(async move {
-                    let _held = held;
-                    connection.run().await;
-                });
+                // A task of its own kind for each: a plain connection pays nothing for what the others can do.
+                match &tls {
+                    Some(tls) => tasks.spawn(while_held(held, connection.run_tls(Arc::clone(tls)))),
+                    None if names_callers => tasks.spawn(while_held(held, connection.run_named())),
+                    None => tasks.spawn(while_held(held, connection.run())),
+                };
             }
             Err(shed) => {
                 debug!("turning a connection away: {shed}");
-                turn_away(stream, Bytes::from_static(REFUSAL), &refusals);
+                turn_away(stream, Bytes::from_static(refusal), &refusals);
             }
         }
     };
 
-    let mut acceptor = Acceptor::new(listener);
+    let mut acceptor = Acceptor::new(listener, refusal);
     let mut drain = pin!(drain);
     loop {
         tokio::select! {
@@ -128,6 +141,12 @@ pub async fn serve(
     }
     tasks.shutdown().await;
     Drained { connections_closed_by_force }
+}
+
+/// Serves a connection, and then gives back what it held.
+async fn while_held(held: impl Sized, serving: impl Future<Output = ()>) {
+    serving.await;
+    drop(held);
 }
 
 fn turn_away(stream: TcpStream, answer: Bytes, refusals: &Arc<Semaphore>) {

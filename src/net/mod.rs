@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! kernel ─► acceptor ─► listener ─► connection ─► protocol      HTTP/1.1 or HTTP/2
+//!              │            │            ├─► tls                the handshake, where it is spoken
 //!              │            │            ├─► stream, outbox     bytes: tracked when read, coalesced when written
 //!              │            │            │     └─► receipts     ids that the kernel does not have yet
 //!              └► refusal ◄─┘            ├─► handler            requests: tracked from head to last byte
@@ -16,9 +17,11 @@ mod listener;
 mod refusal;
 mod stream;
 mod table;
+mod tls;
 
 pub use callers::Callers;
 pub use connection::Handler;
 pub use limits::Limits;
 pub use listener::{Drained, Terms, serve};
 pub use table::OpenConnections;
+pub use tls::Tls;

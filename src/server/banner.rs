@@ -15,15 +15,15 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
         Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
         Engine::Embedded => config.storage.data_dir.display().to_string(),
     };
-    let assignment = config.worker.assignment();
+    let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
     let mut text = format!(
-        "idmint {} listens on http://{listen}\nslot {} of {}, state in {state}\n\n{}",
+        "idmint {} listens on {scheme}://{listen}\nslot {} of {}, state in {state}\n\n{}",
         env!("CARGO_PKG_VERSION"),
         assignment.slot,
         assignment.slots,
         formats_table(service)
     );
-    let _ = write!(text, "\ntry: curl -X POST http://{}/ids/snowflake\n", reachable(listen));
+    let _ = write!(text, "\ntry: curl -X POST {scheme}://{}/ids/snowflake\n", reachable(listen));
     text
 }
 

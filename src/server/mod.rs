@@ -11,9 +11,10 @@ mod process;
 mod run;
 mod start;
 mod telemetry;
+mod tls;
 mod warnings;
 
-pub use access::check_tokens;
+pub use access::{AccessError, check_access};
 pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
@@ -21,3 +22,4 @@ pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket};
 pub use run::{RunError, RunOptions, Running, check_slot, open, run};
 pub use start::{StartError, StartRule, begin};
 pub use telemetry::Telemetry;
+pub use tls::TlsError;

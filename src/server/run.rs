@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::access::Access;
+use super::access::{Access, AccessError};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
@@ -24,7 +24,7 @@ use super::start::{StartError, StartRule, begin};
 use super::telemetry::Telemetry;
 use super::warnings::warn_of;
 use crate::http;
-use crate::http::{HostName, HttpMetrics, Sites, TokensError};
+use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{Config, ConfigError};
@@ -42,7 +42,7 @@ pub struct RunOptions {
     pub floor: Option<UnixNanos>,
     /// Begin at the horizon, however far it is ahead of the clock.
     pub run_ahead: bool,
-    /// Listen to other machines without TLS and without tokens.
+    /// Listen to other machines although callers show neither token nor certificate.
     pub insecure_public: bool,
 }
 
@@ -54,9 +54,9 @@ pub enum RunError {
     Assembly(#[from] AssemblyError),
     /// Other machines could mint and nobody said that they may.
     #[error(
-        "http.listen = {listen} is reachable from other machines, and callers need no token: list tokens in a file and name it \
-         in http.tokens, listen on 127.0.0.1, or say --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps \
-         strangers out"
+        "http.listen = {listen} is reachable from other machines, and callers need neither token nor certificate: list tokens in \
+         a file and name it in http.tokens, ask for certificates by http.tls.client_ca, listen on 127.0.0.1, or say \
+         --insecure-public (IDMINT_INSECURE_PUBLIC=1) if the network itself keeps strangers out"
     )]
     Public {
         /// The address.
@@ -75,9 +75,9 @@ pub enum RunError {
         /// The slot.
         slot: u32,
     },
-    /// The tokens of callers cannot be had.
+    /// The tokens of callers cannot be had, or TLS cannot be spoken.
     #[error(transparent)]
-    Tokens(#[from] TokensError),
+    Access(#[from] AccessError),
     /// The store cannot be used.
     #[error(transparent)]
     Open(#[from] StoreError),
@@ -108,7 +108,7 @@ impl RunError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } | RunError::Tokens(_) => {
+            RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } | RunError::Access(_) => {
                 FailureKind::Disagrees
             }
             RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
@@ -129,12 +129,12 @@ pub struct Running {
     store: Opened,
     rule: StartRule,
     registry: Registry,
-    access: Option<Access>,
+    access: Access,
 }
 
 /// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
 /// it ends at once. SIGHUP lets it `reload` the configuration, of which what designators stand for takes effect, and the tokens of
-/// callers, but nothing else.
+/// callers, certificates and what they are good for, but nothing else.
 ///
 /// # Errors
 /// [`RunError`]; [`RunError::failure_kind`] says whose it is.
@@ -159,12 +159,12 @@ pub async fn run(
         let _ = tell.send(());
         signals.next().await
     };
-    let (service, access) = (Arc::clone(&running.service), running.access.clone());
+    let (service, mut access) = (Arc::clone(&running.service), running.access.clone());
     let reloading = async {
         loop {
             hangups.next().await;
-            reload_object_rules(&service, &reload);
-            access.iter().for_each(Access::read_again);
+            let config = reload_object_rules(&service, &reload);
+            access.read_again(config.as_ref());
         }
     };
     tokio::select! {
@@ -178,7 +178,7 @@ pub async fn run(
 }
 
 /// Reads the configuration again; one that is wrong changes nothing.
-fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, ConfigError>) {
+fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, ConfigError>) -> Option<Config> {
     match reload() {
         Ok(config) => {
             let (catalogs, designators) = (config.conjunction.catalogs.len(), config.conjunction.designators.len());
@@ -186,10 +186,14 @@ fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, Co
             info!(
                 catalogs,
                 designators,
-                "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read again, and nothing else"
+                "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read again, and certificates, but nothing else"
             );
+            Some(config)
         }
-        Err(error) => error!("SIGHUP: the configuration is wrong, nothing of it is taken: {}", WithCauses(&error)),
+        Err(error) => {
+            error!("SIGHUP: the configuration is wrong, nothing of it is taken: {}", WithCauses(&error));
+            None
+        }
     }
 }
 
@@ -216,7 +220,7 @@ pub async fn open(
     clock: Arc<Clock>,
 ) -> Result<Running, RunError> {
     let listen = config.http.listen;
-    if config.http.is_public() && config.http.tokens.is_none() && !options.insecure_public {
+    if config.http.is_public() && !config.http.asks_callers() && !options.insecure_public {
         return Err(RunError::Public { listen });
     }
     check_slot(config)?;
@@ -254,9 +258,10 @@ impl Running {
         let metrics = Arc::new(metrics);
         let sites = |listener: &TcpListener| {
             let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
-            sites.at(address_of(listener))
+            sites.at(config.http.scheme(), address_of(listener))
         };
-        let guard = access.map(|access| access.guard());
+        let (guard, tls) = (access.guard(), access.tls());
+        let names_callers = guard.as_ref().is_some_and(|guard| guard.counts_requests());
         let api = match &guard {
             Some(guard) => {
                 let (guard, service) = (Arc::clone(guard), Arc::clone(&service));
@@ -292,12 +297,20 @@ impl Running {
         };
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
         let callers = Callers::new(service.load().clone(), trusted);
-        let terms = |open| Terms { limits, callers: callers.clone(), open, obstacle: obstacle(&service) };
+        let terms = |open| Terms {
+            limits,
+            callers: callers.clone(),
+            open,
+            obstacle: obstacle(&service),
+            tls: tls.clone(),
+            names_callers,
+        };
         let has_ended = CancellationToken::new();
         let answering_probes = async {
             let Some(listener) = admin_listener else { return };
             let address = address_of(&listener);
-            info!(%address, "metrics and health are also told on http://{address}");
+            let scheme = config.http.scheme();
+            info!(%address, "metrics and health are also told on {scheme}://{address}");
             let api = http::Api::of_probes(guard, Arc::clone(&service), metrics, sites(&listener));
             serve(listener, api, terms(OpenConnections::default()), has_ended.cancelled(), DRAIN_MAX).await;
         };

@@ -107,13 +107,13 @@ fn every_link_between_documents_leads_somewhere() {
 
 #[test]
 fn every_setting_that_a_document_names_exists() {
-    let settings = find_all(r"(?m)^(?:# )?([a-z]+\.[a-z_]+) = ", &read("config/default.toml"));
+    let settings = find_all(r"(?m)^(?:# )?([a-z]+(?:\.[a-z_]+)+) = ", &read("config/default.toml"));
     let sections: BTreeSet<_> = settings.iter().filter_map(|setting| setting.split('.').next()).collect();
     for document in DOCUMENTS {
         let text = read(document);
         let of_variables = find_all(r"IDMINT_([A-Z]+__[A-Z_]*[A-Z])", &text);
         let of_variables = of_variables.iter().map(|name| name.to_lowercase().replace("__", "."));
-        let named = find_all(r"`([a-z]+\.[a-z_]+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
+        let named = find_all(r"`([a-z]+(?:\.[a-z_]+)+)(?: = [^`]*)?`", &text).into_iter().chain(of_variables);
         for setting in named.filter(|setting| sections.contains(setting.split('.').next().unwrap())) {
             assert!(settings.contains(&setting), "{document} names {setting}, config/default.toml does not");
         }

@@ -91,7 +91,8 @@ impl Running {
 
 /// These limits, and nothing else that keeps anybody out.
 pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms {
-    Terms { limits, callers: Callers::default(), open, obstacle: Box::new(|| None) }
+    let (callers, obstacle) = (Callers::default(), Box::new(|| None));
+    Terms { limits, callers, open, obstacle, tls: None, names_callers: false }
 }
 
 fn router(release: Arc<Notify>, registry: &Registry) -> Edge<Router> {

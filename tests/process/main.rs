@@ -1,6 +1,7 @@
 //! The program as an operator runs it: killed, told to end, started again, misled and handed damaged files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod authority;
 #[path = "../vectors/cases.rs"]
 #[allow(dead_code, reason = "of the vectors only the chains are needed")]
 mod cases;
@@ -12,6 +13,7 @@ mod http1;
 mod ids;
 mod load;
 mod service;
+mod tls_client;
 
 mod abuse;
 mod admin_listen;
@@ -26,8 +28,11 @@ mod ledger;
 mod ledger_service;
 mod log;
 mod memory;
+mod rate;
 mod records;
 mod refusing;
 mod restarts;
 mod shutdown;
+mod tls;
+mod tls_commands;
 mod tokens;

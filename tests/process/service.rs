@@ -267,8 +267,9 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 fn address_in(banner: &str) -> Option<SocketAddr> {
-    let (_, rest) = banner.split_once("listens on http://")?;
-    rest.split_once('\n')?.0.parse().ok()
+    let (_, rest) = banner.split_once("listens on http")?;
+    let (url, _) = rest.split_once('\n')?;
+    url.trim_start_matches('s').strip_prefix("://")?.parse().ok()
 }
 
 fn text_of(file: &NamedTempFile) -> String {

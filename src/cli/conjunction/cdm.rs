@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::offline::GroupedOffline;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::running_service::{TokenArgs, ask_once};
+use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use crate::client::CdmBody;
 use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, Message, NotedRule, ObjectRules, ReadRule};
@@ -46,7 +46,7 @@ pub(in crate::cli) struct Cdm {
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     server: Option<String>,
     #[command(flatten)]
-    token: TokenArgs,
+    access: AccessArgs,
     #[command(flatten)]
     settings: Settings,
 }
@@ -61,7 +61,7 @@ impl Cdm {
         let source = match &self.server {
             Some(url) => Source::Service {
                 url,
-                token: &self.token,
+                access: &self.access,
                 format: &self.format,
                 encoding: self.encoding.as_deref(),
                 keep_noted: self.keep_noted,
@@ -107,7 +107,7 @@ enum Source<'a> {
     /// The reports themselves.
     Offline { offline: GroupedOffline, objects: ObjectRules },
     /// A running service.
-    Service { url: &'a str, token: &'a TokenArgs, format: &'a str, encoding: Option<&'a str>, keep_noted: bool },
+    Service { url: &'a str, access: &'a AccessArgs, format: &'a str, encoding: Option<&'a str>, keep_noted: bool },
 }
 
 /// A document as it was read.
@@ -136,7 +136,7 @@ impl Input {
                 let ids = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
                 Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&ids) })
             }
-            Source::Service { url, token, format, encoding, keep_noted } => {
+            Source::Service { url, access, format, encoding, keep_noted } => {
                 let media_type = match form {
                     CdmForm::Kvn => "text/plain",
                     CdmForm::Xml => "application/xml",
@@ -148,7 +148,7 @@ impl Input {
                     Err(error) if only_ids || !error.depends_on_configuration() => return Err(self.malformed(&error)),
                     outcome => outcome.ok().filter(|_| only_ids),
                 };
-                let answer = ask_once(token.client(url)?, async |client| {
+                let answer = ask_once(access.client(url)?, async |client| {
                     if let Some(document) = &document {
                         let ids = client.ids_of_document(format, *encoding, body).await?;
                         return Ok(self.lines(document, ids.lines()));

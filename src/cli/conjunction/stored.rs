@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::running_service::{TokenArgs, ask_once, service_url};
+use crate::cli::running_service::{AccessArgs, ask_once, service_url};
 use crate::wire::ConjunctionInfo;
 
 /// How many conjunctions are sent at once.
@@ -51,7 +51,7 @@ struct ServiceArgs {
     #[arg(long, default_value_t = service_url())]
     server: String,
     #[command(flatten)]
-    token: TokenArgs,
+    access: AccessArgs,
 }
 
 impl Conjunction {
@@ -73,9 +73,9 @@ impl Export {
         let mut out = BufWriter::new(io::stdout().lock());
         let mut after: Option<String> = None;
         loop {
-            let ServiceArgs { format, server, token } = &self.service;
+            let ServiceArgs { format, server, access } = &self.service;
             let page =
-                ask_once(token.client(server)?, async |client| client.conjunctions(format, after.as_deref()).await)?;
+                ask_once(access.client(server)?, async |client| client.conjunctions(format, after.as_deref()).await)?;
             for conjunction in &page.conjunctions {
                 let line = serde_json::to_string(conjunction).expect("texts and numbers always serialize");
                 if let Err(error) = writeln!(out, "{line}") {
@@ -103,11 +103,11 @@ impl Import {
         let mut conjunctions = self.read()?;
         // Of anchors near each other the older ones have lower ranks, and must come first to have them again.
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
-        let ServiceArgs { format, server, token } = &self.service;
+        let ServiceArgs { format, server, access } = &self.service;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
         for batch in conjunctions.chunks(BATCH_LEN) {
             let details =
-                ask_once(token.client(server)?, async |client| client.adopt_conjunctions(format, batch).await)?;
+                ask_once(access.client(server)?, async |client| client.adopt_conjunctions(format, batch).await)?;
             for (conjunction, detail) in batch.iter().zip(details) {
                 match (detail.id == conjunction.id, detail.created) {
                     (false, _) => differing.push(format!("{} is {} there", conjunction.id, detail.id)),

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use crate::cli::exit::Failure;
-use crate::cli::running_service::{TokenArgs, service_url};
+use crate::cli::running_service::{AccessArgs, service_url};
 use crate::client::{Client, Retry};
 use crate::storage::WithCauses;
 use crate::time::{format_duration, parse_duration};
@@ -18,7 +18,7 @@ pub(super) struct ServiceArgs {
     #[arg(long, default_value_t = service_url())]
     server: String,
     #[command(flatten)]
-    token: TokenArgs,
+    access: AccessArgs,
     /// How long to go on asking, for each request, while the service cannot be reached or cannot do it now; 0s asks once.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_timeout)]
     timeout: Duration,
@@ -35,7 +35,7 @@ impl ServiceArgs {
             let error = WithCauses(error);
             progress.suspend(|| eprintln!("idmint: {error}; asking again for up to {time_max}"));
         });
-        Ok(self.token.client(&self.server)?.retrying(retry))
+        Ok(self.access.client(&self.server)?.retrying(retry))
     }
 }
 

@@ -8,7 +8,7 @@ use prometheus::Registry;
 use crate::cli::exit::Failure;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
-use crate::server::{assemble, check_slot, check_tokens, formats_table};
+use crate::server::{assemble, check_access, check_slot, formats_table};
 use crate::service::Service;
 use crate::time::Clock;
 
@@ -30,13 +30,13 @@ impl Check {
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
         let service = service?;
         check_slot(&config)?;
-        let tokens = check_tokens(&config, &service)?;
+        let callers = check_access(&config, &service)?;
         let assignment = config.worker.assignment();
-        println!("listens on        {}", config.http.listen);
-        println!(
-            "callers           {}",
-            tokens.map_or("need no token".to_owned(), |tokens| format!("{tokens} tokens"))
-        );
+        println!("listens on        {}://{}", config.http.scheme(), config.http.listen);
+        println!("callers           {callers}");
+        if let Some(rate) = config.http.rate {
+            println!("rate              {rate} requests a second for each");
+        }
         println!("slot              {} of {}", assignment.slot, assignment.slots);
         println!("ids per request   at most {}", config.mint.batch_max);
         println!("answers held      at most {:?}\n", config.mint.wait());

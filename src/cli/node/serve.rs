@@ -32,6 +32,15 @@ pub(in crate::cli) struct Serve {
     /// Where state is kept, for storage.data_dir.
     #[arg(long, value_name = "FOLDER")]
     data_dir: Option<PathBuf>,
+    /// The PEM file of the service's certificate, for http.tls.certificate.
+    #[arg(long, value_name = "FILE")]
+    tls_certificate: Option<PathBuf>,
+    /// The PEM file of its private key, for http.tls.key.
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    /// The PEM file of the authorities of client certificates, for http.tls.client_ca.
+    #[arg(long, value_name = "FILE")]
+    tls_client_ca: Option<PathBuf>,
     /// An instant at or above which no id was ever issued, such as 2026-01-31T12:00:00Z. Used only where the horizon is
     /// damaged, missing, or another slot's: stated too low, it lets ids be issued twice.
     #[arg(long, value_name = "INSTANT")]
@@ -39,7 +48,7 @@ pub(in crate::cli) struct Serve {
     /// Begin at the horizon, however far it is ahead of the clock: ids then carry times in the future.
     #[arg(long)]
     run_ahead: bool,
-    /// Listen to other machines although callers need no token.
+    /// Listen to other machines although callers need neither token nor certificate.
     #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
 }
@@ -72,22 +81,32 @@ impl Serve {
 
     fn flags(&self) -> Result<toml::Table, Failure> {
         let mut flags = toml::Table::new();
-        let mut set = |section: &str, key: &str, value: String| {
-            flags.insert(
-                section.to_owned(),
-                Value::Table(toml::Table::from_iter([(key.to_owned(), Value::String(value))])),
-            );
-        };
         if let Some(listen) = self.listen {
-            set("http", "listen", listen.to_string());
+            set(&mut flags, &["http", "listen"], listen.to_string());
         }
-        if let Some(data_dir) = &self.data_dir {
-            let refuse =
-                || Failure::new(Exit::Usage, format!("--data-dir {}: the path is not UTF-8", data_dir.display()));
-            set("storage", "data_dir", data_dir.to_str().ok_or_else(refuse)?.to_owned());
+        let paths: [(&Option<PathBuf>, &str, &[&str]); 4] = [
+            (&self.data_dir, "--data-dir", &["storage", "data_dir"]),
+            (&self.tls_certificate, "--tls-certificate", &["http", "tls", "certificate"]),
+            (&self.tls_key, "--tls-key", &["http", "tls", "key"]),
+            (&self.tls_client_ca, "--tls-client-ca", &["http", "tls", "client_ca"]),
+        ];
+        for (path, flag, key) in paths {
+            let Some(path) = path else { continue };
+            let refuse = || Failure::new(Exit::Usage, format!("{flag} {}: the path is not UTF-8", path.display()));
+            set(&mut flags, key, path.to_str().ok_or_else(refuse)?.to_owned());
         }
         Ok(flags)
     }
+}
+
+/// Sets the value of this key, which is below those before it.
+fn set(table: &mut toml::Table, key: &[&str], value: String) {
+    let Some((last, above)) = key.split_last() else { return };
+    let inner = above.iter().fold(table, |table, name| {
+        let inner = table.entry(*name).or_insert_with(|| Value::Table(toml::Table::new()));
+        inner.as_table_mut().expect("no setting is above another")
+    });
+    inner.insert((*last).to_owned(), Value::String(value));
 }
 
 fn floor(instant: UnixTime) -> Result<UnixNanos, Failure> {

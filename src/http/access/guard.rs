@@ -1,59 +1,110 @@
-//! The guard: it stands at the edge, and lets in whoever has a token for what is asked.
+//! The guard: it stands at the edge, and lets in whoever has a token or a certificate for what is asked, as often as the rate
+//! allows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
 
+use super::caller::Caller;
+use super::client_certificates::ClientCertificates;
 use super::need::Need;
 use super::permit::Permit;
+use super::rate::Rate;
 use super::scope::Scope;
 use super::token_digest::TokenDigest;
 use super::tokens::Tokens;
 use crate::http::answer::{Problem, Slug};
+use crate::http::is_probe;
 use crate::http::request::{ledger_id, path_params};
 use crate::time::{Clock, UnixTime};
 
 /// No token is longer, in bytes.
 const TOKEN_LEN_MAX: usize = 512;
 
-/// Asks for tokens. Which ones are accepted can be replaced at any time.
+/// Asks for tokens and certificates, and counts requests. Which ones are accepted can be replaced at any time.
 #[derive(Debug)]
 pub struct Guard {
-    tokens: ArcSwap<Tokens>,
+    /// `None` if no token is accepted.
+    tokens: Option<ArcSwap<Tokens>>,
+    /// `None` if no certificate is.
+    certificates: Option<ArcSwap<ClientCertificates>>,
+    /// `None` if callers may send as much as they like.
+    rate: Option<Rate>,
     /// The formats whose ids are made of events.
     event_formats: Vec<String>,
     clock: Arc<Clock>,
 }
 
 impl Guard {
-    /// A guard that accepts these tokens, in a service whose formats of these names are made of events.
-    pub fn new(tokens: Tokens, event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
-        Guard { tokens: ArcSwap::from_pointee(tokens), event_formats, clock }
+    /// A guard that lets everybody in, to a service whose formats of these names are made of events.
+    pub fn new(event_formats: Vec<String>, clock: Arc<Clock>) -> Guard {
+        Guard { tokens: None, certificates: None, rate: None, event_formats, clock }
     }
 
-    /// How many tokens are accepted.
-    pub fn count(&self) -> usize {
-        self.tokens.load().count()
+    /// The same, for bearers of these tokens and of what else is accepted.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Tokens) -> Guard {
+        Guard { tokens: Some(ArcSwap::from_pointee(tokens)), ..self }
     }
 
-    /// From now on these are accepted, and no others.
-    pub fn accept(&self, tokens: Tokens) {
-        self.tokens.store(Arc::new(tokens));
+    /// The same, for bearers of these certificates and of what else is accepted.
+    #[must_use]
+    pub fn with_certificates(self, certificates: ClientCertificates) -> Guard {
+        Guard { certificates: Some(ArcSwap::from_pointee(certificates)), ..self }
+    }
+
+    /// The same, for callers who send no more than that.
+    #[must_use]
+    pub fn with_rate(self, rate: Rate) -> Guard {
+        Guard { rate: Some(rate), ..self }
+    }
+
+    /// How many tokens are accepted, if any.
+    pub fn tokens(&self) -> Option<usize> {
+        self.tokens.as_ref().map(|tokens| tokens.load().count())
+    }
+
+    /// How many names of certificates are accepted, if any.
+    pub fn certificates(&self) -> Option<usize> {
+        self.certificates.as_ref().map(|certificates| certificates.load().count())
+    }
+
+    /// Whether callers have a rate.
+    pub fn counts_requests(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// From now on these tokens are accepted, and no others; nothing changes where none are asked for.
+    pub fn accept_tokens(&self, tokens: Tokens) {
+        if let Some(known) = &self.tokens {
+            known.store(Arc::new(tokens));
+        }
+    }
+
+    /// The same for certificates, on connections that are open, too.
+    pub fn accept_certificates(&self, certificates: ClientCertificates) {
+        if let Some(known) = &self.certificates {
+            known.store(Arc::new(certificates));
+        }
     }
 
     /// Lets a request in that needs this, on a path of this template. Whoever is confined to some formats or ledgers has that
     /// written on the request.
     ///
     /// # Errors
-    /// 401 `unauthorized`, 403 `forbidden`.
+    /// 401 `unauthorized`, 403 `forbidden`, 429 `rate-limited`.
     pub(in crate::http) fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
+        let asks = self.tokens.is_some() || self.certificates.is_some();
         // Browsers ask without a token whether they may send one.
-        if need == Need::Nothing || *request.method() == Method::OPTIONS {
-            return Ok(());
+        if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
+            return self.count(None, request);
         }
-        let permit = self.permit(request.headers())?;
+        let permit = self.permit(request);
+        self.count(permit.as_ref().ok(), request)?;
+        let permit = permit?;
         self.check(&permit, need, template, request)?;
         if permit.is_confined() {
             request.extensions_mut().insert(permit);
@@ -61,18 +112,50 @@ impl Guard {
         Ok(())
     }
 
-    fn permit(&self, headers: &HeaderMap) -> Result<Arc<Permit>, Problem> {
+    /// Counts a request for the permit that was shown, else for the address that it comes from. Whoever asks how the service
+    /// is may always do so.
+    fn count(&self, permit: Option<&Arc<Permit>>, request: &Request) -> Result<(), Problem> {
+        let (Some(rate), false) = (&self.rate, is_probe(request.uri())) else { return Ok(()) };
+        let caller = Caller::of(request.extensions());
+        let taken = match (permit, caller) {
+            (Some(permit), _) => rate.take(&permit.allowance),
+            (None, Some(caller)) => rate.take_of_peer(caller.address),
+            (None, None) => return Ok(()),
+        };
+        caller.into_iter().for_each(|caller| caller.note.fill(rate, taken.as_ref().ok().copied()));
+        taken.map(drop)
+    }
+
+    /// What the caller has shown: the token, if there is one, else the certificate of its connection.
+    fn permit(&self, request: &Request) -> Result<Arc<Permit>, Problem> {
+        let shown = Caller::of(request.extensions()).and_then(|caller| caller.certificate.as_deref());
+        match (&self.tokens, &self.certificates, shown) {
+            (tokens, Some(certificates), Some(shown))
+                if tokens.is_none() || !request.headers().contains_key(header::AUTHORIZATION) =>
+            {
+                certificates.load().permit(shown, self.since_1970())
+            }
+            (Some(tokens), ..) => self.permit_of_token(&tokens.load(), request.headers()),
+            (None, ..) => {
+                Err(refuse("missing_certificate", "there is no client certificate; show one in the handshake"))
+            }
+        }
+    }
+
+    fn permit_of_token(&self, tokens: &Tokens, headers: &HeaderMap) -> Result<Arc<Permit>, Problem> {
         let token = bearer(headers)?;
-        let tokens = self.tokens.load();
         let permit = tokens.permit(&TokenDigest::of(token));
         let permit = permit.ok_or_else(|| refuse("invalid_token", "the token is unknown, or has been withdrawn"))?;
         match permit.expires {
-            Some(expires) if UnixTime::from(self.clock.now()) >= expires => Err(refuse(
-                "expired_token",
-                format!("the token `{}` has expired: it was good until {expires}", permit.name),
-            )),
+            Some(expires) if UnixTime::from(self.clock.now()) >= expires => {
+                Err(refuse("expired_token", format!("{} has expired: it was good until {expires}", permit.shown_by)))
+            }
             _ => Ok(Arc::clone(permit)),
         }
+    }
+
+    fn since_1970(&self) -> Duration {
+        u64::try_from(UnixTime::from(self.clock.now()).nanos()).map(Duration::from_nanos).unwrap_or_default()
     }
 
     fn check(&self, permit: &Permit, need: Need, template: &str, request: &Request) -> Result<(), Problem> {

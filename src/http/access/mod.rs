@@ -1,16 +1,33 @@
-//! Who may do what: tokens, what each of them lets its bearer do, and the guard at the edge that asks for them.
+//! Who may do what, and how often: tokens and client certificates, what each of them lets its bearer do, and the guard at the
+//! edge that asks for them.
 
-mod guard;
 mod need;
-mod permit;
 mod scope;
+
+mod rate;
+mod rate_note;
+
+mod permit;
+
 mod token_digest;
 mod token_text;
 mod tokens;
 
+mod client_certificate;
+mod client_certificates;
+
+mod caller;
+
+mod guard;
+
+pub use caller::Caller;
+pub use client_certificate::ClientCertificate;
+pub use client_certificates::{ClientCertificates, ClientCertificatesError};
 pub use guard::Guard;
 pub(in crate::http) use need::Need;
 pub(in crate::http) use permit::{Permit, permit_of};
+pub use rate::Rate;
+pub use rate_note::RateNote;
 pub use scope::Scope;
 pub use token_digest::TokenDigest;
 pub use token_text::TokenText;

@@ -1,20 +1,21 @@
-//! What the bearer of a token may do.
+//! What the bearer of a token, or of a certificate, may do.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::Extensions;
 
+use super::rate::Allowance;
 use super::scope::Scope;
 use crate::http::answer::{Problem, Slug};
 use crate::ledger::LedgerId;
 use crate::time::UnixTime;
 
-/// What the bearer of a token may do. A request of a bearer who may not do everything within its scopes carries it.
+/// What the bearer of a token, or of a certificate, may do. A request of a bearer who may not do everything within its scopes carries it.
 #[derive(Debug)]
 pub(in crate::http) struct Permit {
-    /// Whose it is.
-    pub(super) name: String,
+    /// What it is shown by, for messages: "the token `billing`".
+    pub(super) shown_by: String,
     pub(super) scopes: BTreeSet<Scope>,
     /// Only these; `None` for all.
     pub(super) formats: Option<BTreeSet<String>>,
@@ -22,6 +23,8 @@ pub(in crate::http) struct Permit {
     pub(super) ledgers: Option<BTreeSet<LedgerId>>,
     /// From then on it permits nothing.
     pub(super) expires: Option<UnixTime>,
+    /// What its bearer has used of the rate, where there is one.
+    pub(super) allowance: Arc<Allowance>,
 }
 
 /// The permit of a request, if it is confined to some formats or ledgers.
@@ -30,6 +33,19 @@ pub(in crate::http) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
 }
 
 impl Permit {
+    /// That of a certificate for this name.
+    pub(super) fn of_certificate(name: &str, scopes: BTreeSet<Scope>) -> Permit {
+        let shown_by = format!("the certificate of `{name}`");
+        Permit { shown_by, scopes, formats: None, ledgers: None, expires: None, allowance: Arc::default() }
+    }
+
+    /// What either of two permits of one certificate permits. Requests count for the first name.
+    pub(super) fn joined_with(&self, other: &Permit) -> Permit {
+        let scopes = self.scopes.union(&other.scopes).copied().collect();
+        let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
+        Permit { shown_by, scopes, formats: None, ledgers: None, expires: None, allowance }
+    }
+
     /// Whether it leaves out formats or ledgers.
     pub(super) fn is_confined(&self) -> bool {
         self.formats.is_some() || self.ledgers.is_some()
@@ -52,7 +68,7 @@ impl Permit {
             return Ok(());
         }
         let has: Vec<_> = self.scopes.iter().map(|scope| scope.name()).collect();
-        let detail = format!("the token `{}` has the scopes {}; this needs {scope}", self.name, has.join(", "));
+        let detail = format!("{} has the scopes {}; this needs {scope}", self.shown_by, has.join(", "));
         Err(Problem::new(Slug::Forbidden, detail).reason("scope").limit(scope.name()))
     }
 
@@ -90,7 +106,7 @@ impl Permit {
     }
 
     fn confined(&self, what: &str, named: &str, known: &str) -> Problem {
-        let detail = format!("the token `{}` is for the {what}s {known}; this is for {named}", self.name);
+        let detail = format!("{} is for the {what}s {known}; this is for {named}", self.shown_by);
         Problem::new(Slug::Forbidden, detail).reason(what).limit(known)
     }
 }

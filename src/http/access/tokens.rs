@@ -132,11 +132,12 @@ impl TokenEntry {
         let expires =
             self.expires.as_ref().map(|text| text.parse::<UnixTime>().map_err(|error| format!("expires: {error}")));
         Ok(Permit {
-            name: self.name.clone(),
+            shown_by: format!("the token `{}`", self.name),
             scopes,
             formats: self.formats.as_ref().map(|formats| formats.iter().cloned().collect()),
             ledgers: ledgers.transpose()?,
             expires: expires.transpose()?,
+            allowance: Arc::default(),
         })
     }
 }
@@ -209,7 +210,8 @@ mod tests {
         let permit = |token: &str| tokens.permit(&TokenDigest::of(token.as_bytes()));
         let [one, two, three] = ["one", "two", "three"].map(|token| permit(token).expect("it is listed"));
         assert!(one.is_confined() && !two.is_confined() && three.is_confined());
-        assert_eq!((&*one.name, &*two.name, two.scopes.len(), tokens.count()), ("billing", "billing", 2, 3));
+        let billing = "the token `billing`";
+        assert_eq!((&*one.shown_by, &*two.shown_by, two.scopes.len(), tokens.count()), (billing, billing, 2, 3));
         assert!(two.expires.is_some() && permit("four").is_none() && permit("").is_none());
     }
 

@@ -51,21 +51,22 @@ impl Slug {
             Self::Unauthorized => &Page {
                 name: "unauthorized",
                 status: 401,
-                title: "A valid token is required",
-                cause: "The request carries no token, or one that is unknown, has expired or has been withdrawn.",
-                safe_action: "Send `Authorization: Bearer <token>`. If the token was rotated, take the new one; both work while \
-                    they overlap.",
-                dangerous_action: "Running without tokens to make the error go away: anybody who reaches the port can then mint and \
+                title: "A valid token or certificate is required",
+                cause: "The request carries no token and its connection no client certificate, or one that is unknown, has \
+                    expired or has been withdrawn.",
+                safe_action: "Send `Authorization: Bearer <token>`, or show a certificate of http.tls.client_ca. If it was \
+                    rotated, take the new one; both work while they overlap.",
+                dangerous_action: "Running without tokens and certificates to make the error go away: anybody who reaches the port can then mint and \
                     append.",
             },
             Self::Forbidden => &Page {
                 name: "forbidden",
                 status: 403,
-                title: "The token does not cover this",
-                cause: "The token is valid but lacks the scope of this route (mint, ledger, decode or metrics), or it is confined to \
-                    other formats or ledgers.",
-                safe_action: "Use a token that covers it, or have its entry in the file of http.tokens changed and the process told \
-                    to read it again (SIGHUP).",
+                title: "The token or certificate does not cover this",
+                cause: "The token or certificate is valid but lacks the scope of this route (mint, ledger, decode or metrics), is \
+                    confined to other formats or ledgers, or no name of the certificate is listed.",
+                safe_action: "Use one that covers it, or have its entry in the file of http.tokens, or http.tls.client_scopes, \
+                    changed and the process told to read it again (SIGHUP).",
                 dangerous_action: "Giving one token every scope: a leaked dashboard token could then append to ledgers.",
             },
             Self::CrossSite => &Page {
@@ -238,7 +239,8 @@ impl Slug {
                 name: "rate-limited",
                 status: 429,
                 title: "This caller is over its rate",
-                cause: "The rate granted to this token is used up. Other callers are not affected.",
+                cause: "The requests a second that each caller may send (http.rate) are used up: of this token, of this name of a \
+                    certificate, or of this address. Other callers are not affected.",
                 safe_action: "Wait for Retry-After, and ask for larger batches: one request may mint many ids.",
                 dangerous_action: "Spreading the load over more tokens: the limit protects the other callers.",
             },

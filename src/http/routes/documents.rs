@@ -16,17 +16,18 @@ use crate::service::Service;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Where the sheet has the service: where it listens, since what a request names is not pasted into commands.
 #[derive(Debug, Clone)]
-pub(in crate::http) struct SheetHost(Arc<str>);
+pub(in crate::http) struct SheetOrigin(Arc<str>);
 
-impl SheetHost {
+impl SheetOrigin {
     /// That of a service that listens there. Whoever reads the sheet of one that listens everywhere, or does not say where, is
     /// taken to be near.
-    pub(in crate::http) fn of(address: Option<SocketAddr>) -> Self {
-        let host = match address {
-            Some(address) if !address.ip().is_unspecified() => address.to_string(),
-            _ => format!("localhost:{}", address.map_or(8080, |address| address.port())),
+    pub(in crate::http) fn of(address: Option<(&str, SocketAddr)>) -> Self {
+        let origin = match address {
+            Some((scheme, address)) if !address.ip().is_unspecified() => format!("{scheme}://{address}"),
+            Some((scheme, address)) => format!("{scheme}://localhost:{}", address.port()),
+            None => "http://localhost:8080".to_owned(),
         };
-        Self(host.into())
+        Self(origin.into())
     }
 }
 
@@ -48,21 +49,21 @@ pub(in crate::http) async fn openapi(request: Request) -> Result<Response<Body>,
 /// 406, 422.
 pub(in crate::http) async fn cheat_sheet(
     State(service): State<Arc<Service>>,
-    Extension(SheetHost(host)): Extension<SheetHost>,
+    Extension(SheetOrigin(origin)): Extension<SheetOrigin>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(no_store(media, sheet(service.decoding().formats(), &host)))
+    Ok(no_store(media, sheet(service.decoding().formats(), &origin)))
 }
 
 /// Ten lines, of which each names a format and an encoding that this service has.
-fn sheet(formats: &[Arc<Format>], host: &str) -> String {
+fn sheet(formats: &[Arc<Format>], origin: &str) -> String {
     let minted = formats.iter().filter(|format| format.rule.is_minted());
     let names: Vec<_> = minted.map(|format| format.name.as_str()).collect();
     let counted: Vec<&Format> = formats.iter().map(AsRef::as_ref).filter(|format| format.rule.is_counted()).collect();
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
-    let ids = format!("http://{host}/ids");
+    let ids = format!("{origin}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
     let plain = counted.iter().filter(|format| !format.has_types());
     if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
@@ -73,13 +74,13 @@ fn sheet(formats: &[Arc<Format>], host: &str) -> String {
         let encoding = format.encodings.last().expect("a format has an encoding").name();
         line("another spelling", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
-        line("what is this id", format!("http://{host}/decode/{id}"));
+        line("what is this id", format!("{origin}/decode/{id}"));
     }
     let types = counted.iter().flat_map(|format| format.variants.iter().map(move |variant| (&format.name, variant)));
     if let Some((name, of_type)) = types.filter_map(|(name, variant)| Some((name, variant.name.as_ref()?))).next() {
         line("one of a type", format!("-X POST '{ids}/{name}?type={of_type}'"));
     }
-    line("all formats", format!("http://{host}/formats"));
-    line("the interface", format!("http://{host}/openapi.yaml"));
+    line("all formats", format!("{origin}/formats"));
+    line("the interface", format!("{origin}/openapi.yaml"));
     text
 }

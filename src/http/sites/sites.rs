@@ -27,8 +27,8 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// service and of the origins that are configured. A caller that is no browser names no page, and passes.
 #[derive(Debug, Default)]
 pub struct Sites {
-    /// Where the service listens, if it says so.
-    address: Option<SocketAddr>,
+    /// Where the service listens, by which scheme, if it says so.
+    address: Option<(&'static str, SocketAddr)>,
     /// The name of this machine, if it has one.
     machine: Option<HostName>,
     /// Every host is answered for.
@@ -57,12 +57,12 @@ impl Sites {
         }
     }
 
-    /// The same of a service that listens at this address.
-    pub fn at(self, address: SocketAddr) -> Self {
-        Self { address: Some(address), ..self }
+    /// The same of a service that listens at this address, for URLs of this scheme.
+    pub fn at(self, scheme: &'static str, address: SocketAddr) -> Self {
+        Self { address: Some((scheme, address)), ..self }
     }
 
-    pub(in crate::http) fn address(&self) -> Option<SocketAddr> {
+    pub(in crate::http) fn address(&self) -> Option<(&'static str, SocketAddr)> {
         self.address
     }
 

@@ -17,13 +17,16 @@ use tracing::debug;
 
 use super::handler::{Handler, TrackedHandler};
 use super::http2_streams::StreamExecutor;
+use super::named_caller::NamedCaller;
 use super::timeouts::Timeouts;
 use crate::net::callers::Callers;
 use crate::net::limits::Limits;
 use crate::net::stream::{
-    Activity, CoalescingStream, FlushWhenPending, FrameAllowance, HeadPayment, LINGER_MAX, Outbox, Protocol, State,
-    TrackedStream, Tracking, detect_protocol,
+    Activity, CoalescingStream, FlushWhenPending, FrameAllowance, HeadPayment, LINGER_MAX, Outbox, Protocol, Socket,
+    State, TrackedStream, Tracking, detect_protocol,
 };
+use crate::net::tls::{Secured, Tls};
+use crate::service::Shed;
 
 /// While draining, how long a silent connection has for one last request. Closed at once, it might cut off a request
 /// that is on its way.
@@ -48,8 +51,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection just accepted.
-pub(in crate::net) struct Connection<H> {
-    pub(in crate::net) stream: TcpStream,
+pub(in crate::net) struct Connection<H, S> {
+    pub(in crate::net) stream: S,
     pub(in crate::net) peer: IpAddr,
     pub(in crate::net) handler: H,
     pub(in crate::net) callers: Callers,
@@ -59,31 +62,75 @@ pub(in crate::net) struct Connection<H> {
     pub(in crate::net) stop: CancellationToken,
 }
 
-impl<H: Handler> Connection<H> {
+impl<H: Handler> Connection<H, TcpStream> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
-    pub(in crate::net) async fn run(mut self) {
-        let head_deadline = Instant::now() + self.limits.header_timeout;
-        // Answers are written whole; waiting for more to send would only delay them. A refusal does no harm.
-        let _ = self.stream.set_nodelay(true);
-        match self.detect_protocol(head_deadline).await {
-            Some(Protocol::Http1) => self.run_http1(head_deadline).await,
-            Some(Protocol::Http2) => self.run_http2().await,
-            None => debug!("a connection ended before its first request"),
+    pub(in crate::net) async fn run(self) {
+        let head_deadline = self.begin();
+        match before_request(head_deadline, &self.stop, &self.activity, detect_protocol(&self.stream)).await {
+            Some(Ok(Some(protocol))) => self.serve(protocol, head_deadline).await,
+            _ => debug!("a connection ended before its first request"),
         }
     }
 
-    async fn detect_protocol(&mut self, head_deadline: Instant) -> Option<Protocol> {
-        let Self { stream, stop, activity, .. } = self;
-        let quiet_while_draining = async {
-            stop.cancelled().await;
-            if !activity.is_given_up() {
-                sleep(LAST_REQUEST_WAIT).await;
-            }
-        };
-        tokio::select! {
-            biased;
-            protocol = timeout_at(head_deadline, detect_protocol(stream)) => protocol.ok()?.ok()?,
-            () = quiet_while_draining => None,
+    /// The same; each request carries who calls.
+    pub(in crate::net) async fn run_named(self) {
+        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let handler = NamedCaller::new(handler, callers.clone(), peer, None);
+        Connection { stream, peer, handler, callers, limits, activity, stop }.run().await;
+    }
+
+    /// The same with TLS.
+    pub(in crate::net) async fn run_tls(self, tls: Arc<Tls>) {
+        let head_deadline = self.begin();
+        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let Secured { stream, protocol, certificate } =
+            match before_request(head_deadline, &stop, &activity, tls.accept(stream)).await {
+                Some(Ok(secured)) => secured,
+                None if stop.is_cancelled() => return,
+                failed => {
+                    let shed = callers.load().counts.count(Shed::Handshake);
+                    let error = failed.and_then(Result::err).map_or("it took too long".to_owned(), |e| e.to_string());
+                    return debug!("{shed}: {error}");
+                }
+            };
+        let handler = NamedCaller::new(handler, callers.clone(), peer, certificate);
+        let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
+        connection.serve(protocol, head_deadline).await;
+    }
+
+    /// Until when the first head must be there.
+    fn begin(&self) -> Instant {
+        // Answers are written whole; waiting for more to send would only delay them. A refusal does no harm.
+        let _ = self.stream.set_nodelay(true);
+        Instant::now() + self.limits.header_timeout
+    }
+}
+
+/// What `first` comes to, which no request can come before; `None` if it takes too long, or must end.
+async fn before_request<T>(
+    head_deadline: Instant,
+    stop: &CancellationToken,
+    activity: &Activity,
+    first: impl Future<Output = T>,
+) -> Option<T> {
+    let quiet_while_draining = async {
+        stop.cancelled().await;
+        if !activity.is_given_up() {
+            sleep(LAST_REQUEST_WAIT).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        done = timeout_at(head_deadline, first) => done.ok(),
+        () = quiet_while_draining => None,
+    }
+}
+
+impl<H: Handler, S: Socket> Connection<H, S> {
+    async fn serve(self, protocol: Protocol, head_deadline: Instant) {
+        match protocol {
+            Protocol::Http1 => self.run_http1(head_deadline).await,
+            Protocol::Http2 => self.run_http2().await,
         }
     }
 
@@ -152,7 +199,9 @@ trait HttpConnection: Future<Output = hyper::Result<()>> {
 
 type Stream<S> = TokioIo<TrackedStream<S>>;
 
-impl<H: Handler> HttpConnection for FlushWhenPending<http1::Connection<Stream<CoalescingStream>, TrackedHandler<H>>> {
+impl<H: Handler, S: Socket> HttpConnection
+    for FlushWhenPending<http1::Connection<Stream<CoalescingStream<S>>, TrackedHandler<H>>, S>
+{
     const WIND_DOWN_WAIT: Duration = LAST_REQUEST_WAIT;
 
     fn wind_down(self: Pin<&mut Self>) {
@@ -160,7 +209,7 @@ impl<H: Handler> HttpConnection for FlushWhenPending<http1::Connection<Stream<Co
     }
 }
 
-impl<H: Handler> HttpConnection for http2::Connection<Stream<TcpStream>, TrackedHandler<H>, StreamExecutor> {
+impl<H: Handler, S: Socket> HttpConnection for http2::Connection<Stream<S>, TrackedHandler<H>, StreamExecutor> {
     // Here both sides agree on the last request.
     const WIND_DOWN_WAIT: Duration = Duration::ZERO;
 

@@ -4,6 +4,7 @@ mod http2_streams;
 mod sent_answer;
 
 mod handler;
+mod named_caller;
 mod timeouts;
 
 mod connection;

@@ -6,6 +6,10 @@ mod receipts;
 
 mod activity;
 
+mod tls_wire;
+
+mod socket;
+
 mod outbox;
 mod protocol;
 mod tracked_stream;
@@ -15,4 +19,6 @@ pub(super) use frame_allowance::FrameAllowance;
 pub(super) use head_payment::HeadPayment;
 pub(super) use outbox::{CoalescingStream, FlushWhenPending, Outbox};
 pub(super) use protocol::{Protocol, detect_protocol};
+pub(super) use socket::Socket;
+pub(super) use tls_wire::TlsWire;
 pub(super) use tracked_stream::{LINGER_MAX, TrackedStream, Tracking};

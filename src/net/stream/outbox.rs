@@ -12,9 +12,9 @@ use std::task::{Context, Poll, ready};
 
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::activity::Activity;
+use super::socket::Socket;
 use crate::service::{Charge, Payer};
 
 /// Longer writes than this are not copied into the buffer.
@@ -26,14 +26,14 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 // Locked, since both the stream, which hyper owns, and the connection around it write here; always in one task, so
 // nobody waits for the lock.
 #[derive(Debug)]
-pub(in crate::net) struct Outbox {
-    contents: Mutex<Contents>,
+pub(in crate::net) struct Outbox<S> {
+    contents: Mutex<Contents<S>>,
     activity: Arc<Activity>,
 }
 
 #[derive(Debug)]
-struct Contents {
-    socket: TcpStream,
+struct Contents<S> {
+    socket: S,
     buffered: Vec<u8>,
     /// How much of it is sent.
     sent: usize,
@@ -41,9 +41,9 @@ struct Contents {
     charge: Option<Charge>,
 }
 
-impl Outbox {
+impl<S: Socket> Outbox<S> {
     /// An empty one.
-    pub(in crate::net) fn new(socket: TcpStream, activity: Arc<Activity>) -> Arc<Outbox> {
+    pub(in crate::net) fn new(socket: S, activity: Arc<Activity>) -> Arc<Outbox<S>> {
         let contents = Contents { socket, buffered: Vec::new(), sent: 0, charge: None };
         Arc::new(Outbox { contents: Mutex::new(contents), activity })
     }
@@ -55,12 +55,12 @@ impl Outbox {
         Poll::Ready(Ok(()))
     }
 
-    fn contents(&self) -> MutexGuard<'_, Contents> {
+    fn contents(&self) -> MutexGuard<'_, Contents<S>> {
         self.contents.lock().expect("no holder of this lock panics")
     }
 }
 
-impl Contents {
+impl<S: Socket> Contents<S> {
     fn poll_send_all(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.buffered.len() {
             let unsent = &self.buffered[self.sent..];
@@ -68,6 +68,9 @@ impl Contents {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 sent => self.sent += sent,
             }
+        }
+        if S::KEEPS_BYTES {
+            ready!(Pin::new(&mut self.socket).poll_flush(context))?;
         }
         self.sent = 0;
         self.buffered.clear();
@@ -105,15 +108,15 @@ impl Contents {
 }
 
 /// The stream of an outbox: short writes stay there until they are sent together.
-pub(in crate::net) struct CoalescingStream(pub(in crate::net) Arc<Outbox>);
+pub(in crate::net) struct CoalescingStream<S>(pub(in crate::net) Arc<Outbox<S>>);
 
-impl AsyncRead for CoalescingStream {
+impl<S: Socket> AsyncRead for CoalescingStream<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0.contents().socket).poll_read(context, buf)
     }
 }
 
-impl AsyncWrite for CoalescingStream {
+impl<S: Socket> AsyncWrite for CoalescingStream<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[IoSlice::new(buf)])
     }
@@ -144,14 +147,14 @@ impl AsyncWrite for CoalescingStream {
 
 pin_project! {
     /// A connection over a [`CoalescingStream`] that sends what is in the outbox whenever it has to wait.
-    pub(in crate::net) struct FlushWhenPending<C> {
+    pub(in crate::net) struct FlushWhenPending<C, S> {
         #[pin]
         pub(in crate::net) connection: C,
-        pub(in crate::net) outbox: Arc<Outbox>,
+        pub(in crate::net) outbox: Arc<Outbox<S>>,
     }
 }
 
-impl<C: Future> Future for FlushWhenPending<C> {
+impl<C: Future, S: Socket> Future for FlushWhenPending<C, S> {
     type Output = C::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<C::Output> {

@@ -60,6 +60,8 @@ fn the_examples_of_unset_settings_are_valid_and_are_not_the_defaults() {
     let default = Config::default();
     assert_ne!(examples.http.admin_listen, default.http.admin_listen);
     assert_ne!(examples.http.tokens, default.http.tokens);
+    assert_ne!(examples.http.rate, default.http.rate);
+    assert_eq!((examples.http.tls.check(), examples.http.tls.client_scopes.len()), (Ok(()), 2));
     assert_ne!(examples.worker.slot, default.worker.slot);
     assert_ne!(examples.siq.default_type, default.siq.default_type);
     assert_ne!(examples.siq.local_id, default.siq.local_id);

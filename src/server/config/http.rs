@@ -1,15 +1,18 @@
 //! Where and how the service listens.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::units::{between, mebibytes, some_between};
 use super::value::{self, distinct, some_whole, whole};
-use crate::http::{CorsOrigin, HostRule};
+use crate::http::{CorsOrigin, HostRule, Scope};
 
 /// The section `http`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -59,6 +62,44 @@ pub struct HttpConfig {
     pub cors_origins: Vec<CorsOrigin>,
     /// A file that lists the tokens of callers. Default none: anybody may do everything.
     pub tokens: Option<PathBuf>,
+    /// How many requests a second each caller may send: 1 to 1 000 000. Default any number.
+    #[serde(deserialize_with = "rate")]
+    pub rate: Option<NonZeroU32>,
+    /// The section `http.tls`.
+    pub tls: TlsConfig,
+}
+
+/// TLS: none by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsConfig {
+    /// A PEM file: the certificate of the service, then those up to its authority.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file: its private key.
+    pub key: Option<PathBuf>,
+    /// A PEM file: the authorities whose certificates clients may show, and their revocation lists.
+    pub client_ca: Option<PathBuf>,
+    /// What certificates are good for, by their DNS or URI names.
+    #[serde(deserialize_with = "client_scopes")]
+    pub client_scopes: BTreeMap<String, BTreeSet<Scope>>,
+}
+
+impl TlsConfig {
+    /// Refuses settings of which one lacks the other, with the key that does.
+    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match (&self.certificate, &self.key, &self.client_ca) {
+            (Some(_), None, _) => Err(("http.tls", "tls.certificate needs tls.key, its private key")),
+            (None, Some(_), _) => Err(("http.tls", "tls.key needs tls.certificate, the certificate that it is of")),
+            (None, None, Some(_)) => Err(("http.tls", "tls.client_ca needs tls.certificate and tls.key")),
+            (.., None) if !self.client_scopes.is_empty() => {
+                Err(("http.tls", "tls.client_scopes needs tls.client_ca, whose certificates have these names"))
+            }
+            (.., Some(_)) if self.client_scopes.is_empty() => {
+                Err(("http.tls", "tls.client_ca needs tls.client_scopes: no certificate is good for anything without"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for HttpConfig {
@@ -79,11 +120,25 @@ impl Default for HttpConfig {
             hosts: Vec::new(),
             cors_origins: Vec::new(),
             tokens: None,
+            rate: None,
+            tls: TlsConfig::default(),
         }
     }
 }
 
 impl HttpConfig {
+    /// How URLs of the service begin.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.certificate.is_some() { "https" } else { "http" }
+    }
+
+    /// Callers have to show a token or a certificate.
+    #[must_use]
+    pub fn asks_callers(&self) -> bool {
+        self.tokens.is_some() || self.tls.client_ca.is_some()
+    }
+
     /// Other machines can reach the service: `listen` or `admin_listen` is not a loopback address.
     #[must_use]
     pub fn is_public(&self) -> bool {
@@ -119,6 +174,27 @@ impl<'de> Deserialize<'de> for Origin {
 
 fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CorsOrigin>, D::Error> {
     Ok(distinct::<D, Origin>(deserializer)?.into_iter().map(|origin| origin.0).collect())
+}
+
+fn rate<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NonZeroU32>, D::Error> {
+    some_whole::<_, u32, 1, 1_000_000>(deserializer).map(|rate| rate.and_then(NonZeroU32::new))
+}
+
+fn client_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, BTreeSet<Scope>>, D::Error> {
+    let by_name = BTreeMap::<String, BTreeSet<Scope>>::deserialize(deserializer)?;
+    let read = |(name, scopes): (String, BTreeSet<Scope>)| {
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let expected =
+                "a DNS name such as \"billing.example.com\" or a URI such as \"spiffe://example.com/billing\"";
+            return Err(D::Error::custom(format_args!("{name:?} must be {expected}")));
+        }
+        if scopes.is_empty() {
+            return Err(D::Error::custom(format_args!("{name:?} must have one of mint, ledger, decode and metrics")));
+        }
+        // Only a URI has a colon; names of hosts are the same in either case.
+        Ok((if name.contains(':') { name } else { name.to_ascii_lowercase() }, scopes))
+    };
+    by_name.into_iter().map(read).collect()
 }
 
 /// A network of proxies, `10.0.0.0/8`, or one of them, `10.1.2.3`.

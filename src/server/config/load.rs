@@ -40,6 +40,7 @@ impl Config {
 
     /// Refuses settings that are each fine alone and do not go together.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
+        self.http.tls.check().map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
         self.worker.assign(surroundings).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
     }
 }

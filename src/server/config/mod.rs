@@ -25,7 +25,7 @@ mod load_tests;
 pub use configuration::Config;
 pub use error::{ConfigError, Origin};
 pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
-pub use http::HttpConfig;
+pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;
 pub use log::{LogConfig, LogFormat, LogLevel};
 pub use mint::{ClockConfig, MintConfig, OnExhausted};

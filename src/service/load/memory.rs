@@ -130,13 +130,8 @@ impl MemoryBudget {
     }
 
     /// Who pays for what this peer asks for.
-    ///
-    /// Addresses of IPv6 count by their first 64 bits, which is what one customer gets.
     pub fn payer(self: &Arc<Self>, peer: IpAddr) -> Payer {
-        let peer = match peer.to_canonical() {
-            IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
-            v4 => v4,
-        };
+        let peer = network_of(peer);
         let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
         let share = peers.get(&peer).and_then(Weak::upgrade).unwrap_or_else(|| {
             if peers.len() == peers.capacity() {
@@ -185,6 +180,14 @@ impl Payer {
         let from_share = self.share.buy_now(units)?;
         let from_all = self.budget.all.buy_now(units)?;
         Some(Charge { from_share, from_all, _share: Arc::clone(&self.share) })
+    }
+}
+
+/// What counts as one peer: an address of IPv4, or the first 64 bits of one of IPv6, which is what one customer gets.
+pub fn network_of(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+        v4 => v4,
     }
 }
 

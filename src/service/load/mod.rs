@@ -8,6 +8,6 @@ mod requests;
 mod load;
 
 pub use load::Load;
-pub use memory::{Charge, MemoryBudget, Payer};
+pub use memory::{Charge, MemoryBudget, Payer, network_of};
 pub use requests::{BulkPass, Requests};
 pub use shed::{Shed, ShedCounts};

@@ -23,11 +23,15 @@ pub enum Shed {
     /// HTTP/2 frames that ask for nothing.
     #[error("too many frames came without a request")]
     Frames,
+    /// A handshake of TLS that failed, or took longer than `http.header_timeout`.
+    #[error("a TLS handshake failed")]
+    Handshake,
 }
 
 impl Shed {
     /// All of them.
-    pub const ALL: [Shed; 6] = [Shed::Memory, Shed::InFlight, Shed::Bulk, Shed::Connections, Shed::Peer, Shed::Frames];
+    pub const ALL: [Shed; 7] =
+        [Shed::Memory, Shed::InFlight, Shed::Bulk, Shed::Connections, Shed::Peer, Shed::Frames, Shed::Handshake];
 
     /// How metrics name it.
     pub fn label(self) -> &'static str {
@@ -38,6 +42,7 @@ impl Shed {
             Shed::Connections => "connections",
             Shed::Peer => "peer",
             Shed::Frames => "frames",
+            Shed::Handshake => "handshake",
         }
     }
 }
@@ -74,6 +79,6 @@ mod tests {
             assert_eq!(shed as usize, at);
             (0..=at).for_each(|_| assert_eq!(counts.count(shed), shed));
         }
-        assert_eq!(Shed::ALL.map(|shed| counts.of(shed)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(Shed::ALL.map(|shed| counts.of(shed)), [1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -1,0 +1,196 @@
+//! Which client certificates are accepted, and what each of them is good for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustls::RootCertStore;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+
+use super::client_certificate::ClientCertificate;
+use super::permit::Permit;
+use super::scope::Scope;
+use crate::http::answer::{Problem, Slug};
+
+/// The certificates that are accepted: those that an authority has signed for a name that is listed.
+#[derive(Debug)]
+pub struct ClientCertificates {
+    verifier: Arc<dyn ClientCertVerifier>,
+    permits: BTreeMap<String, Arc<Permit>>,
+    /// Different for each value that a process makes, from 1.
+    number: u32,
+}
+
+/// Why no certificate could be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientCertificatesError {
+    /// The file is not PEM.
+    #[error("it is not PEM, or has a part that is cut")]
+    NotPem(#[source] pem::Error),
+    /// A certificate of it cannot be read.
+    #[error("certificate {place} of it is none")]
+    NotACertificate {
+        /// Its place, from 1.
+        place: usize,
+        /// Why not.
+        #[source]
+        cause: rustls::Error,
+    },
+    /// It has no certificate, or a revocation list that cannot be read.
+    #[error("it makes no authority for client certificates")]
+    NoAuthority(#[from] VerifierBuilderError),
+}
+
+impl ClientCertificates {
+    /// Those signed by the authorities of this PEM file, unless a revocation list of the same file names them; by their DNS or
+    /// URI names they have these scopes.
+    ///
+    /// # Errors
+    /// [`ClientCertificatesError`].
+    pub fn new(
+        authorities: &[u8],
+        scopes: &BTreeMap<String, BTreeSet<Scope>>,
+    ) -> Result<ClientCertificates, ClientCertificatesError> {
+        static NEXT_NUMBER: AtomicU32 = AtomicU32::new(1);
+        let mut roots = RootCertStore::empty();
+        for (place, certificate) in (1..).zip(CertificateDer::pem_slice_iter(authorities)) {
+            let certificate = certificate.map_err(ClientCertificatesError::NotPem)?;
+            roots.add(certificate).map_err(|cause| ClientCertificatesError::NotACertificate { place, cause })?;
+        }
+        let revoked: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(authorities).collect();
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), ring::default_provider().into())
+            .with_crls(revoked.map_err(ClientCertificatesError::NotPem)?)
+            .only_check_end_entity_revocation()
+            .allow_unknown_revocation_status()
+            // Health and documents are open to anybody; the guard asks for a certificate where one is needed.
+            .allow_unauthenticated()
+            .build()?;
+        let permit = |name: &String, scopes: &BTreeSet<Scope>| Arc::new(Permit::of_certificate(name, scopes.clone()));
+        let permits = scopes.iter().map(|(name, scopes)| (name.clone(), permit(name, scopes))).collect();
+        // Ordering: `Relaxed`, each value is handed out once, and that is all.
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(ClientCertificates { verifier, permits, number })
+    }
+
+    /// What asks for certificates in a handshake.
+    pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::clone(&self.verifier)
+    }
+
+    /// How many names have scopes.
+    pub fn count(&self) -> usize {
+        self.permits.len()
+    }
+
+    /// What the bearer of this certificate may do: whatever any of its names may.
+    ///
+    /// # Errors
+    /// 401 `unauthorized` if it is not good any more, 403 `forbidden` if none of its names is listed.
+    pub(super) fn permit(&self, certificate: &ClientCertificate, since_1970: Duration) -> Result<Arc<Permit>, Problem> {
+        if !self.is_good(certificate, since_1970) {
+            let detail = "the client certificate is not good any more: it has expired, has been revoked, or its authority is \
+                          not trusted any longer";
+            return Err(Problem::new(Slug::Unauthorized, detail).reason("invalid_certificate"));
+        }
+        let mut permits = certificate.names.iter().filter_map(|name| self.permits.get(name));
+        let Some(first) = permits.next() else {
+            let names = certificate.names.join(", ");
+            let detail = format!("http.tls.client_scopes lists none of the names of the client certificate: {names}");
+            return Err(Problem::new(Slug::Forbidden, detail).reason("unknown_certificate"));
+        };
+        Ok(permits.fold(Arc::clone(first), |sum, next| Arc::new(sum.joined_with(next))))
+    }
+
+    /// Whether it is good now. It was in the handshake; a connection may outlast that, so it is looked at again every minute,
+    /// and whenever other authorities are read.
+    fn is_good(&self, certificate: &ClientCertificate, since_1970: Duration) -> bool {
+        let minute = since_1970.as_secs() / 60;
+        let mark = u64::from(self.number) << 32 | minute & u64::from(u32::MAX);
+        if certificate.is_marked(mark) {
+            return true;
+        }
+        let Some((own, others)) = certificate.chain.split_first() else { return false };
+        let now = UnixTime::since_unix_epoch(since_1970);
+        let is_good = self.verifier.verify_client_cert(own, others, now).is_ok();
+        if is_good {
+            certificate.mark_good(mark);
+        }
+        is_good
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+
+    use super::*;
+
+    const NAME: &str = "billing.example.com";
+    /// In 2026.
+    const NOW: Duration = Duration::from_secs(1_780_000_000);
+    const YEAR: Duration = Duration::from_secs(366 * 86_400);
+
+    fn authority() -> (Issuer<'static, KeyPair>, String) {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        (Issuer::new(params, key), pem)
+    }
+
+    /// A certificate for these names, good until 2027.
+    fn certificate(issuer: &Issuer<'static, KeyPair>, names: &[&str]) -> ClientCertificate {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("names");
+        (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(2027, 1, 1));
+        let signed = params.signed_by(&KeyPair::generate().expect("a key"), issuer).expect("a certificate");
+        ClientCertificate::of_chain(&[signed.der().clone()]).expect("it can be read")
+    }
+
+    fn accepted(pem: &str, scopes: &[(&str, &[Scope])]) -> ClientCertificates {
+        let scopes = scopes.iter().map(|(name, scopes)| ((*name).to_owned(), scopes.iter().copied().collect()));
+        ClientCertificates::new(pem.as_bytes(), &scopes.collect()).expect("an authority")
+    }
+
+    fn reason(permit: Result<Arc<Permit>, Problem>) -> Option<Slug> {
+        permit.err().map(|problem| problem.slug())
+    }
+
+    #[test]
+    fn a_certificate_is_looked_at_again_after_a_minute_and_by_other_authorities() {
+        let ((issuer, pem), (_, other_pem)) = (authority(), authority());
+        let certificates = accepted(&pem, &[(NAME, &[Scope::Mint])]);
+        let shown = certificate(&issuer, &["BILLING.example.com"]);
+        assert_eq!(reason(certificates.permit(&shown, NOW)), None);
+        assert_eq!(reason(certificates.permit(&shown, NOW + YEAR)), Some(Slug::Unauthorized), "it has expired");
+        assert_eq!(reason(certificates.permit(&shown, NOW)), None);
+        let others = accepted(&other_pem, &[(NAME, &[Scope::Mint])]);
+        assert_eq!(reason(others.permit(&shown, NOW)), Some(Slug::Unauthorized), "within the same minute");
+    }
+
+    #[test]
+    fn a_certificate_of_several_names_permits_what_any_of_them_does() {
+        let (issuer, pem) = authority();
+        let certificates = accepted(&pem, &[(NAME, &[Scope::Mint]), ("b.example.com", &[Scope::Decode, Scope::Mint])]);
+        let scopes = |names: &[&str]| {
+            let permit = certificates.permit(&certificate(&issuer, names), NOW);
+            permit.map(|permit| permit.scopes.iter().copied().collect::<Vec<_>>()).map_err(|problem| problem.slug())
+        };
+        assert_eq!(scopes(&["x.example.com", NAME]), Ok(vec![Scope::Mint]));
+        assert_eq!(scopes(&[NAME, "b.example.com"]), Ok(vec![Scope::Mint, Scope::Decode]));
+        assert_eq!(scopes(&["x.example.com"]), Err(Slug::Forbidden));
+        assert_eq!(scopes(&[]), Err(Slug::Forbidden));
+    }
+
+    #[test]
+    fn a_file_without_an_authority_is_none() {
+        for text in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            assert!(ClientCertificates::new(text.as_bytes(), &BTreeMap::new()).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The rate of a caller: what is left of it is told, and who is over it waits.
+
+use crate::http1::{Answer, Client, request};
+use crate::service::{Home, Service, idmint, run};
+
+/// The value of a field, which must be there.
+fn field(answer: &Answer, name: &str) -> String {
+    answer.header(name).unwrap_or_else(|| panic!("no {name} in {answer:?}")).to_owned()
+}
+
+#[test]
+fn a_caller_over_its_rate_is_told_so_and_when_to_come_again() {
+    let home = Home::new();
+    let service = Service::start(home.serve_with("http.rate = 2"));
+    service.wait_until_ready();
+    let mut client = Client::connect(service.address());
+    let mut mint = || client.exchange(request("POST /ids/flax", "", ""));
+    let first = mint();
+    assert_eq!((first.status, field(&first, "ratelimit-policy").as_str()), (200, "\"second\";q=2;w=1"));
+    assert_eq!(field(&first, "ratelimit"), "\"second\";r=1;t=1");
+    let (mut granted, mut refused) = (1, None);
+    // However slow the machine: five within a second must come once.
+    while refused.is_none() {
+        let answer = mint();
+        if answer.status == 200 {
+            granted += 1;
+        } else {
+            refused = Some(answer);
+        }
+    }
+    let refused = refused.expect("looked for");
+    assert_eq!((refused.status, field(&refused, "retry-after").as_str()), (429, "1"));
+    assert_eq!(field(&refused, "ratelimit"), "\"second\";r=0;t=1");
+    assert_eq!(field(&refused, "ratelimit-policy"), "\"second\";q=2;w=1");
+    let problem: serde_json::Value = serde_json::from_str(&refused.text()).unwrap();
+    assert_eq!(
+        (&problem["type"], &problem["limit"]),
+        (&"/problems/rate-limited".into(), &"2 requests a second".into())
+    );
+    assert!((1..=500).contains(&problem["retry_after_ms"].as_u64().unwrap()), "{problem}");
+    for _ in 0..20 {
+        let health = service.get("/health/ready");
+        assert_eq!((health.status, health.header("ratelimit")), (200, None), "whoever asks how it is is not counted");
+    }
+    assert_eq!(service.metric("idmint_ids_minted_total{format=\"flax\"}"), f64::from(granted));
+    let counted = "idmint_http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"429\"}";
+    assert!(service.metric(counted) >= 1.0);
+}
+
+#[test]
+fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_address() {
+    let home = Home::new();
+    let file = home.path("tokens.toml");
+    let token = |name: &str| {
+        let made = run(idmint(&["token", "new", "--name", name, "--scopes", "mint", "--file", file.to_str().unwrap()]));
+        made.assert(0, &[]);
+        format!("authorization: Bearer {}\r\n", made.out.trim_end())
+    };
+    let (one, other) = (token("one"), token("other"));
+    let settings = format!("http.rate = 1\nhttp.tokens = '{}'\n", file.display());
+    let service = Service::start(home.serve_with(&settings));
+    service.wait_until_ready();
+    let ask =
+        |headers: &str| Client::connect(service.address()).exchange(request("POST /ids/flax", headers, "")).status;
+    let over = |headers: &str| while ask(headers) != 429 {};
+    over(&one);
+    assert_eq!(ask(&other), 200, "it has sent nothing yet");
+    over(&other);
+    assert_eq!(ask(""), 401, "neither has this address");
+    over("");
+    over("authorization: Bearer wrong\r\n");
+    assert_eq!(Client::connect(service.address()).exchange(request("GET /", "", "")).status, 429, "documents, too");
+}
+
+#[test]
+fn without_a_rate_answers_say_nothing_of_one() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let answer = service.post("/ids/flax");
+    assert_eq!((answer.status, answer.header("ratelimit"), answer.header("ratelimit-policy")), (200, None, None));
+}
