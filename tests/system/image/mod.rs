@@ -77,7 +77,7 @@ fn assert_holds_only_the_program_and_the_c_library(image: &str) {
 /// The image of `make release`, which is made without an engine, is the one that `Dockerfile` makes.
 fn assert_the_packed_image_is_the_same(built: &str) {
     let home = Home::new();
-    let name = format!("{built}-packed");
+    let name = format!("{built}:packed");
     let mut pack = Command::new(".ci/pack-image");
     pack.args([env!("CARGO_BIN_EXE_idmint"), &name]).current_dir(env!("CARGO_MANIFEST_DIR"));
     let packed = pack.env("SOURCE_DATE_EPOCH", "1790000000").output().unwrap();
