@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::exit::{Exit, Failure};
+use super::print::print;
 use super::running_service::{AccessArgs, ask_once, service_url};
 
 /// Say whether a running service mints: exit code 0 or 1.
@@ -25,10 +26,7 @@ impl Health {
         let readiness = client.and_then(|client| ask_once(client, async |client| client.readiness().await));
         let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
-            None => {
-                println!("ready, slot {}", readiness.slot);
-                Ok(())
-            }
+            None => print(format_args!("ready, slot {}\n", readiness.slot)),
             Some(reason) => {
                 Err(Failure::new(Exit::No, format!("not ready: {reason}: {}", readiness.detail.unwrap_or_default())))
             }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print;
 use crate::cli::running_service::{AccessArgs, ask_once, service_url};
 use crate::wire::ConjunctionInfo;
 
@@ -116,7 +117,7 @@ impl Import {
                 }
             }
         }
-        println!("{stored} stored, {known} known already");
+        print(format_args!("{stored} stored, {known} known already\n"))?;
         if differing.is_empty() {
             return Ok(());
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::{BACKUP_SOCKET, BackupReply};
 use crate::storage::{BackedUp, EngineChoice};
@@ -50,8 +51,7 @@ impl Backup {
         asked.map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
         match BackupReply::from_line(&line) {
             Some(BackupReply::Done(BackedUp { appends, conjunctions })) => {
-                println!("{appends} appends and {conjunctions} conjunctions are in {}", folder.display());
-                Ok(())
+                print(format_args!("{appends} appends and {conjunctions} conjunctions are in {}\n", folder.display()))
             }
             Some(BackupReply::Refused(why)) => Err(Failure::new(Exit::Io, format!("no backup: {why}"))),
             None => Err(Failure::new(Exit::Io, "the node ended before the copy was whole: it is no backup")),

@@ -6,6 +6,7 @@ use clap::Args;
 use prometheus::Registry;
 
 use crate::cli::exit::Failure;
+use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::{assemble, check_access, check_slot, formats_table};
@@ -32,20 +33,21 @@ impl Check {
         check_slot(&config)?;
         let callers = check_access(&config, &service)?;
         let assignment = config.worker.assignment();
-        println!("listens on        {}://{}", config.http.scheme(), config.http.listen);
-        println!("callers           {callers}");
-        if let Some(rate) = config.http.rate {
-            println!("rate              {rate} requests a second for each");
-        }
-        println!("slot              {} of {}", assignment.slot, assignment.slots);
-        println!("ids per request   at most {}", config.mint.batch_max);
-        println!("answers held      at most {:?}\n", config.mint.wait());
-        print!("{}", formats_table(&service));
-        for (name, others) in clashes(&service) {
-            println!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "));
-        }
-        println!("\nthe configuration is sound");
-        Ok(())
+        let mut lines = vec![
+            format!("listens on        {}://{}", config.http.scheme(), config.http.listen),
+            format!("callers           {callers}"),
+        ];
+        lines.extend(config.http.rate.map(|rate| format!("rate              {rate} requests a second for each")));
+        lines.extend([
+            format!("slot              {} of {}", assignment.slot, assignment.slots),
+            format!("ids per request   at most {}", config.mint.batch_max),
+            format!("answers held      at most {:?}\n", config.mint.wait()),
+            formats_table(&service).trim_end().to_owned(),
+        ]);
+        lines.extend(clashes(&service).into_iter().map(|(name, others)| {
+            format!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "))
+        }));
+        print(format_args!("{}\n\nthe configuration is sound\n", lines.join("\n")))
     }
 }
 

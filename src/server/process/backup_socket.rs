@@ -107,12 +107,14 @@ impl BackupSocket {
 }
 
 impl Drop for BackupSocket {
+    #[expect(clippy::disallowed_methods, reason = "a socket holds no state")]
     fn drop(&mut self) {
         // It means nothing without a process, and the next start replaces it.
         let _ = fs::remove_file(&self.path);
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a socket holds no state")]
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -22,7 +22,7 @@ pub(in crate::storage) enum Folder {
     /// It has neither horizon nor database.
     Empty(EmptyFolder),
     /// It has a horizon.
-    Reserved(ReservedFolder),
+    Reserved(Box<ReservedFolder>),
 }
 
 /// The folder of a first start.
@@ -119,7 +119,7 @@ impl Folder {
             true => Some(Database::open(&data_dir.database_path())?),
             false => None,
         };
-        Ok(Folder::Reserved(ReservedFolder { database, horizon, data_dir }))
+        Ok(Folder::Reserved(Box::new(ReservedFolder { database, horizon, data_dir })))
     }
 }
 
@@ -127,7 +127,7 @@ impl From<Folder> for Opened {
     fn from(folder: Folder) -> Opened {
         match folder {
             Folder::Empty(folder) => Opened::first(folder),
-            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder.horizon.floor(), folder),
+            Folder::Reserved(folder) => Opened::again(folder.horizon.horizon(), folder.horizon.floor(), *folder),
         }
     }
 }
