@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crate::chains::chains;
 use crate::service::Home;
+use crate::tools::succeed;
 
 fn program(name: &str) -> Command {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/openapi-python-client/bin");
@@ -13,14 +14,6 @@ fn program(name: &str) -> Command {
     let mut command = Command::new(tools.join(name));
     command.current_dir(env!("CARGO_MANIFEST_DIR")).env("PYTHONDONTWRITEBYTECODE", "1");
     command
-}
-
-#[track_caller]
-fn succeed(command: &mut Command) -> String {
-    let output = command.output().expect("the program runs");
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{command:?}:\n{printed}");
-    printed
 }
 
 #[test]

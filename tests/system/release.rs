@@ -11,14 +11,7 @@ use regex_lite::Regex;
 use serde_json::Value;
 
 use crate::service::Home;
-
-#[track_caller]
-fn succeed(command: &mut Command) -> String {
-    let output = command.output().expect("the program runs");
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{command:?}:\n{printed}");
-    printed
-}
+use crate::tools::succeed;
 
 /// Packs this build in a namespace that has no network, and returns the files by their names.
 fn pack(folder: &Path) -> BTreeMap<String, PathBuf> {

@@ -6,6 +6,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Runs a program to its end and returns what it printed.
+///
+/// # Panics
+/// When it is missing, or fails; the message holds what it printed.
+#[track_caller]
+pub(crate) fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{command:?} does not run: {error}; .ci/install-packages and make test-all install what is needed")
+    });
+    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{command:?}:\n{printed}");
+    printed
+}
+
 /// Runs promtool on files of this repository and returns what it printed.
 ///
 /// # Panics
@@ -22,15 +36,7 @@ pub(crate) fn promtool_reads(args: &[&str], text: &str) -> String {
 }
 
 fn promtool_with<A: AsRef<OsStr>>(args: &[A], input: Stdio) -> String {
-    let output = Command::new("promtool")
-        .args(args)
-        .stdin(input)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("promtool runs: Debian package prometheus, installed by .ci/install-packages");
-    let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "promtool refused:\n{printed}");
-    printed
+    succeed(Command::new("promtool").args(args).stdin(input).current_dir(env!("CARGO_MANIFEST_DIR")))
 }
 
 /// schemathesis with these arguments, run in `folder`, where it keeps what it remembers for its next run.

@@ -71,7 +71,7 @@ mod tests {
     use redb::{ReadableDatabase, ReadableTableMetadata, TableDefinition};
 
     use super::*;
-    use crate::storage::embedded::database_file::{lock, open};
+    use crate::storage::embedded::database_file::{open, open_locked};
 
     const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
     const LOG_LEN: u32 = 4;
@@ -99,7 +99,7 @@ mod tests {
             assert!(is_former(&File::open(&path).expect("opens")).expect("reads"));
             // What an earlier attempt has left.
             fs::write(path.with_extension("new"), "half").expect("written");
-            let file = lock(&path, LOG_LEN, &builder).expect("it is moved in");
+            let file = open_locked(&path, LOG_LEN, &builder).expect("it is moved in");
             assert!(!is_former(&file).expect("reads") && !path.with_extension("new").exists());
             let opened = open(Arc::new(file), &path, &builder).expect("it opens");
             let numbers = opened.engine.begin_read().expect("begins").open_table(NUMBERS).expect("it is there");
@@ -117,7 +117,7 @@ mod tests {
             bytes[100] ^= 1;
         }
         fs::write(&killed, &bytes).expect("writable");
-        let moved = std::panic::catch_unwind(|| lock(&killed, LOG_LEN, &redb::Builder::new()).is_ok());
+        let moved = std::panic::catch_unwind(|| open_locked(&killed, LOG_LEN, &redb::Builder::new()).is_ok());
         assert!(!matches!(moved, Ok(true)), "damage was moved in");
         assert!(fs::read(&killed).expect("readable") == bytes, "the file was changed");
     }

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::storage::embedded::database_file::layout::Layout;
-    use crate::storage::embedded::database_file::{create, lock, open};
+    use crate::storage::embedded::database_file::{create, open, open_locked};
 
     const NUMBERS: TableDefinition<'_, u64, u64> = TableDefinition::new("numbers");
     const LOG_LEN: u32 = 4;
@@ -155,7 +155,7 @@ mod tests {
             write(&engine, number).expect("the database works");
             fs::copy(&path, &copy).expect("copied");
             flip_choice_of_slots(&copy);
-            let file = lock(&copy, LOG_LEN, &builder).expect("nobody has it open");
+            let file = open_locked(&copy, LOG_LEN, &builder).expect("nobody has it open");
             let opened = catch_unwind(AssertUnwindSafe(|| open(Arc::new(file), &copy, &builder)));
             match opened {
                 Ok(Ok(copied)) => {

@@ -15,4 +15,4 @@ mod log_item;
 mod open_file;
 
 pub(super) use log::Log;
-pub(super) use open_file::{OpenFile, create, lock, lock_new, open};
+pub(super) use open_file::{OpenFile, create, keep_others_out, open, open_locked};

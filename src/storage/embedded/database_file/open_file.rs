@@ -71,22 +71,22 @@ pub(in crate::storage::embedded) fn create(
 ///
 /// # Errors
 /// [`redb::Error::DatabaseAlreadyOpen`]; what the engine or the disk says.
-pub(in crate::storage::embedded) fn lock(
+pub(in crate::storage::embedded) fn open_locked(
     path: &Path,
     log_len: u32,
     builder: &redb::Builder,
 ) -> Result<File, redb::Error> {
-    let file = lock_as_it_is(path)?;
+    let file = open_as_it_is(path)?;
     if !former_layout::is_former(&file)? {
         return Ok(file);
     }
     former_layout::copy(file, path, log_len, builder)?;
-    lock_as_it_is(path)
+    open_as_it_is(path)
 }
 
-fn lock_as_it_is(path: &Path) -> Result<File, redb::Error> {
+fn open_as_it_is(path: &Path) -> Result<File, redb::Error> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
-    lock_new(&file)?;
+    keep_others_out(&file)?;
     Ok(file)
 }
 
@@ -94,7 +94,7 @@ fn lock_as_it_is(path: &Path) -> Result<File, redb::Error> {
 ///
 /// # Errors
 /// [`redb::Error::DatabaseAlreadyOpen`]; what the system says.
-pub(in crate::storage::embedded) fn lock_new(file: &File) -> Result<(), redb::Error> {
+pub(in crate::storage::embedded) fn keep_others_out(file: &File) -> Result<(), redb::Error> {
     file.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => redb::Error::DatabaseAlreadyOpen,
         TryLockError::Error(error) => error.into(),

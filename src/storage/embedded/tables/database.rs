@@ -118,7 +118,7 @@ impl Database {
                 _ => {}
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
-            database_file::lock_new(&file)?;
+            database_file::keep_others_out(&file)?;
             let engine = engine_of(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
             rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
@@ -240,14 +240,14 @@ impl Drop for Database {
 /// An engine whose tables have what stands in the log of its file.
 fn engine_of(file: OpenFile) -> Result<Engine, redb::Error> {
     let engine = Engine::new(file);
-    logged_rows::replay(&engine)?;
+    logged_rows::recover(&engine)?;
     Ok(engine)
 }
 
 fn opener_of(path: &Path) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || {
-        let file = database_file::lock(&path, LOG_LEN, &builder())?;
+        let file = database_file::open_locked(&path, LOG_LEN, &builder())?;
         engine_of(database_file::open(Arc::new(file), &path, &builder())?)
     }
 }

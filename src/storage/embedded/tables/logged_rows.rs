@@ -162,7 +162,7 @@ pub(super) fn note_commit(transaction: &redb::WriteTransaction, number: u64) -> 
 
 /// Writes into the tables what stands in the log alone. It goes on standing there: syncing the tables may need room, and a
 /// start must not fail because the disk is full.
-pub(super) fn replay(engine: &Engine) -> Result<(), redb::Error> {
+pub(super) fn recover(engine: &Engine) -> Result<(), redb::Error> {
     let mut transaction = engine.begin_write()?;
     let last = last_commit(&transaction)?;
     let entries = engine.log().recover(last)?;
