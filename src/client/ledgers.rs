@@ -3,7 +3,7 @@
 use super::error::ClientError;
 use super::http_client::Client;
 use super::request::Answer;
-use crate::ledger::{EventId, LedgerId};
+use crate::ledger::{EventId, ImportPart, LedgerId};
 use crate::wire::{EventDetail, LedgerInfo, MintAnswer, MintDetails};
 
 impl Client {
@@ -35,8 +35,14 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn create_ledger(&self, key: &str, genesis: Vec<u8>) -> Result<Answer<LedgerInfo>, ClientError> {
-        self.post("/ledgers").idempotency_key(key).body("application/json", genesis).send().await?.json()
+    pub async fn create_ledger(
+        &self,
+        key: &str,
+        genesis: Vec<u8>,
+        import: Option<ImportPart>,
+    ) -> Result<Answer<LedgerInfo>, ClientError> {
+        let request = self.post("/ledgers").query(&import_query(import).as_slice()).idempotency_key(key);
+        request.body("application/json", genesis).send().await?.json()
     }
 
     /// Appends events, all or none, once for the key; `events` are JSON objects with commas between them, `previous` is
@@ -50,17 +56,27 @@ impl Client {
         key: &str,
         events: &[u8],
         previous: Option<EventId>,
+        import: Option<ImportPart>,
     ) -> Result<Answer<Vec<EventDetail>>, ClientError> {
         // As text: the events are sent as they stand in the file, and may be megabytes.
         let mut body = format!(r#"{{"ledger":"{ledger}","events":["#).into_bytes();
         body.extend(events);
         let end = previous.map_or_else(|| "]}".to_owned(), |id| format!(r#"],"expected_previous":"{id}"}}"#));
         body.extend(end.into_bytes());
-        let request = self.post("/ids/evently").idempotency_key(key).body("application/json", body);
+        let request = self
+            .post("/ids/evently")
+            .query(&import_query(import).as_slice())
+            .idempotency_key(key)
+            .body("application/json", body);
         let Answer { is_replayed, body } = request.send().await?.json::<MintAnswer>()?;
         match body.details {
             Some(MintDetails::Events(details)) => Ok(Answer { is_replayed, body: details }),
             _ => Err(ClientError::EventsMissing),
         }
     }
+}
+
+/// What says in an address that a request is a part of an import.
+fn import_query(import: Option<ImportPart>) -> Option<(&'static str, &'static str)> {
+    import.map(|part| ("import", part.name()))
 }

@@ -15,7 +15,7 @@
 //!
 //! // The first event creates the ledger.
 //! let genesis = r#""event":"Ledger Created","entities":{},"timestamp":"2021-10-03T16:32:12Z""#;
-//! let create = LedgerRequest::Create { genesis: Event::from_json(format!("{{{genesis}}}").as_bytes())?, mark: None };
+//! let create = LedgerRequest::Create { genesis: Event::from_json(format!("{{{genesis}}}").as_bytes())?, mark: None, import: None };
 //! let created = AppendPlan::make(&create, None, now)?;
 //! let ledger = created.ledger();
 //!
@@ -23,7 +23,7 @@
 //! let opened = r#""event":"Account Opened","entities":{"account":"42"}"#;
 //! let events = vec![Event::from_json(format!("{{{opened}}}").as_bytes())?];
 //! let mark = RequestMark { key: KeyHash::of(Some(ledger), "request 1"), digest: digest_of(&events) };
-//! let append = LedgerRequest::Append { ledger, events, expected_previous: Some(created.head().id), mark };
+//! let append = LedgerRequest::Append { ledger, events, expected_previous: Some(created.head().id), mark, import: None };
 //! let appended = AppendPlan::make(&append, Some(created.head()), now)?;
 //! assert_eq!((appended.previous(), appended.head().place), (created.head().id, 2));
 //!
@@ -46,7 +46,8 @@ mod events;
 mod hex;
 
 pub use append::{
-    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, KeyHash, LedgerRequest, Link, PlaceError, RequestMark, digest_of,
+    AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, ImportPart, KeyHash, LedgerRequest, Link, PlaceError,
+    RequestMark, digest_of,
 };
 pub use canonical::canonical_json;
 pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};

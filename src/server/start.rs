@@ -366,13 +366,13 @@ mod tests {
     async fn append(service: &Service, ledger: LedgerId, name: &str) -> Result<Appended, ServiceError> {
         let events = vec![event(&format!(r#"{{"event":"{name}","entities":{{}}}}"#))];
         let mark = RequestMark { key: KeyHash::of(Some(ledger), name), digest: digest_of(&events) };
-        let request = LedgerRequest::Append { ledger, events, expected_previous: None, mark };
+        let request = LedgerRequest::Append { ledger, events, expected_previous: None, mark, import: None };
         service.append(served(service, "evently"), request).await
     }
 
     async fn create_ledger(service: &Service) -> LedgerId {
         let genesis = event(r#"{"event":"Begun","entities":{},"timestamp":"2030-03-17T17:00:00Z"}"#);
-        let (_, summary) = service.create_ledger(genesis, None).await.expect("it is the first");
+        let (_, summary) = service.create_ledger(genesis, None, None).await.expect("it is the first");
         summary.head.id.ledger()
     }
 

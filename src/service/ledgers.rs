@@ -2,7 +2,7 @@
 
 use super::error::ServiceError;
 use super::service::Service;
-use crate::ledger::{Event, EventId, LedgerId, LedgerRequest, Link, RequestMark};
+use crate::ledger::{Event, EventId, ImportPart, LedgerId, LedgerRequest, Link, RequestMark};
 use crate::service::formats::{IdSource, ServedFormat};
 use crate::storage::{Appended, LedgerSummary, RecordError, RecordKeeper, RecordStore, StoreError, log_unreadable};
 
@@ -27,8 +27,9 @@ impl Service {
         &self,
         genesis: Event,
         mark: Option<RequestMark>,
+        import: Option<ImportPart>,
     ) -> Result<(Appended, LedgerSummary), ServiceError> {
-        let appended = self.append_durably(LedgerRequest::Create { genesis, mark }).await?;
+        let appended = self.append_durably(LedgerRequest::Create { genesis, mark, import }).await?;
         let ledger = appended.links.first().expect("a ledger begins with an event").id.ledger();
         let summary = self.ledger(ledger)?;
         let of_events = self.formats().iter().find(|served| matches!(served.source(), IdSource::Events));

@@ -33,13 +33,13 @@ fn mark(key: u128, events: &[Event]) -> RequestMark {
 /// A ledger that begins with the event `name`, under a key.
 pub(crate) fn create(name: &str, key: u128) -> LedgerRequest {
     let genesis = event(name);
-    LedgerRequest::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis }
+    LedgerRequest::Create { mark: Some(mark(key, std::slice::from_ref(&genesis))), genesis, import: None }
 }
 
 /// Events at the end of a ledger, under a key.
 pub(crate) fn append(ledger: LedgerId, names: &[&str], key: u128) -> LedgerRequest {
     let events: Vec<Event> = names.iter().map(|name| event(name)).collect();
-    LedgerRequest::Append { ledger, mark: mark(key, &events), events, expected_previous: None }
+    LedgerRequest::Append { ledger, mark: mark(key, &events), events, expected_previous: None, import: None }
 }
 
 /// The plan of a request at that time.

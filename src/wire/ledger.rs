@@ -54,6 +54,9 @@ pub struct LedgerInfo {
     pub head: String,
     /// The time of its last event.
     pub updated: String,
+    /// Whether it is being imported and more of it follows; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub importing: bool,
 }
 
 /// Some ledgers, in the order of their ids.

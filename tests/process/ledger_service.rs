@@ -64,6 +64,10 @@ fn ids(service: &Service, ledger: &str) -> Vec<String> {
     answer["ids"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
 }
 
+fn is_importing(service: &Service) -> bool {
+    service.get(&format!("/ledgers/{LEDGER}")).json()["importing"] == true
+}
+
 fn printed_lines(ended: &Ended) -> Vec<&str> {
     ended.out.lines().collect()
 }
@@ -270,6 +274,28 @@ fn an_import_that_broke_off_goes_on_after_the_head_whatever_was_lost() {
     ended.assert(0, &[]);
     assert!(ended.out.contains("15 events of ledger aa77f99c, 6 of them new here"), "{}", ended.out);
     assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_event_of_now_does_not_get_between_the_parts_of_an_import() {
+    let (home, service) = start_with_ledger();
+    let lines = chain(14, LARGE);
+    let address = service.address();
+    let proxy = FaultyProxy::start(move |number, request| (number <= 3).then(|| forward(address, request)));
+    import(&home, &lines, &proxy.url(), &["--timeout", "0s"]).assert(69, &["5 of 15 events are known to be there"]);
+    service.kill();
+
+    let service = home.start();
+    service.wait_until_ready();
+    assert!(is_importing(&service), "it is remembered across a kill");
+    let now = r#"{"event":"Item Ordered","entities":{}}"#.to_owned();
+    append(&home, std::slice::from_ref(&now), &service.url(), &[])
+        .assert(1, &["is being imported", LEDGER, id_of(&lines[4])]);
+    import(&home, &lines, &service.url(), &[]).assert(0, &[]);
+    assert!(!is_importing(&service));
+    assert_eq!(ids(&service, LEDGER), lines.iter().map(|line| id_of(line)).collect::<Vec<_>>());
+    append(&home, &[now], &service.url(), &[]).assert(0, &[]);
+    assert_eq!(ids(&service, LEDGER).len(), lines.len() + 1);
 }
 
 #[test]

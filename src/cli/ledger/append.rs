@@ -87,7 +87,7 @@ impl Appending {
         while let Some(group) = lines.next_group(|_| Ok(()))? {
             number += 1;
             let key = format!("{}/{number}", self.key);
-            let answer = self.client.append_events(self.ledger, &key, &group.events, None).await?;
+            let answer = self.client.append_events(self.ledger, &key, &group.events, None, None).await?;
             self.count += group.count;
             self.replayed += if answer.is_replayed { group.count } else { 0 };
             self.print(&answer)?;

@@ -65,7 +65,7 @@ struct Created {
 }
 
 async fn create(client: &Client, key: &str, genesis: &Event, body: Vec<u8>) -> Result<Created, Failure> {
-    let error = match client.create_ledger(key, body).await {
+    let error = match client.create_ledger(key, body, None).await {
         Ok(answer) => return Ok(Created { info: answer.body, is_new: !answer.is_replayed }),
         Err(error) if is_refused_as_existing(&error) => error,
         Err(error) => return Err(error.into()),

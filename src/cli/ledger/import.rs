@@ -12,7 +12,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::running_service::block_on;
 use crate::client::{Client, ClientError};
-use crate::ledger::{ChainChecker, EventId, LedgerId};
+use crate::ledger::{ChainChecker, EventId, ImportPart, LedgerId};
 use crate::wire::LedgerInfo;
 
 /// Bring a chain of events, ids and all, to a running service.
@@ -94,7 +94,7 @@ async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result
             stored.events
         }
         None => {
-            rest.create(service).await?;
+            rest.create(service, chain).await?;
             0
         }
     };
@@ -134,10 +134,15 @@ impl Rest<'_> {
         Ok((id, line.to_vec()))
     }
 
+    /// Which part of the import ends with the event that was taken last.
+    fn part(&self, chain: Chain) -> ImportPart {
+        if self.checker.events() == chain.events { ImportPart::Last } else { ImportPart::More }
+    }
+
     /// Creates the ledger from the first event.
-    async fn create(&mut self, service: &Service) -> Result<(), Failure> {
+    async fn create(&mut self, service: &Service, chain: Chain) -> Result<(), Failure> {
         let (id, genesis) = self.next(service)?;
-        service.client.create_ledger(&format!("import-{id}"), genesis).await?;
+        service.client.create_ledger(&format!("import-{id}"), genesis, Some(self.part(chain))).await?;
         self.there = 1;
         Ok(())
     }
@@ -151,7 +156,8 @@ impl Rest<'_> {
             let Some(group) = group else { return Ok(()) };
             let last = self.checker.head().expect("there is a first event");
             let (key, len) = (format!("import-{previous}-{last}"), len_of(&group.events));
-            let appended = service.client.append_events(chain.ledger, &key, &group.events, Some(previous)).await;
+            let (events, part) = (&group.events, Some(self.part(chain)));
+            let appended = service.client.append_events(chain.ledger, &key, events, Some(previous), part).await;
             appended.map_err(|error| match error {
                 ClientError::Refused(refusal) if refusal.slug == "head-moved" => {
                     let said = format!("somebody else appends to ledger {}: {}", chain.ledger, refusal.detail);

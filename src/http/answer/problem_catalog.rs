@@ -164,6 +164,17 @@ impl Slug {
                 dangerous_action: "Deleting the stored ledger to create it again: ids already given out would be given out a second \
                     time.",
             },
+            Self::LedgerImporting => &Page {
+                name: "ledger-importing",
+                status: 409,
+                title: "The ledger is being imported",
+                cause: "Somebody brings this ledger from elsewhere, part by part (`idmint ledger import`), and the last part is \
+                    not there yet. An event of now would stand before older ones, which could not be imported any more.",
+                safe_action: "Wait for the import. If it broke off, run the same command again; it goes on where it was. GET \
+                    /ledgers/{ledger} says `importing` as long as more is expected.",
+                dangerous_action: "Sending your own event with ?import=last: it ends the import where it stands, and the rest of \
+                    the chain can never be added.",
+            },
             Self::PayloadTooLarge => &Page {
                 name: "payload-too-large",
                 status: 413,

@@ -111,6 +111,14 @@ impl From<AppendRefusal> for Problem {
                 let detail = format!("ledger {ledger} is there already, its head is {}", head.id);
                 Problem::new(Slug::LedgerExists, detail).with("ledger", ledger).with("head", head.id.to_string())
             }
+            AppendRefusal::LedgerImporting(head) => {
+                let detail = format!(
+                    "ledger {} is being imported, so far to its event {}; nothing else is appended before the last part",
+                    head.id.ledger(),
+                    head.id
+                );
+                Problem::new(Slug::LedgerImporting, detail).with("head", head.id.to_string())
+            }
             AppendRefusal::HeadMoved { expected, head } => {
                 let detail = format!("expected_previous is {expected}, the head is {}", head.id);
                 Problem::new(Slug::HeadMoved, detail).with("head", head.id.to_string())

@@ -31,6 +31,8 @@ pub enum Slug {
     HeadMoved,
     /// 409: the ledger exists already.
     LedgerExists,
+    /// 409: the ledger is being imported.
+    LedgerImporting,
     /// 413: the body is too large.
     PayloadTooLarge,
     /// 414: the address is too long.
@@ -93,6 +95,7 @@ impl Slug {
         Self::RequestTimeout,
         Self::HeadMoved,
         Self::LedgerExists,
+        Self::LedgerImporting,
         Self::PayloadTooLarge,
         Self::UriTooLong,
         Self::UnsupportedMediaType,

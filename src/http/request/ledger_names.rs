@@ -1,8 +1,9 @@
 //! Ledgers and events as requests name them: in the path, in parameters, in bodies.
 
+use super::query::Query;
 use crate::http::answer::{Problem, Slug};
 use crate::id::Rejection;
-use crate::ledger::{EventId, LedgerId};
+use crate::ledger::{EventId, ImportPart, LedgerId};
 
 /// Reads the id of a ledger.
 ///
@@ -38,6 +39,21 @@ pub(in crate::http) fn event_before(text: &str, ledger: LedgerId) -> Result<Even
         return Err(invalid(detail, Rejection::LedgerMismatch));
     }
     Ok(after)
+}
+
+/// Reads the part of an import that a request is, if it says that it is one.
+///
+/// # Errors
+/// 422 `invalid-parameter`.
+pub(in crate::http) fn import_part(query: &Query<'_>) -> Result<Option<ImportPart>, Problem> {
+    let Some(name) = query.get("import") else { return Ok(None) };
+    match ImportPart::NAMED.iter().find(|(known, _)| *known == name) {
+        Some((_, part)) => Ok(Some(*part)),
+        None => {
+            let detail = format!("import is {name:?}, it must be \"more\", or \"last\" for the last part of an import");
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("import"))
+        }
+    }
 }
 
 /// A parameter that names nothing there can be.

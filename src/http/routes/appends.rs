@@ -13,11 +13,11 @@ use crate::http::answer::{
     minted, negotiate,
 };
 use crate::http::request::{
-    Object, encoding, event_id, idempotency_key, key_required, ledger_id, payer_of, read_event, read_paid_body,
-    refuse_count, shallow_json, strict_query,
+    Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, payer_of, read_event,
+    read_paid_body, refuse_count, shallow_json, strict_query,
 };
 use crate::id::Format;
-use crate::ledger::{EventId, KeyHash, LedgerRequest, Link, RequestMark, digest_of};
+use crate::ledger::{EventId, ImportPart, KeyHash, LedgerRequest, Link, RequestMark, digest_of};
 use crate::minting::Batch;
 use crate::service::{Outgoing, ServedFormat, Service};
 use crate::storage::Appended;
@@ -35,16 +35,18 @@ pub(in crate::http) async fn append_events(
     let (parts, request_body) = request.into_parts();
     let format = served.format();
     let media = negotiate(&parts.headers, &MINT_MEDIA_TYPES)?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
+    let query =
+        strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain", "import"])?;
     refuse_count(&query, "event", format)?;
     let encoding = encoding(&query, format)?;
+    let import = import_part(&query)?;
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
     let payer = payer_of(service, &parts.extensions);
     let timeout = service.limits().body_timeout;
     let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(request_body, key, permit_of(&parts.extensions))?;
+    let request = read_request(request_body, key, import, permit_of(&parts.extensions))?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
@@ -62,7 +64,12 @@ pub(in crate::http) async fn append_events(
 }
 
 /// Reads what is to be appended, to a ledger that is permitted.
-fn read_request(json: &[u8], key: &str, permit: Option<&Permit>) -> Result<LedgerRequest, Problem> {
+fn read_request(
+    json: &[u8],
+    key: &str,
+    import: Option<ImportPart>,
+    permit: Option<&Permit>,
+) -> Result<LedgerRequest, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
     let ledger = ledger_id(&ledger)?;
     permit.map_or(Ok(()), |permit| permit.check_ledger(ledger))?;
@@ -74,7 +81,7 @@ fn read_request(json: &[u8], key: &str, permit: Option<&Permit>) -> Result<Ledge
     let read = |(index, event): (usize, &&RawValue)| read_event(event.get().as_bytes(), Some(index));
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
     let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
-    Ok(LedgerRequest::Append { ledger, events, expected_previous, mark })
+    Ok(LedgerRequest::Append { ledger, events, expected_previous, mark, import })
 }
 
 /// The answer in JSON, which alone says where each event stands.

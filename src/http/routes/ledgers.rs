@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 use crate::http::access::permit_of;
 use crate::http::answer::{MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate};
 use crate::http::request::{
-    event_before, event_id, idempotency_key, invalid, key_required, ledger_id, no_query, path_params, payer_of,
-    read_event, read_paid_body, strict_query,
+    event_before, event_id, idempotency_key, import_part, invalid, key_required, ledger_id, no_query, path_params,
+    payer_of, read_event, read_paid_body, strict_query,
 };
 use crate::id::Rejection;
 use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, RequestMark, digest_of};
@@ -43,7 +43,8 @@ pub(in crate::http) async fn create(
 async fn create_from(service: &Service, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
-    no_query(&parts.uri)?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["import"])?;
+    let import = import_part(&query)?;
     let key = idempotency_key(&parts.headers)?;
     let payer = payer_of(service, &parts.extensions);
     let timeout = service.limits().body_timeout;
@@ -56,7 +57,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     }
     let digest = digest_of(std::slice::from_ref(&genesis));
     let mark = key.map(|key| RequestMark { key: KeyHash::of(None, key), digest });
-    let (appended, ledger) = service.create_ledger(genesis, mark).await?;
+    let (appended, ledger) = service.create_ledger(genesis, mark, import).await?;
 
     let mut response = json(&info(&ledger));
     let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger())).expect("hexadecimal digits");
@@ -184,5 +185,6 @@ fn info(ledger: &LedgerSummary) -> LedgerInfo {
         created: genesis.timestamp().to_string(),
         head: head.id.to_string(),
         updated: head.id.timestamp().to_string(),
+        importing: head.is_importing,
     }
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::append_refusal::{AHEAD_MAX, AppendRefusal, PlaceError};
 use super::head::{Head, Link};
-use super::ledger_request::{LedgerRequest, RequestMark};
+use super::ledger_request::{ImportPart, LedgerRequest, RequestMark};
 use crate::ledger::events::{Event, EventId, EventTime, LedgerId};
 
 /// An append as it will be stored. Valid as long as the head of the ledger is `before`.
@@ -20,6 +20,8 @@ pub struct AppendPlan {
     pub mark: Option<RequestMark>,
     /// The time of recording: now, or that of the head if the clock is behind it.
     pub recorded: EventTime,
+    /// Whether more parts of an import follow.
+    pub is_importing: bool,
 }
 
 /// One event as it is stored. Its content is not stored.
@@ -40,14 +42,17 @@ impl AppendPlan {
     /// [`AppendRefusal`].
     pub fn make(request: &LedgerRequest, head: Option<Head>, now: EventTime) -> Result<AppendPlan, AppendRefusal> {
         let (mut end, events, mark) = match request {
-            LedgerRequest::Create { genesis, mark } => {
+            LedgerRequest::Create { genesis, mark, import: _ } => {
                 if let Some(head) = head {
                     return Err(AppendRefusal::LedgerExists(head));
                 }
                 (ChainEnd::before_genesis(genesis, now), std::slice::from_ref(genesis), *mark)
             }
-            LedgerRequest::Append { ledger, events, expected_previous, mark } => {
+            LedgerRequest::Append { ledger, events, expected_previous, mark, import } => {
                 let head = head.ok_or(AppendRefusal::UnknownLedger(*ledger))?;
+                if head.is_importing && import.is_none() {
+                    return Err(AppendRefusal::LedgerImporting(head));
+                }
                 if let Some(expected) = expected_previous.filter(|expected| *expected != head.id) {
                     return Err(AppendRefusal::HeadMoved { expected, head });
                 }
@@ -60,7 +65,8 @@ impl AppendPlan {
         let entries = events.iter().enumerate().map(&mut entry).collect::<Result<Vec<_>, _>>()?;
         assert!(!entries.is_empty(), "a request has at least one event");
         let recorded = head.map_or(now, |head| head.recorded.max(now));
-        Ok(AppendPlan { before: head, entries, mark, recorded })
+        let is_importing = request.import() == Some(ImportPart::More);
+        Ok(AppendPlan { before: head, entries, mark, recorded, is_importing })
     }
 
     /// The ledger.
@@ -70,7 +76,8 @@ impl AppendPlan {
 
     /// The head after the plan is stored.
     pub fn head(&self) -> Head {
-        Head { id: self.last(), place: self.place_before() + self.count(), recorded: self.recorded }
+        let (recorded, is_importing) = (self.recorded, self.is_importing);
+        Head { id: self.last(), place: self.place_before() + self.count(), recorded, is_importing }
     }
 
     /// The place of the first event.

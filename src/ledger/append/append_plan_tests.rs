@@ -25,11 +25,11 @@ fn mark(key: u128) -> RequestMark {
 }
 
 fn create(genesis: Event) -> LedgerRequest {
-    LedgerRequest::Create { genesis, mark: Some(mark(1)) }
+    LedgerRequest::Create { genesis, mark: Some(mark(1)), import: None }
 }
 
 fn append(ledger: LedgerId, events: Vec<Event>, expected_previous: Option<EventId>) -> LedgerRequest {
-    LedgerRequest::Append { ledger, events, expected_previous, mark: mark(2) }
+    LedgerRequest::Append { ledger, events, expected_previous, mark: mark(2), import: None }
 }
 
 fn plan(request: &LedgerRequest, head: Option<Head>, now: u64) -> AppendPlan {
@@ -67,7 +67,7 @@ fn a_ledger_begins_once() {
     assert_eq!(request.ledger_at(at(NOW)), plan.ledger());
 
     let head = plan.head();
-    assert_eq!(head, Head { id: plan.entries[0].id, place: 1, recorded: at(NOW) });
+    assert_eq!(head, Head { id: plan.entries[0].id, place: 1, recorded: at(NOW), is_importing: false });
     assert_eq!(refuse(&request, Some(head), NOW), AppendRefusal::LedgerExists(head));
 }
 
@@ -95,6 +95,26 @@ fn a_head_that_was_not_expected_is_named() {
     assert_eq!(refuse(&request, Some(head), NOW), AppendRefusal::HeadMoved { expected: other.id, head });
     let request = append(head.id.ledger(), vec![event("a", "")], Some(head.id));
     assert_eq!(plan(&request, Some(head), NOW).before, Some(head));
+}
+
+#[test]
+fn between_the_parts_of_an_import_nothing_else_is_appended() {
+    let part = |import, micros| LedgerRequest::Create { genesis: with_time("genesis", micros), mark: None, import };
+    let head = plan(&part(Some(ImportPart::More), 5), None, NOW).head();
+    assert!(head.is_importing);
+    let ledger = head.id.ledger();
+    let request = |import| LedgerRequest::Append {
+        ledger,
+        events: vec![event("a", "")],
+        expected_previous: None,
+        mark: mark(2),
+        import,
+    };
+    assert_eq!(refuse(&request(None), Some(head), NOW), AppendRefusal::LedgerImporting(head));
+    assert!(plan(&request(Some(ImportPart::More)), Some(head), NOW).head().is_importing);
+    let whole = plan(&request(Some(ImportPart::Last)), Some(head), NOW).head();
+    assert!(!whole.is_importing && !plan(&request(None), Some(whole), NOW).head().is_importing);
+    assert!(!plan(&part(Some(ImportPart::Last), 5), None, NOW).head().is_importing);
 }
 
 #[test]

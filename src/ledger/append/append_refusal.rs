@@ -19,6 +19,9 @@ pub enum AppendRefusal {
     /// The ledger to create exists already.
     #[error("the ledger {} exists already", .0.id.ledger())]
     LedgerExists(Head),
+    /// The ledger is being imported, and this is no part of that.
+    #[error("the ledger {} is being imported", .0.id.ledger())]
+    LedgerImporting(Head),
     /// The head is not the one that the caller expected.
     #[error("the head is {}, not {expected}", .head.id)]
     HeadMoved {

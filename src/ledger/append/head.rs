@@ -11,6 +11,8 @@ pub struct Head {
     pub place: u64,
     /// When it was recorded, by the clock of the node that recorded it; never earlier than any event before it.
     pub recorded: EventTime,
+    /// Whether the ledger is being imported and more of it follows: until then nothing else is appended.
+    pub is_importing: bool,
 }
 
 /// One event of a chain, and the id it links to.

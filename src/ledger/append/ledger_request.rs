@@ -34,6 +34,27 @@ pub fn digest_of(events: &[Event]) -> [u8; 32] {
     events.iter().fold(Sha256::new(), |hash, event| hash.chain_update(event.digest())).finalize().into()
 }
 
+/// A part of a ledger that is brought from elsewhere, events in the order of their timestamps. An event that came between
+/// two parts would have the time of now, and no older one could follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportPart {
+    /// More parts follow: until the last one nothing else is appended.
+    More,
+    /// The last part.
+    Last,
+}
+
+impl ImportPart {
+    /// Every part, by its name in a request.
+    pub const NAMED: [(&'static str, ImportPart); 2] = [("more", ImportPart::More), ("last", ImportPart::Last)];
+
+    /// Its name in a request.
+    pub fn name(self) -> &'static str {
+        let named = ImportPart::NAMED.iter().find(|(_, part)| *part == self);
+        named.expect("every part has a name").0
+    }
+}
+
 /// A request to change a ledger.
 #[derive(Debug)]
 pub enum LedgerRequest {
@@ -44,6 +65,8 @@ pub enum LedgerRequest {
         genesis: Event,
         /// Identifies the request.
         mark: Option<RequestMark>,
+        /// Whether it is the first part of an import.
+        import: Option<ImportPart>,
     },
     /// Append events to a ledger.
     Append {
@@ -55,6 +78,8 @@ pub enum LedgerRequest {
         expected_previous: Option<EventId>,
         /// Identifies the request.
         mark: RequestMark,
+        /// Whether it is a part of an import.
+        import: Option<ImportPart>,
     },
 }
 
@@ -77,6 +102,13 @@ impl LedgerRequest {
         match self {
             LedgerRequest::Create { mark, .. } => *mark,
             LedgerRequest::Append { mark, .. } => Some(*mark),
+        }
+    }
+
+    /// The part of an import that it is.
+    pub fn import(&self) -> Option<ImportPart> {
+        match self {
+            LedgerRequest::Create { import, .. } | LedgerRequest::Append { import, .. } => *import,
         }
     }
 

@@ -8,4 +8,4 @@ mod ledger_request;
 pub use append_plan::{AppendPlan, Entry};
 pub use append_refusal::{AHEAD_MAX, AppendRefusal, PlaceError};
 pub use head::{Head, Link};
-pub use ledger_request::{KeyHash, LedgerRequest, RequestMark, digest_of};
+pub use ledger_request::{ImportPart, KeyHash, LedgerRequest, RequestMark, digest_of};

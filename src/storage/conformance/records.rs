@@ -4,7 +4,7 @@ use std::thread;
 
 use super::on_every_engine;
 use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, ReportTally, Seen, Tca};
-use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId, Link};
+use crate::ledger::{AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link};
 use crate::storage::records::{AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{
     NOW, absent, anchor, anchor_of, append, at, create, links, near, plan, ready, reports, write, write_ledger,
@@ -47,6 +47,24 @@ fn appends_are_read_as_they_were_written() {
             assert_eq!((stored.head(), &stored.entries), (plan.head(), &plan.entries));
             assert_eq!(links, plan.links().collect::<Vec<_>>());
         }
+    });
+}
+
+#[test]
+fn that_an_import_goes_on_is_kept_with_the_head() {
+    on_all_records(|records| {
+        let LedgerRequest::Create { genesis, mark, .. } = create("genesis", 10) else { panic!("it creates a ledger") };
+        let first = plan(&LedgerRequest::Create { genesis, mark, import: Some(ImportPart::More) }, None, NOW);
+        write(records, std::slice::from_ref(&first));
+        let head = records.head(first.ledger()).expect("reads").expect("is there");
+        assert!(head.is_importing && head == first.head());
+        let summary = records.ledger(first.ledger()).expect("reads").expect("is there");
+        assert_eq!((summary.head, records.ledgers(None, 9).expect("reads")), (head, vec![summary]));
+        let (stored, _) = records.append(head.id).expect("reads").expect("is there");
+        assert!(stored.is_importing);
+
+        let forgetful = plan(&append(first.ledger(), &["a"], 11), Some(Head { is_importing: false, ..head }), NOW);
+        assert_stale(records, &[RecordPlan::Append(forgetful)]);
     });
 }
 

@@ -324,7 +324,7 @@ fn what_a_caller_expects_is_asked_of_the_newer_state() {
     let genesis = bench.chain(ledger)[0].id;
     let LedgerRequest::Append { ledger, events, mark, .. } = append(ledger, &["a"], 2) else { panic!("an append") };
     bench.records.contend(1, false);
-    let order = LedgerRequest::Append { ledger, events, mark, expected_previous: Some(genesis) };
+    let order = LedgerRequest::Append { ledger, events, mark, expected_previous: Some(genesis), import: None };
     let refused = bench.do_alone(order).expect_err("the head has moved");
     let head = bench.records.head(ledger).expect("memory").expect("is there");
     assert_eq!(refused, RecordError::Append(AppendRefusal::HeadMoved { expected: genesis, head }));

@@ -3,7 +3,7 @@
 //! A row is named by its ledger and the id of its last event. All integers are big-endian:
 //!
 //! ```text
-//! 0   version, 1
+//! 0   version: 1, or 2 when more parts of an import follow; a program that knows of no imports then refuses the row
 //! 1   place of the first event, 8 bytes
 //! 9   recorded at, microseconds since 1970, 8 bytes
 //! 17  1 with a request mark, else 0
@@ -15,7 +15,8 @@
 use crate::ledger::{Entry, EventId, EventTime, Head, KeyHash, RequestMark};
 use crate::storage::records::{DoneRequest, StoredAppend};
 
-const VERSION: u8 = 1;
+const WHOLE: u8 = 1;
+const IMPORTING: u8 = 2;
 const HEAD_LEN: usize = 66;
 const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
@@ -31,7 +32,7 @@ pub(in crate::storage::embedded::tables) fn name(last: EventId) -> Name {
 /// An append as the bytes of its row.
 pub(in crate::storage::embedded::tables) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD_LEN + append.entries.len() * ENTRY_LEN + CRC_LEN);
-    bytes.push(VERSION);
+    bytes.push(if append.is_importing { IMPORTING } else { WHOLE });
     bytes.extend(append.first_place.to_be_bytes());
     bytes.extend(append.recorded.micros().to_be_bytes());
     bytes.push(u8::from(append.mark.is_some()));
@@ -48,17 +49,18 @@ pub(in crate::storage::embedded::tables) fn to_bytes(append: &StoredAppend) -> V
 
 /// Reads the row of that name; `None` when it is not what was written.
 pub(in crate::storage::embedded::tables) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
-    let (RowHead { first_place, recorded, mark }, entries) = RowHead::of(name, bytes)?;
+    let (RowHead { first_place, recorded, mark, is_importing }, entries) = RowHead::of(name, bytes)?;
     let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
-    Some(StoredAppend { first_place, recorded, mark, entries })
+    Some(StoredAppend { first_place, recorded, mark, is_importing, entries })
 }
 
 /// The first event of the row of that name, and the head of its ledger after it, without reading the events between; `None`
 /// when the row is not what was written.
 pub(in crate::storage::embedded::tables) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
-    let (RowHead { first_place, recorded, .. }, entries) = RowHead::of(name, bytes)?;
+    let (RowHead { first_place, recorded, is_importing, .. }, entries) = RowHead::of(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
-    let head = Head { id: EventId::from_value(name.1)?, place: first_place.checked_add(between)?, recorded };
+    let (id, place) = (EventId::from_value(name.1)?, first_place.checked_add(between)?);
+    let head = Head { id, place, recorded, is_importing };
     Some((entry_of(entries.first()?)?.id, head))
 }
 
@@ -78,6 +80,7 @@ struct RowHead {
     first_place: u64,
     recorded: EventTime,
     mark: Option<RequestMark>,
+    is_importing: bool,
 }
 
 impl RowHead {
@@ -88,7 +91,12 @@ impl RowHead {
             return None;
         }
         let (head, entries) = content.split_at_checked(HEAD_LEN)?;
-        let (&[VERSION], head) = head.split_first_chunk()? else { return None };
+        let (&[version], head) = head.split_first_chunk()?;
+        let is_importing = match version {
+            WHOLE => false,
+            IMPORTING => true,
+            _ => return None,
+        };
         let (first_place, head) = head.split_first_chunk()?;
         let (recorded, head) = head.split_first_chunk()?;
         let (&[has_mark], head) = head.split_first_chunk()?;
@@ -98,6 +106,7 @@ impl RowHead {
             first_place: u64::from_be_bytes(*first_place),
             recorded: EventTime::from_micros(u64::from_be_bytes(*recorded))?,
             mark: (has_mark == 1).then_some(mark),
+            is_importing,
         };
         let (entries, []) = entries.as_chunks::<ENTRY_LEN>() else { return None };
         let is_named = entries.last().and_then(entry_of).is_some_and(|last| self::name(last.id) == name);
@@ -124,7 +133,7 @@ mod tests {
         let first = Entry { id: id("0005cd7556b05092aecc815daa77f99c"), digest: [7; 32] };
         let second = Entry { id: id("0005d0df8d1e990f5bdc365aaa77f99c"), digest: [8; 32] };
         let recorded = EventTime::from_micros(1_900_000_000_000_000).expect("in range");
-        StoredAppend { first_place: 4, recorded, mark, entries: vec![first, second] }
+        StoredAppend { first_place: 4, recorded, mark, is_importing: mark.is_none(), entries: vec![first, second] }
     }
 
     #[test]
