@@ -38,6 +38,8 @@ pub(crate) struct Deeds {
     open: Counter,
     /// Bytes that the kernel took.
     pub(crate) bytes: Counter,
+    /// Bytes of answers of HTTP/1.
+    pub(crate) received: Counter,
     /// Whole requests that were sent.
     pub(crate) requests: Counter,
     /// HTTP/2 frames that were sent.
@@ -120,6 +122,7 @@ impl Deeds {
             ("at once", &self.open_at_once),
             ("not connected", &self.not_connected),
             ("bytes", &self.bytes),
+            ("received", &self.received),
             ("requests", &self.requests),
             ("frames", &self.frames),
             ("resets", &self.resets),

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 use super::aim::{Aim, Deeds};
 use super::metrics::Shed;
-use super::{bodies, floods, logged, malformed, slow, unread, windows};
+use super::{bodies, floods, listed, logged, malformed, slow, unread, windows};
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
@@ -27,6 +27,8 @@ pub(crate) enum Node {
     Default,
     /// With so few file descriptors that callers can use them up.
     FewDescriptors,
+    /// With ledgers whose rows are large.
+    LargeLedgers,
     /// At level `trace`, into a pipe that nobody reads.
     UnreadLog,
 }
@@ -36,7 +38,7 @@ const LOG_PIPE: &str = "log.pipe";
 impl Node {
     pub(crate) fn start(self, home: &Home) -> Service {
         match self {
-            Node::Default => home.start(),
+            Node::Default | Node::LargeLedgers => home.start(),
             Node::FewDescriptors => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
@@ -47,6 +49,13 @@ impl Node {
                 command.env("IDMINT_LOG__LEVEL", "trace");
                 Service::start_with_log_lost(command, home.path(LOG_PIPE).to_str().unwrap())
             }
+        }
+    }
+
+    /// Stores what it has to have before the attack.
+    pub(crate) fn prepare(self, service: &Service) {
+        if self == Node::LargeLedgers {
+            listed::prepare(service);
         }
     }
 
@@ -135,6 +144,13 @@ pub(crate) const ATTACKS: &[Attack] = &[
         is_made: |deeds| deeds.connections.get() >= 32 && deeds.bytes.get() > bodies::REPORTS_LEN as u64,
         is_met: |deeds, _| deeds.of_status(503) > 0,
         ..DEFAULT
+    },
+    Attack {
+        name: "8 callers who list 150 ledgers with rows of half a megabyte",
+        node: Node::LargeLedgers,
+        begin: listed::lists,
+        is_made: |deeds| deeds.requests.get() >= listed::LISTERS as u64,
+        is_met: |deeds, _| listed::are_whole(deeds),
     },
     Attack {
         name: "10 000 idle connections",

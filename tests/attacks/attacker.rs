@@ -81,6 +81,7 @@ impl Attacker {
                 self.deeds.cut.add(1);
                 return None;
             };
+            self.deeds.received.add(len);
             self.unread.extend_from_slice(&buffer[..len]);
         }
     }

@@ -27,6 +27,7 @@ mod bodies;
 mod floods;
 mod frames;
 mod honest;
+mod listed;
 mod logged;
 mod malformed;
 mod metrics;
@@ -88,6 +89,7 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
     let _log_pipe = attack.node.log_pipe(&home);
     let service = attack.node.start(&home);
     service.wait_until_ready();
+    attack.node.prepare(&service);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
         let control = Aim::at(sink.address);

@@ -435,3 +435,15 @@ async fn an_event_has_256_kib_and_a_body_one_mib() {
     assert_eq!(assert_problem(&too_long, 413, "payload-too-large", "")["limit"], "1048576 bytes");
     assert_eq!(chain(&service, &ledger).await.len(), 4);
 }
+
+#[tokio::test]
+async fn a_request_holds_at_most_ten_thousand_events() {
+    let service = Service::start().await;
+    let ledger = ledger(&service, 0).await;
+    let events = |count: usize| order(&ledger, &vec![r#"{"event":"a","entities":{}}"#; count]);
+    let refused = append(&service, "key", &events(10_001)).await;
+    let problem = assert_problem(&refused, 422, "invalid-event", "count");
+    assert_eq!(problem["limit"], "10000");
+    let answer = append(&service, "key", &events(10_000)).await;
+    assert_eq!((answer.status, ids_of(&answer).len()), (201, 10_000));
+}

@@ -75,9 +75,9 @@ struct Appending {
     key: String,
     json: bool,
     /// How many events are appended.
-    count: u64,
+    count: usize,
     /// Those of them that had been appended before.
-    replayed: u64,
+    replayed: usize,
 }
 
 impl Appending {

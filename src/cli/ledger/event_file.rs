@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::wire::{EVENT_LEN_MAX, LEDGER_BODY_LEN_MAX};
+use crate::wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 
 /// Bytes that are read at once.
 const BUFFER_LEN: usize = 256 * 1024;
@@ -42,7 +42,7 @@ pub(super) struct EventLines<'a> {
 /// Events of one request, as a JSON list has them between its brackets.
 pub(super) struct EventGroup {
     pub(super) events: Vec<u8>,
-    pub(super) count: u64,
+    pub(super) count: usize,
 }
 
 impl EventFile {
@@ -147,7 +147,8 @@ impl EventLines<'_> {
         let mut group = EventGroup { events: Vec::new(), count: 0 };
         while self.fill()? {
             if group.count > 0 {
-                if group.events.len() + ",".len() + self.line.len() > GROUP_LEN_MAX {
+                let len = group.events.len() + ",".len() + self.line.len();
+                if len > GROUP_LEN_MAX || group.count == EVENTS_MAX {
                     break;
                 }
                 group.events.push(b',');
@@ -215,6 +216,7 @@ mod tests {
         assert_eq!(groups(&full), Ok(vec![(GROUP_LEN_MAX, 4)]));
         let over = [&full[..], b"{}\n"].concat();
         assert_eq!(groups(&over), Ok(vec![(GROUP_LEN_MAX, 4), (2, 1)]));
+        assert_eq!(groups(&b"{}\n".repeat(EVENTS_MAX + 1)), Ok(vec![(3 * EVENTS_MAX - 1, EVENTS_MAX), (2, 1)]));
         assert_eq!(groups(&line(EVENT_LEN_MAX + 1)), Err(Exit::Damaged));
         assert_eq!(groups(&line(EVENT_LEN_MAX + 2)), Err(Exit::Damaged));
     }

@@ -21,7 +21,7 @@ use crate::ledger::{EventId, ImportPart, KeyHash, LedgerRequest, Link, RequestMa
 use crate::minting::Batch;
 use crate::service::{Outgoing, ServedFormat, Service};
 use crate::storage::Appended;
-use crate::wire::{AppendRequest, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
+use crate::wire::{AppendRequest, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
 
 /// Appends all events in the body, or none.
 ///
@@ -77,6 +77,10 @@ fn read_request(
     if events.is_empty() {
         let detail = "events is empty, it must hold at least one event";
         return Err(Problem::new(Slug::InvalidEvent, detail).reason("count").limit("1"));
+    }
+    if events.len() > EVENTS_MAX {
+        let detail = format!("events holds {} events, it may hold {EVENTS_MAX}", events.len());
+        return Err(Problem::new(Slug::InvalidEvent, detail).reason("count").limit(EVENTS_MAX.to_string()));
     }
     let read = |(index, event): (usize, &&RawValue)| read_event(event.get().as_bytes(), Some(index));
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;

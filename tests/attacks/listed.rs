@@ -1,0 +1,61 @@
+//! Callers who list ledgers whose rows are as large as rows can be.
+
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::aim::{Aim, Deeds};
+use super::attacker::Attacker;
+use crate::http1::{Client, request};
+use crate::service::Service;
+
+pub(super) const LISTERS: usize = 8;
+const LEDGERS: usize = 150;
+
+/// As many events as a request may have: a row of half a megabyte.
+const EVENTS: usize = 10_000;
+
+/// What the list says of one ledger is longer than this.
+const LEDGER_LEN_MIN: usize = 200;
+
+/// Gives the service its ledgers.
+pub(super) fn prepare(service: &Service) {
+    let mut client = Client::connect(service.address());
+    let mut post = |target: &str, key: &str, body: &str| -> Value {
+        let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+        let answer = client.exchange(request(&format!("POST {target}"), &headers, body));
+        assert_eq!(answer.status, 201, "{}", answer.text());
+        answer.json()
+    };
+    let events = vec![r#"{"event":"Counted","entities":{}}"#; EVENTS].join(",");
+    for number in 0..LEDGERS {
+        let genesis = json!({ "event": "Begun", "entities": {}, "data": number });
+        let ledger = post("/ledgers", &format!("begin-{number}"), &genesis.to_string());
+        let ledger = ledger["ledger"].as_str().expect("it has an id");
+        post("/ids/evently", &format!("fill-{ledger}"), &format!(r#"{{"ledger":"{ledger}","events":[{events}]}}"#));
+    }
+}
+
+/// Each asks for the list again as soon as it has it.
+pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
+    let ask = request("GET /ledgers", "", "");
+    aim.attackers(LISTERS, move |aim, number| {
+        let ask = ask.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                while attacker.send(ask.as_bytes()).await {
+                    attacker.deeds.requests.add(1);
+                    if attacker.next_status().await.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Whether every list that was sent named every ledger, and each lister had one.
+pub(super) fn are_whole(deeds: &Deeds) -> bool {
+    let lists = deeds.of_status(200);
+    lists >= LISTERS as u64 && deeds.received.get() >= lists * (LEDGERS * LEDGER_LEN_MIN) as u64
+}
