@@ -23,6 +23,7 @@ mod commands;
 mod conjunctions;
 mod damage;
 mod descriptors;
+mod file_size;
 mod killing;
 mod ledger;
 mod ledger_service;
