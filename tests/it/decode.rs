@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::cases::{self, FORMATS, Unreadable, Valid};
 use crate::http1::{Answer, AsyncClient};
-use crate::service::{Service, in_path};
-use crate::support::get_request;
+use crate::service::{Service, ids_of, in_path};
+use crate::support::{get_request, post_request};
 
 async fn decode(client: &mut AsyncClient, text: &str, query: &str) -> Answer {
     client.exchange(&get_request(&format!("/decode/{}{query}", in_path(text)))).await
@@ -143,4 +143,30 @@ async fn a_conjunction_id_without_hyphens_or_in_capitals_is_recognised() {
     }
     let known = service.get("/decode/zwwqlzz-pjjmxmd-lkpvwq").await.json();
     assert_eq!(known["did_you_mean"], serde_json::json!([]), "a reading that can be needs no other");
+}
+
+#[tokio::test]
+async fn a_conjunction_id_of_another_salt_is_recognised_by_its_shape() {
+    let hashids = r#"kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 20, groups = [7, 7, 6]"#;
+    let salted =
+        format!("[formats.conjunction]\nencodings = [{{ {hashids}, salt = \"elsewhere\" }}, {{ kind = \"decimal\" }}]");
+    let elsewhere = Service::start(&salted).await;
+    let report = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    let report = post_request("/ids/conjunction", "content-type: application/json\r\n", report);
+    let theirs = ids_of(&elsewhere.exchange(&report).await).remove(0);
+    let service = Service::start("").await;
+    for text in [theirs.clone(), theirs.to_uppercase(), theirs.replace('-', "")] {
+        let answer = service.get(&format!("/decode/{text}")).await.json();
+        assert_eq!(answer["shaped_like"], serde_json::json!(["conjunction"]), "{text}: {answer}");
+        assert_eq!(answer["did_you_mean"], serde_json::json!([]), "{text}: {answer}");
+    }
+    let problem = service.get(&format!("/decode/{theirs}")).await.json();
+    assert!(
+        problem["detail"].as_str().is_some_and(|text| text.contains("the shape of one of conjunction")),
+        "{problem}"
+    );
+    for text in ["hello", "zwwqlzz-pjjmxmd-lkpvwq", "175928847299117063"] {
+        let answer = service.get(&format!("/decode/{text}")).await.json();
+        assert!(answer.get("shaped_like").is_none(), "{text}: {answer}");
+    }
 }

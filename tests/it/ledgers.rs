@@ -438,7 +438,7 @@ async fn an_event_has_256_kib_and_a_body_one_mib() {
 
 #[tokio::test]
 async fn a_request_holds_at_most_ten_thousand_events() {
-    let service = Service::start().await;
+    let service = Service::start("").await;
     let ledger = ledger(&service, 0).await;
     let events = |count: usize| order(&ledger, &vec![r#"{"event":"a","entities":{}}"#; count]);
     let refused = append(&service, "key", &events(10_001)).await;

@@ -196,7 +196,7 @@ mod tests {
         EventFile { name: "a file".to_owned(), input: Input::Memory(text.to_vec()) }
     }
 
-    fn groups(text: &[u8]) -> Result<Vec<(usize, u64)>, Exit> {
+    fn groups(text: &[u8]) -> Result<Vec<(usize, usize)>, Exit> {
         let mut file = file(text);
         let mut lines = file.lines().expect("memory");
         let mut groups = Vec::new();

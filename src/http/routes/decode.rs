@@ -74,13 +74,22 @@ pub(in crate::http) fn outcome_of(answer: &Result<Response<Body>, Problem>) -> D
 }
 
 fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
-    let problem =
-        Problem::new(Slug::NoFormatMatches, format!("{:?} is not an id of any format that was tried", answer.id));
+    let mut detail = format!("{:?} is not an id of any format that was tried", answer.id);
+    if !answer.shaped_like.is_empty() {
+        let names = answer.shaped_like.join(" or ");
+        detail.push_str(&format!("; it has the shape of one of {names}, with another salt or a wrong letter"));
+    }
+    let problem = Problem::new(Slug::NoFormatMatches, detail);
     let rejected: Vec<_> = answer.rejected().collect();
     let problem = match rejected.as_slice() {
         [only] => problem.reason(only.reason),
         _ => problem,
     };
     let rejected = serde_json::to_value(rejected).expect("strings always serialize");
-    problem.with("rejected", rejected).with("did_you_mean", serde_json::Value::from(answer.did_you_mean.as_slice()))
+    let problem = problem.with("rejected", rejected);
+    let problem = problem.with("did_you_mean", serde_json::Value::from(answer.did_you_mean.as_slice()));
+    match answer.shaped_like.as_slice() {
+        [] => problem,
+        names => problem.with("shaped_like", serde_json::Value::from(names)),
+    }
 }

@@ -193,6 +193,21 @@ impl<'a> DecoderAt<'a> {
         found.into_iter().map(|(text, _)| text).take(4).collect()
     }
 
+    /// Formats whose ids have a shape of groups between hyphens that this text has too, or one near to it, and that it is
+    /// still no id of: it may be one that was written with another salt.
+    pub fn shaped_like(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<&'a Format> {
+        let (formats, groups) = (&self.decoder.formats, &self.decoder.groups);
+        let texts: Vec<String> = std::iter::once(text.to_owned()).chain(near_texts(text, groups.shapes())).collect();
+        let has_shape = |encoding: &Encoding| {
+            let is_of_another_salt = |text: &String| encoding.read_unbounded(text) == Err(Rejection::NonCanonical);
+            !encoding.groups().is_empty() && texts.iter().any(is_of_another_salt)
+        };
+        let formats = formats.iter().filter(|format| {
+            format.encodings.iter().any(|encoding| filter.accepts(format, encoding) && has_shape(encoding))
+        });
+        formats.map(AsRef::as_ref).collect()
+    }
+
     /// The reading of a number as an id of this member's format.
     fn read_as(&self, member: Member, id: u128, text_bits: f64) -> Result<Match<'a>, Rejection> {
         let decoder = self.decoder;

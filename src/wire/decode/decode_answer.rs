@@ -8,7 +8,8 @@ use super::match_reading::MatchReading;
 use super::written_ids::WrittenIds;
 use crate::id::{DecodeFilter, Decoded, DecoderAt};
 
-/// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`.
+/// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`, and `shaped_like` where there are
+/// such formats.
 ///
 /// Borrows the names, and encodes the ids only when it is written: most of an answer is names and ids.
 ///
@@ -37,6 +38,8 @@ pub struct DecodeAnswer<'a> {
     /// Ids that are near to a text that is no id: without the characters around it, in the other case, with other
     /// separators.
     pub did_you_mean: Vec<String>,
+    /// The names of formats whose ids have the shape of a text that is no id, or hardly one: it may be of another salt.
+    pub shaped_like: Vec<&'a str>,
     known: &'a AnswerParts,
 }
 
@@ -64,7 +67,10 @@ impl<'a> DecodeAnswer<'a> {
         // An id without its hyphens may read as an id of another format, and of a time that cannot be.
         let is_doubtful = decoded.matches.first().is_none_or(|best| !best.is_plausible());
         let did_you_mean = if is_doubtful { decoder.did_you_mean(id, filter) } else { Vec::new() };
-        DecodeAnswer { id, decoded, did_you_mean, known }
+        let shaped_like =
+            if is_doubtful && did_you_mean.is_empty() { decoder.shaped_like(id, filter) } else { Vec::new() };
+        let shaped_like = shaped_like.into_iter().map(|format| format.name.as_str()).collect();
+        DecodeAnswer { id, decoded, did_you_mean, shaped_like, known }
     }
 
     /// Whether the text is an id of any format.
@@ -99,6 +105,12 @@ impl<'a> DecodeAnswer<'a> {
         json.raw(r#"],"did_you_mean":["#);
         for (at, text) in self.did_you_mean.iter().enumerate() {
             json.raw(if at == 0 { "" } else { "," }).string(text);
+        }
+        if !self.shaped_like.is_empty() {
+            json.raw(r#"],"shaped_like":["#);
+            for (at, name) in self.shaped_like.iter().enumerate() {
+                json.raw(if at == 0 { "" } else { "," }).string(name);
+            }
         }
         json.raw("]}");
     }

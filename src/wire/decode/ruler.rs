@@ -47,6 +47,7 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
         line(&mut out, "or");
         draw_table(&mut out, style, others);
     }
+    draw_near(&mut out, answer, style);
     out
 }
 
@@ -56,11 +57,21 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, "");
     let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
     draw_table(out, style, reasons.collect());
-    if !answer.did_you_mean.is_empty() {
-        line(out, "");
-        line(out, "did you mean");
-        draw_table(out, style, answer.did_you_mean.iter().map(|text| (None, [text.clone()])).collect());
-    }
+    draw_near(out, answer, style);
+}
+
+/// What a text is near to that is no id, or hardly one.
+fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
+    let mut draw = |title: &str, rows: Vec<String>| {
+        if !rows.is_empty() {
+            line(out, "");
+            line(out, title);
+            draw_table(out, style, rows.into_iter().map(|text| (None, [text])).collect());
+        }
+    };
+    draw("did you mean", answer.did_you_mean.clone());
+    let names = answer.shaped_like.iter().map(|name| (*name).to_owned()).collect();
+    draw("it has the shape of an id of this format, with another salt or a wrong letter", names);
 }
 
 /// Escapes a text of no format: it may contain anything, also what moves the cursor of a terminal.
