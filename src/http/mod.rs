@@ -13,8 +13,8 @@ mod sites;
 mod unserved;
 
 pub use access::{
-    Caller, ClientCertificate, ClientCertificates, ClientCertificatesError, Guard, Rate, RateNote, Scope, TokenDigest,
-    TokenEntry, TokenText, Tokens, TokensError,
+    Audited, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate, ClientCertificates,
+    ClientCertificatesError, Guard, Rate, Scope, TokenDigest, TokenEntry, TokenText, Tokens, TokensError,
 };
 pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;

@@ -6,22 +6,34 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, Uri};
 use ipnet::IpNet;
 
-use crate::http::is_probe;
+use crate::http::{Auditor, is_probe};
 use crate::service::{Charge, Load, Payer, Shed};
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// What callers may take together, and who is believed to speak for others.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Callers {
     load: Load,
     trusted_proxies: Arc<[IpNet]>,
+    auditor: Option<Auditor>,
 }
 
 impl Callers {
     /// These bounds; `X-Forwarded-For` is believed from these networks.
     pub fn new(load: Load, trusted_proxies: impl IntoIterator<Item = IpNet>) -> Self {
-        Self { load, trusted_proxies: trusted_proxies.into_iter().collect() }
+        Self { load, trusted_proxies: trusted_proxies.into_iter().collect(), auditor: None }
+    }
+
+    /// The same; what they do is told to this auditor.
+    #[must_use]
+    pub fn audited_by(self, auditor: Option<Auditor>) -> Self {
+        Self { auditor, ..self }
+    }
+
+    /// Whom to tell what callers do.
+    pub(super) fn auditor(&self) -> Option<&Auditor> {
+        self.auditor.as_ref()
     }
 
     /// What callers may take.

@@ -13,15 +13,16 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use super::access::{Access, AccessError};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::clock_watch;
 use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
+use super::reload::Reload;
 use super::start::{StartError, StartRule, begin};
-use super::telemetry::Telemetry;
+use super::telemetry::{Act, Audit, AuditError, Telemetry};
 use super::warnings::warn_of;
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
@@ -29,7 +30,7 @@ use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{Config, ConfigError};
 use crate::service::Service;
-use crate::storage::{EngineChoice, FailureKind, Opened, StoreError, WithCauses};
+use crate::storage::{EngineChoice, FailureKind, Opened, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -78,6 +79,9 @@ pub enum RunError {
     /// The tokens of callers cannot be had, or TLS cannot be spoken.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// There is to be an audit trail and it cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The store cannot be used.
     #[error(transparent)]
     Open(#[from] StoreError),
@@ -114,6 +118,7 @@ impl RunError {
             RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
             RunError::Start(StartError::Formats(error)) => error.failure_kind(),
             RunError::RecordsFailed(kind) | RunError::Start(StartError::RecordsFailed(kind)) => *kind,
+            RunError::Audit(error) => FailureKind::of_io(&error.cause),
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => FailureKind::NotUsable,
         }
     }
@@ -130,6 +135,8 @@ pub struct Running {
     rule: StartRule,
     registry: Registry,
     access: Access,
+    /// `None` if nobody wants one.
+    audit: Option<Arc<Audit>>,
 }
 
 /// Runs the service until it is told to end: on this socket if there is one, else where the configuration says. Told again,
@@ -149,7 +156,8 @@ pub async fn run(
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
     let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
     let running = open(config, options, socket, Arc::new(Clock::system())).await?;
-    running.service.count_dropped_lines_by(telemetry.log_lines_dropped());
+    let (log, audit) = (telemetry.log_lines_dropped(), running.audit.as_ref().map(|audit| audit.lines_dropped()));
+    running.service.count_dropped_lines_by(move || log() + audit.as_ref().map_or(0, |dropped| dropped()));
     telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
     let (tell, told) = oneshot::channel();
     let told_twice = async {
@@ -159,42 +167,27 @@ pub async fn run(
         let _ = tell.send(());
         signals.next().await
     };
-    let (service, mut access) = (Arc::clone(&running.service), running.access.clone());
+    let audit = running.audit.clone();
+    let mut again = Reload::of(Arc::clone(&running.service), running.access.clone(), audit.clone());
     let reloading = async {
         loop {
             hangups.next().await;
-            let config = reload_object_rules(&service, &reload);
-            access.read_again(config.as_ref());
+            again.read_again(&reload);
         }
     };
-    tokio::select! {
+    let outcome = tokio::select! {
         outcome = running.serve(config, async { _ = told.await }) => outcome,
         () = reloading => Ok(()),
         name = told_twice => {
             warn!("{name} again: ending at once, answers that are not complete are cut");
             Ok(())
         }
+    };
+    if let Some(audit) = audit {
+        audit.tell_after(&Act::End);
+        audit.close();
     }
-}
-
-/// Reads the configuration again; one that is wrong changes nothing.
-fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, ConfigError>) -> Option<Config> {
-    match reload() {
-        Ok(config) => {
-            let (catalogs, designators) = (config.conjunction.catalogs.len(), config.conjunction.designators.len());
-            service.replace_object_rules(config.conjunction.object_rules());
-            info!(
-                catalogs,
-                designators,
-                "SIGHUP: conjunction.catalogs, conjunction.designators and tokens are read again, and certificates, but nothing else"
-            );
-            Some(config)
-        }
-        Err(error) => {
-            error!("SIGHUP: the configuration is wrong, nothing of it is taken: {}", WithCauses(&error));
-            None
-        }
-    }
+    outcome
 }
 
 /// Whether this node may have its slot where it listens.
@@ -227,8 +220,20 @@ pub async fn open(
     let registry = Registry::new();
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let access = Access::of(config, &service)?;
+    let audit = config.log.audit.as_deref().map(|path| Audit::open(path, Arc::clone(service.clock()))).transpose()?;
     let assignment = config.worker.assignment();
     let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
+    if let Some(audit) = &audit {
+        audit.tell(&Act::Start {
+            version: env!("CARGO_PKG_VERSION"),
+            listen: listen.to_string(),
+            slot: assignment.slot,
+            horizon: store.horizon().map(|horizon| horizon.to_string()),
+            floor: options.floor.map(|floor| floor.to_string()),
+            run_ahead: options.run_ahead,
+            insecure_public: options.insecure_public,
+        })?;
+    }
     let bound = match socket {
         Some(socket) => socket.listen(),
         None => TcpListener::bind(listen).await,
@@ -239,7 +244,8 @@ pub async fn open(
         None => None,
     };
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
-    Ok(Running { service, listener, admin_listener, store, rule, registry, access })
+    let audit = audit.map(Arc::new);
+    Ok(Running { service, listener, admin_listener, store, rule, registry, access, audit })
 }
 
 impl Running {
@@ -253,7 +259,7 @@ impl Running {
     /// # Errors
     /// [`RunError`] when it was not told.
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Running { service, listener, admin_listener, store, rule, registry, access } = self;
+        let Running { service, listener, admin_listener, store, rule, registry, access, audit } = self;
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
         let metrics = Arc::new(metrics);
         let sites = |listener: &TcpListener| {
@@ -261,7 +267,8 @@ impl Running {
             sites.at(config.http.scheme(), address_of(listener))
         };
         let (guard, tls) = (access.guard(), access.tls());
-        let names_callers = guard.as_ref().is_some_and(|guard| guard.counts_requests());
+        let auditor = audit.as_ref().map(|audit| audit.auditor());
+        let names_callers = auditor.is_some() || guard.as_ref().is_some_and(|guard| guard.counts_requests());
         let api = match &guard {
             Some(guard) => {
                 let (guard, service) = (Arc::clone(guard), Arc::clone(&service));
@@ -296,7 +303,7 @@ impl Running {
             }
         };
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
-        let callers = Callers::new(service.load().clone(), trusted);
+        let callers = Callers::new(service.load().clone(), trusted).audited_by(auditor);
         let terms = |open| Terms {
             limits,
             callers: callers.clone(),
@@ -320,7 +327,7 @@ impl Running {
             has_ended.cancel();
             drained
         };
-        let backups = data_dir_of(config).and_then(|data_dir| BackupSocket::bind(&data_dir));
+        let backups = data_dir_of(config).and_then(|data_dir| BackupSocket::bind(&data_dir, audit.clone()));
         let answering_operators = async {
             match &backups {
                 Some(backups) => backups.answer(&service).await,

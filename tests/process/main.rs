@@ -17,6 +17,7 @@ mod tls_client;
 
 mod abuse;
 mod admin_listen;
+mod audit;
 mod backup;
 mod cdm;
 mod commands;

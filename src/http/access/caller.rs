@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use axum::http::Extensions;
 
+use super::caller_note::CallerNote;
 use super::client_certificate::ClientCertificate;
-use super::rate_note::RateNote;
 
-/// Who calls. Requests carry it where callers have a rate, and where connections have TLS.
+/// Who calls. Requests carry it where callers have a rate, where they are audited, and where connections have TLS.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The other end of the connection, or whom a trusted proxy names.
     pub address: IpAddr,
     /// The certificate that was shown in the handshake.
     pub certificate: Option<Arc<ClientCertificate>>,
-    /// What the answer will say of the caller's rate.
-    pub note: RateNote,
+    /// What is found out while the request is let in.
+    pub note: CallerNote,
 }
 
 impl Caller {

@@ -103,6 +103,9 @@ impl Guard {
             return self.count(None, request);
         }
         let permit = self.permit(request);
+        if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
+            caller.note.has_shown(permit);
+        }
         self.count(permit.as_ref().ok(), request)?;
         let permit = permit?;
         self.check(&permit, need, template, request)?;
@@ -122,7 +125,7 @@ impl Guard {
             (None, Some(caller)) => rate.take_of_peer(caller.address),
             (None, None) => return Ok(()),
         };
-        caller.into_iter().for_each(|caller| caller.note.fill(rate, taken.as_ref().ok().copied()));
+        caller.into_iter().for_each(|caller| caller.note.fill_rate(rate, taken.as_ref().ok().copied()));
         taken.map(drop)
     }
 

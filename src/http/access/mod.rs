@@ -5,9 +5,12 @@ mod need;
 mod scope;
 
 mod rate;
-mod rate_note;
 
 mod permit;
+
+mod caller_note;
+
+mod audited;
 
 mod token_digest;
 mod token_text;
@@ -20,14 +23,15 @@ mod caller;
 
 mod guard;
 
+pub use audited::{Audited, AuditedRequest, Auditor};
 pub use caller::Caller;
+pub use caller_note::CallerNote;
 pub use client_certificate::ClientCertificate;
 pub use client_certificates::{ClientCertificates, ClientCertificatesError};
 pub use guard::Guard;
 pub(in crate::http) use need::Need;
 pub(in crate::http) use permit::{Permit, permit_of};
 pub use rate::Rate;
-pub use rate_note::RateNote;
 pub use scope::Scope;
 pub use token_digest::TokenDigest;
 pub use token_text::TokenText;

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderValue, Response, StatusCode};
 
-use crate::ledger::{EventId, Link};
+use crate::ledger::{EventId, LedgerId, Link};
 use crate::wire::EventDetail;
 
 /// An event in its chain, its ids written so.
@@ -23,3 +23,7 @@ pub(in crate::http) fn mark_outcome<B>(response: &mut Response<B>, is_replayed: 
         *response.status_mut() = StatusCode::CREATED;
     }
 }
+
+/// The ledger that an answer is about, on the answer, for an audit trail.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::http) struct AuditedLedger(pub(in crate::http) LedgerId);

@@ -14,7 +14,7 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// Else a browser could take an id of the caller's choice for a page.
 pub(in crate::http) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
+pub(in crate::http) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
 /// What a mint answer can be.

@@ -16,11 +16,11 @@ mod refusal;
 
 pub(in crate::http) use body::Admitted;
 pub use body::AnswerBody;
-pub(in crate::http) use events::{event_detail, mark_outcome};
+pub(in crate::http) use events::{AuditedLedger, event_detail, mark_outcome};
 pub(in crate::http) use ids::IdEncoder;
 pub(in crate::http) use json::{ANSWER_LEN, json};
 pub use media_type::MediaType;
-pub(in crate::http) use minted::{MINT_MEDIA_TYPES, NO_SNIFFING, X_REQUEST_ID, minted};
+pub(in crate::http) use minted::{IDMINT_COUNT, MINT_MEDIA_TYPES, NO_SNIFFING, X_REQUEST_ID, minted};
 pub(in crate::http) use negotiate::no_store;
 pub use negotiate::{media_type_of_body, negotiate};
 pub(in crate::http) use pieces::{LongBody, Pieces, Place};

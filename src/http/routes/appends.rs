@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::ledgers::{self, PARSE_PERCENT};
 use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
-    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome, media_type_of_body,
-    minted, negotiate,
+    AnswerBody, AuditedLedger, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome,
+    media_type_of_body, minted, negotiate,
 };
 use crate::http::request::{
     Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, payer_of, read_event,
@@ -49,6 +49,7 @@ pub(in crate::http) async fn append_events(
     let request = read_request(request_body, key, import, permit_of(&parts.extensions))?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;
+    let ledger = links.first().expect("a request has at least one event").id.ledger();
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
     let content = match media {
         MediaType::Json => AnswerBody::from(detailed(format, encoding, &links)),
@@ -60,6 +61,7 @@ pub(in crate::http) async fn append_events(
     };
     let mut response = minted(media, format, count, content);
     mark_outcome(&mut response, is_replayed);
+    response.extensions_mut().insert(AuditedLedger(ledger));
     Ok(response)
 }
 

@@ -8,7 +8,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
 use crate::http::access::permit_of;
-use crate::http::answer::{MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate};
+use crate::http::answer::{
+    AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate,
+};
 use crate::http::request::{
     event_before, event_id, idempotency_key, import_part, invalid, key_required, ledger_id, no_query, path_params,
     payer_of, read_event, read_paid_body, strict_query,
@@ -62,6 +64,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     let mut response = json(&info(&ledger));
     let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger())).expect("hexadecimal digits");
     response.headers_mut().insert(header::LOCATION, location);
+    response.extensions_mut().insert(AuditedLedger(ledger.head.id.ledger()));
     mark_outcome(&mut response, appended.is_replayed);
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! A handler that is told who calls: for connections with TLS, and where callers have a rate.
+//! A handler that is told who calls: for connections with TLS, and where callers have a rate or are audited.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use axum::http::{Request, Response};
 use pin_project_lite::pin_project;
 
 use super::handler::Handler;
-use crate::http::{AnswerBody, Caller, ClientCertificate, RateNote};
+use crate::http::{AnswerBody, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate};
 use crate::net::callers::Callers;
 
 /// The handler of one connection, whose requests carry their [`Caller`].
@@ -45,19 +45,23 @@ impl<H: Handler> tower::Service<Request<Body>> for NamedCaller<H> {
 
     fn call(&mut self, mut request: Request<Body>) -> NotedAnswer<H::Future> {
         let Connection { callers, peer, certificate } = &*self.connection;
-        let note = RateNote::default();
+        let note = CallerNote::default();
         let address = callers.address_of(*peer, request.headers());
+        let audited = callers
+            .auditor()
+            .map(|auditor| (Arc::clone(auditor), AuditedRequest::new(address, request.method(), request.uri())));
         request.extensions_mut().insert(Caller { address, certificate: certificate.clone(), note: note.clone() });
-        NotedAnswer { answer: self.handler.call(request), note }
+        NotedAnswer { answer: self.handler.call(request), note, audited }
     }
 }
 
 pin_project! {
-    /// One request on its way to an answer that says what is left of the caller's rate.
+    /// One request on its way to an answer that says what is left of the caller's rate, and is told of where that is wanted.
     pub(super) struct NotedAnswer<F> {
         #[pin]
         answer: F,
-        note: RateNote,
+        note: CallerNote,
+        audited: Option<(Auditor, AuditedRequest)>,
     }
 }
 
@@ -68,6 +72,9 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for No
         let this = self.project();
         let Ok(mut answer) = ready!(this.answer.poll(context));
         this.note.write(answer.headers_mut());
+        if let Some((auditor, request)) = this.audited {
+            request.tell(auditor, this.note, &answer);
+        }
         Poll::Ready(Ok(answer))
     }
 }

@@ -1,5 +1,7 @@
 //! What is logged, and how it reads.
 
+use std::path::PathBuf;
+
 use serde::Deserialize;
 
 /// The section `log`.
@@ -10,11 +12,13 @@ pub struct LogConfig {
     pub format: LogFormat,
     /// The least severe line that is written. Default: info.
     pub level: LogLevel,
+    /// The file of the audit trail. Default: none.
+    pub audit: Option<PathBuf>,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { format: LogFormat::Text, level: LogLevel::Info }
+        Self { format: LogFormat::Text, level: LogLevel::Info, audit: None }
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+use crate::server::telemetry::{Act, Audit};
 use crate::service::Service;
 use crate::storage::{BackedUp, WithCauses};
 
@@ -73,15 +74,17 @@ impl BackupReply {
 pub(in crate::server) struct BackupSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Told before anything is copied.
+    audit: Option<Arc<Audit>>,
 }
 
 impl BackupSocket {
     /// Listens in the folder of this node, which is locked: a socket that is there was left by a process that has ended.
     /// `None`, with a warning, where it cannot: only backups of the running node are lost.
-    pub(in crate::server) fn bind(data_dir: &Path) -> Option<BackupSocket> {
+    pub(in crate::server) fn bind(data_dir: &Path, audit: Option<Arc<Audit>>) -> Option<BackupSocket> {
         let path = data_dir.join(BACKUP_SOCKET);
         match listen(&path) {
-            Ok(listener) => Some(BackupSocket { listener, path }),
+            Ok(listener) => Some(BackupSocket { listener, path, audit }),
             Err(error) => {
                 warn!(path = %path.display(), "no backup of the running node: cannot listen on {}: {error}", path.display());
                 None
@@ -93,7 +96,7 @@ impl BackupSocket {
     pub(in crate::server) async fn answer(&self, service: &Arc<Service>) {
         loop {
             let asked = match self.listener.accept().await {
-                Ok((mut stream, _)) => answer(&mut stream, service).await,
+                Ok((mut stream, _)) => answer(&mut stream, service, self.audit.as_deref()).await,
                 Err(error) => {
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     Err(error)
@@ -125,13 +128,13 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn answer(stream: &mut UnixStream, service: &Arc<Service>) -> io::Result<()> {
+async fn answer(stream: &mut UnixStream, service: &Arc<Service>, audit: Option<&Audit>) -> io::Result<()> {
     // Between binding and setting the mode anybody who may enter the folder could have connected.
     let (caller, own) = (stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw());
     let reply = if caller == own || caller == 0 {
         let mut folder = Vec::new();
         timeout(REQUEST_MAX, (&mut *stream).take(PATH_LEN_MAX).read_to_end(&mut folder)).await??;
-        back_up(PathBuf::from(OsString::from_vec(folder)), service).await
+        back_up(PathBuf::from(OsString::from_vec(folder)), service, audit).await
     } else {
         BackupReply::Refused(format!("user {caller} may not ask for a backup, this process runs as {own}"))
     };
@@ -139,9 +142,12 @@ async fn answer(stream: &mut UnixStream, service: &Arc<Service>) -> io::Result<(
     stream.shutdown().await
 }
 
-async fn back_up(folder: PathBuf, service: &Arc<Service>) -> BackupReply {
+async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>) -> BackupReply {
     if !folder.is_absolute() {
         return BackupReply::Refused(format!("{} is no absolute path", folder.display()));
+    }
+    if let Err(error) = audit.map_or(Ok(()), |audit| audit.tell(&Act::Backup { folder: folder.clone() })) {
+        return BackupReply::Refused(WithCauses(&error).to_string());
     }
     let (of_service, to) = (Arc::clone(service), folder.clone());
     let copied = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,10 @@
 //! What the operator reads: the banner and the log.
 
+mod audit;
 mod output;
 mod repetitions;
 mod telemetry;
 
+pub use audit::AuditError;
+pub(in crate::server) use audit::{Act, Audit};
 pub use telemetry::Telemetry;

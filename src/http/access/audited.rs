@@ -1,0 +1,82 @@
+//! What an audit trail is told of a request.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+
+use super::caller_note::CallerNote;
+use crate::http::answer::{AuditedLedger, IDMINT_COUNT, X_REQUEST_ID};
+use crate::ledger::LedgerId;
+
+/// A request that minted, or that was refused for want of access, with what came of it.
+#[derive(Debug)]
+pub struct Audited<'a> {
+    /// The id of the request, as the answer has it.
+    pub request_id: &'a str,
+    /// The other end of the connection, or whom a trusted proxy names.
+    pub caller: IpAddr,
+    /// What the caller was let in by, such as "the token `billing`"; `None` if nothing was shown that is known.
+    pub shown: Option<&'a str>,
+    /// What was asked for.
+    pub method: &'a Method,
+    /// The path, without the query.
+    pub path: &'a str,
+    /// The ledger that was created or appended to.
+    pub ledger: Option<LedgerId>,
+    /// How many ids were minted.
+    pub count: Option<u64>,
+    /// The status of the answer.
+    pub status: StatusCode,
+}
+
+/// Takes in what is to be audited, without waiting.
+pub type Auditor = Arc<dyn Fn(&Audited<'_>) + Send + Sync>;
+
+/// The part of a request that is still to be told once there is an answer.
+#[derive(Debug)]
+pub struct AuditedRequest {
+    caller: IpAddr,
+    method: Method,
+    uri: Uri,
+}
+
+impl AuditedRequest {
+    /// That of a request from this address.
+    pub fn new(caller: IpAddr, method: &Method, uri: &Uri) -> AuditedRequest {
+        AuditedRequest { caller, method: method.clone(), uri: uri.clone() }
+    }
+
+    /// Tells of it and its answer, if it is one of those that are audited.
+    pub fn tell<B>(&self, auditor: &Auditor, note: &CallerNote, answer: &Response<B>) {
+        let refuses_access = matches!(
+            answer.status(),
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::MISDIRECTED_REQUEST
+                | StatusCode::TOO_MANY_REQUESTS
+        );
+        if !refuses_access && !self.mints() {
+            return;
+        }
+        let text =
+            |headers: &'_ HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let request_id = text(answer.headers(), X_REQUEST_ID).unwrap_or_default();
+        auditor(&Audited {
+            request_id: &request_id,
+            caller: self.caller,
+            shown: note.shown_by(),
+            method: &self.method,
+            path: self.uri.path(),
+            ledger: answer.extensions().get().map(|AuditedLedger(ledger)| *ledger),
+            count: text(answer.headers(), IDMINT_COUNT).and_then(|count| count.parse().ok()),
+            status: answer.status(),
+        });
+    }
+
+    /// Whether it asks for ids, or for a ledger.
+    fn mints(&self) -> bool {
+        let path = self.uri.path();
+        self.method == Method::POST && (path.starts_with("/ids/") || path == "/ledgers")
+    }
+}

@@ -1,0 +1,288 @@
+//! The audit trail: a file of its own, a JSON object a line, of who minted what, who was refused, and what operators did.
+//!
+//! What callers do is written behind them and never holds them up; what finds no room is counted. What operators do is
+//! written first, and not done unless that succeeds.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::OFlags;
+use serde::Serialize;
+use tracing::error;
+use tracing_appender::non_blocking::NonBlocking;
+
+use super::output::Output;
+use crate::http::{Audited, Auditor};
+use crate::storage::WithCauses;
+use crate::time::Clock;
+
+/// Readable for this user alone.
+const FILE_MODE: u32 = 0o600;
+
+/// What an operator does, or what comes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "act", rename_all = "snake_case")]
+pub(in crate::server) enum Act {
+    /// The process begins to serve.
+    Start {
+        /// Its version.
+        version: &'static str,
+        /// Where it listens.
+        listen: String,
+        /// The slot that it mints with.
+        slot: u32,
+        /// The horizon that was found; `None`: a cold start.
+        horizon: Option<String>,
+        /// The floor that was stated, if one was.
+        floor: Option<String>,
+        /// Whether it may begin ahead of its clock.
+        run_ahead: bool,
+        /// Whether strangers are served because somebody said so.
+        insecure_public: bool,
+    },
+    /// Configuration, tokens and certificates are read again.
+    Reload,
+    /// What is accepted after that.
+    Reloaded {
+        /// Whether the configuration was good.
+        configuration: bool,
+        /// How many tokens, where any are asked for.
+        tokens: Option<usize>,
+        /// How many names of certificates, where any are.
+        certificates: Option<usize>,
+    },
+    /// The records are copied.
+    Backup {
+        /// Where to.
+        folder: PathBuf,
+    },
+    /// The process was told to end.
+    End,
+}
+
+/// An audit trail.
+pub(in crate::server) struct Audit {
+    path: PathBuf,
+    file: SharedFile,
+    clock: Arc<Clock>,
+    /// What callers do, on its way to the file.
+    lines: NonBlocking,
+    lines_dropped: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// `None` once it is closed.
+    requests: Mutex<Option<Output>>,
+}
+
+/// The file cannot be written, so what would be told of is not done.
+#[derive(Debug, thiserror::Error)]
+#[error("the audit trail {} cannot be written; nothing that has to be told there is done", .path.display())]
+pub struct AuditError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why not.
+    #[source]
+    pub cause: io::Error,
+}
+
+/// A line: when, and what.
+#[derive(Serialize)]
+struct Line<'a, T: Serialize> {
+    at: String,
+    #[serde(flatten)]
+    what: &'a T,
+}
+
+/// A request as a line has it.
+#[derive(Serialize)]
+struct RequestLine<'a> {
+    request: &'a str,
+    caller: String,
+    shown: Option<&'a str>,
+    method: &'a str,
+    path: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    status: u16,
+}
+
+impl Audit {
+    /// Writes to the end of this file, which is made if need be; a pipe that somebody reads will do as well.
+    ///
+    /// # Errors
+    /// [`AuditError`].
+    pub(in crate::server) fn open(path: &Path, clock: Arc<Clock>) -> Result<Audit, AuditError> {
+        let file = open(path).map_err(|cause| AuditError { path: path.to_owned(), cause })?;
+        let file = SharedFile(Arc::new(Mutex::new(file)));
+        let requests = Output::to(file.clone(), "audit");
+        let (lines, lines_dropped) = (requests.lines(), Arc::new(requests.lines_dropped()));
+        Ok(Audit { path: path.to_owned(), file, clock, lines, lines_dropped, requests: Mutex::new(Some(requests)) })
+    }
+
+    /// Tells of an act, durably where the file is on a disk. Unless this succeeds, it must not be done.
+    ///
+    /// # Errors
+    /// [`AuditError`].
+    pub(in crate::server) fn tell(&self, act: &Act) -> Result<(), AuditError> {
+        let line = line(&self.clock, act);
+        self.file.write_durably(&line).map_err(|cause| AuditError { path: self.path.clone(), cause })
+    }
+
+    /// Tells of what was done already; if that cannot be told, the log says so.
+    pub(in crate::server) fn tell_after(&self, act: &Act) {
+        if let Err(error) = self.tell(act) {
+            error!("{}: {act:?}", WithCauses(&error));
+        }
+    }
+
+    /// Opens the file anew: somebody may have moved it away.
+    ///
+    /// # Errors
+    /// [`AuditError`]; then lines go where they went before.
+    pub(in crate::server) fn reopen(&self) -> Result<(), AuditError> {
+        let file = open(&self.path).map_err(|cause| AuditError { path: self.path.clone(), cause })?;
+        *self.file.lock() = file;
+        Ok(())
+    }
+
+    /// Takes in what callers do.
+    pub(in crate::server) fn auditor(&self) -> Auditor {
+        let (lines, clock) = (self.lines.clone(), Arc::clone(&self.clock));
+        Arc::new(move |request| {
+            // It fails no one: a queue that is full counts what it drops.
+            let _ = lines.clone().write_all(&line(&clock, &RequestLine::of(request)));
+        })
+    }
+
+    /// Counts the requests that are not in the file: they found the queue full, or could not be written.
+    pub(in crate::server) fn lines_dropped(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+        Arc::clone(&self.lines_dropped)
+    }
+
+    /// Writes what still waits, for a second at most. Nothing that callers do is told any more.
+    pub(in crate::server) fn close(&self) {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
+        requests.into_iter().for_each(Output::close);
+    }
+}
+
+impl<'a> RequestLine<'a> {
+    fn of(request: &Audited<'a>) -> RequestLine<'a> {
+        RequestLine {
+            request: request.request_id,
+            caller: request.caller.to_string(),
+            shown: request.shown,
+            method: request.method.as_str(),
+            path: request.path,
+            ledger: request.ledger.map(|ledger| ledger.to_string()),
+            count: request.count,
+            status: request.status.as_u16(),
+        }
+    }
+}
+
+/// The file, which several write to, a whole line at a time.
+#[derive(Clone)]
+struct SharedFile(Arc<Mutex<File>>);
+
+impl SharedFile {
+    fn lock(&self) -> MutexGuard<'_, File> {
+        // Whoever panicked with it has written a line or not.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_durably(&self, line: &[u8]) -> io::Result<()> {
+        let mut file = self.lock();
+        file.write_all(line)?;
+        // A pipe has nothing to sync.
+        if file.metadata()?.is_file() { file.sync_data() } else { Ok(()) }
+    }
+}
+
+impl Write for SharedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "an audit trail is a log, and holds no state")]
+fn open(path: &Path) -> io::Result<File> {
+    // A pipe whose reader has stopped refuses a line instead of holding up what is told in it.
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
+    OpenOptions::new().append(true).create(true).mode(FILE_MODE).custom_flags(flags).open(path)
+}
+
+fn line(clock: &Clock, what: &impl Serialize) -> Vec<u8> {
+    let line = Line { at: clock.now().to_string(), what };
+    let mut json = serde_json::to_vec(&line).expect("texts and numbers always serialize");
+    json.push(b'\n');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use axum::http::{Method, StatusCode};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::time::{ManualClock, UnixNanos};
+
+    fn clock() -> Arc<Clock> {
+        Arc::new(ManualClock::at(UnixNanos::from_seconds(1_900_000_000)).clock())
+    }
+
+    fn lines(path: &Path) -> Vec<Value> {
+        let text = fs::read_to_string(path).expect("readable");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    #[test]
+    fn acts_and_requests_are_lines_of_one_file_and_go_on_in_a_new_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (path, moved) = (folder.path().join("audit"), folder.path().join("audit.1"));
+        let audit = Audit::open(&path, clock()).expect("opens");
+        audit.tell(&Act::Backup { folder: "/copy".into() }).expect("told");
+        fs::rename(&path, &moved).expect("moved");
+        audit.reopen().expect("opens");
+        audit.tell(&Act::Reload).expect("told");
+        audit.auditor()(&Audited {
+            request_id: "a-1",
+            caller: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            shown: Some("the token `billing`"),
+            method: &Method::POST,
+            path: "/ids/payment",
+            ledger: None,
+            count: Some(3),
+            status: StatusCode::OK,
+        });
+        let dropped = audit.lines_dropped();
+        audit.close();
+        assert_eq!(dropped(), 0);
+        let at = "2030-03-17T17:46:40.000Z";
+        assert_eq!(lines(&moved), [json!({ "at": at, "act": "backup", "folder": "/copy" })]);
+        let minted = json!({
+            "at": at, "request": "a-1", "caller": "127.0.0.1", "shown": "the token `billing`", "method": "POST",
+            "path": "/ids/payment", "count": 3, "status": 200
+        });
+        assert_eq!(lines(&path), [json!({ "at": at, "act": "reload" }), minted]);
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_an_error_and_of_requests_a_number() {
+        let audit = Audit::open(Path::new("/dev/full"), clock()).expect("opens");
+        let error = audit.tell(&Act::Reload).expect_err("there is no room");
+        assert!(error.to_string().contains("/dev/full"), "{error}");
+        let full = io::Error::from(error.cause.kind());
+        assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    }
+}

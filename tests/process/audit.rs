@@ -1,0 +1,139 @@
+//! The audit trail: who minted what, who was refused, what operators did, and what becomes of it when there is no room.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::http1::{Answer, Client, request};
+use crate::service::{Ended, Home, Service, idmint, run, until};
+
+fn exchange(service: &Service, line: &str, headers: &str, body: &str) -> Answer {
+    Client::connect(service.address()).exchange(request(line, headers, body))
+}
+
+fn start(home: &Home, trail: &Path, more: &str) -> Service {
+    let service = Service::start(home.serve_with(&format!("log.audit = '{}'\n{more}", trail.display())));
+    service.wait_until_ready();
+    service
+}
+
+fn back_up(home: &Home, to: &Path) -> Ended {
+    run(idmint(&["backup", to.to_str().unwrap(), "--data-dir", home.data_dir().to_str().unwrap()]))
+}
+
+fn lines(trail: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(trail).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn token_of(home: &Home, file: &Path) -> String {
+    let name = ["token", "new", "--name", "billing", "--scopes", "mint,ledger", "--file", file.to_str().unwrap()];
+    let made = run(idmint(&name));
+    made.assert(0, &[]);
+    assert!(home.path("").exists());
+    made.out.lines().next().unwrap().trim().to_owned()
+}
+
+/// The lines of acts, and those of requests.
+fn acts_and_requests(trail: &Path) -> (Vec<Value>, Vec<Value>) {
+    lines(trail).into_iter().partition(|line| line.get("act").is_some())
+}
+
+#[test]
+fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
+    let home = Home::new();
+    let (trail, tokens) = (home.path("audit.ndjson"), home.path("tokens.toml"));
+    let token = token_of(&home, &tokens);
+    let service = start(&home, &trail, &format!("http.tokens = '{}'", tokens.display()));
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    let named =
+        |id: &str| format!("{bearer}x-request-id: {id}\r\ncontent-type: application/json\r\nidempotency-key: {id}\r\n");
+
+    assert_eq!(exchange(&service, "POST /ids/payment?count=3", &named("minted"), "").status, 200);
+    assert_eq!(exchange(&service, "POST /ids/payment?count=0", &named("invalid"), "").status, 422);
+    assert_eq!(exchange(&service, "GET /formats", "x-request-id: stranger\r\n", "").status, 401);
+    assert_eq!(exchange(&service, "GET /formats", &named("scope"), "").status, 403);
+    assert_eq!(exchange(&service, "GET /health/live", "", "").status, 200);
+    let ledger = exchange(&service, "POST /ledgers", &named("begun"), r#"{"event":"Begun","entities":{}}"#).json();
+    let ledger = ledger["ledger"].as_str().unwrap();
+    let events = format!(
+        r#"{{"ledger":"{ledger}","events":[{{"event":"a","entities":{{}}}},{{"event":"b","entities":{{}}}}]}}"#
+    );
+    assert_eq!(exchange(&service, "POST /ids/evently", &named("appended"), &events).status, 201);
+    back_up(&home, &home.path("copy")).assert(0, &[]);
+    service.send(Signal::HUP);
+    service.log_once_it_says("tokens are read again");
+    service.send(Signal::TERM);
+    service.wait();
+
+    let (acts, requests) = acts_and_requests(&trail);
+    let told: Vec<_> = acts.iter().map(|act| act["act"].as_str().unwrap()).collect();
+    assert_eq!(told, ["start", "backup", "reload", "reloaded", "end"], "{acts:?}");
+    assert_eq!((&acts[0]["slot"], &acts[0]["horizon"], &acts[3]["tokens"]), (&0.into(), &Value::Null, &1.into()));
+    let told =
+        |id: &str| requests.iter().find(|line| line["request"] == id).unwrap_or_else(|| panic!("{id}: {requests:?}"));
+    let shown = "the token `billing`";
+    let minted = told("minted");
+    assert_eq!(
+        (&minted["shown"], &minted["path"], &minted["count"]),
+        (&shown.into(), &"/ids/payment".into(), &3.into())
+    );
+    assert_eq!((&minted["status"], &minted["caller"]), (&200.into(), &"127.0.0.1".into()));
+    assert_eq!(told("invalid")["status"], 422);
+    assert_eq!((&told("stranger")["shown"], &told("stranger")["status"]), (&Value::Null, &401.into()));
+    assert_eq!((&told("scope")["shown"], &told("scope")["status"]), (&shown.into(), &403.into()));
+    assert_eq!(told("begun")["ledger"], *ledger);
+    assert_eq!((&told("appended")["ledger"], &told("appended")["count"]), (&ledger.into(), &2.into()));
+    assert_eq!(requests.len(), 6, "nothing else is audited: {requests:?}");
+    assert!(!fs::read_to_string(&trail).unwrap().contains(&token), "a trail has no tokens");
+    println!("{} acts and {} requests", acts.len(), requests.len());
+}
+
+/// A pipe that somebody holds open and does not read.
+fn unread_pipe(home: &Home) -> (PathBuf, File) {
+    let pipe = home.path("audit.pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = File::options().read(true).write(true).open(&pipe).unwrap();
+    (pipe, reader)
+}
+
+#[test]
+fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
+    let home = Home::new();
+    let (pipe, mut reader) = unread_pipe(&home);
+    let service = start(&home, &pipe, "");
+    let mut minted = 0;
+    let dropped = until("the pipe is full", || {
+        minted += service.mint("snowflake").len();
+        let dropped = service.metric("idmint_log_lines_dropped_total");
+        (dropped > 0.0).then_some(dropped)
+    });
+    // A last short line may find room where a longer one did not.
+    let mut copies = (0..).map(|number| home.path(&format!("copy-{number}")));
+    let (refused, none) = until("a backup is refused", || {
+        let copy = copies.next().unwrap();
+        Some((back_up(&home, &copy), copy)).filter(|(ended, _)| ended.status.code() != Some(0))
+    });
+    refused.assert(74, &["audit trail", "audit.pipe"]);
+    assert!(!none.exists());
+    service.send(Signal::HUP);
+    service.log_once_it_says("nothing is read again");
+    assert_eq!(service.mint("snowflake").len(), 1);
+
+    let mut some = vec![0; 64 * 1024];
+    let read = reader.read(&mut some).unwrap();
+    until("there is room", || (back_up(&home, &home.path("copy")).status.code() == Some(0)).then_some(()));
+    println!("{minted} ids minted, {dropped} lines dropped, {read} bytes read");
+}
+
+#[test]
+fn a_trail_that_cannot_be_written_lets_nothing_begin() {
+    let home = Home::new();
+    let serve = |trail: &str| run(home.serve_with(&format!("log.audit = '{trail}'")));
+    serve("/dev/full").assert(74, &["/dev/full", "audit trail"]);
+    serve("/nonexistent/audit").assert(74, &["/nonexistent/audit"]);
+}
