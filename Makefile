@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
+.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features system-tests --test system
 	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
+	$(MAKE) fuzz FUZZ_SECONDS=2
 	$(MAKE) instructions
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
@@ -48,17 +49,14 @@ target/tools/openapi-python-client/installed: .ci/install-openapi-python-client 
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
 
-# The test of `make test-all`, with ten times the ids. Optimised, without the link-time optimisation, which would only cost
-# minutes.
-torture: export CARGO_TARGET_DIR := target/torture
-torture: export CARGO_PROFILE_RELEASE_LTO := off
-torture: export TORTURE_IDS ?= 1000000000
-torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED); then 6 million appends, `make attacks` and `make mutants`.
+torture: ## All that is long, whole: 10^9 ids through kills, failing disks, set clocks and restores, 6 million appends, fuzzing, attacks, mutants; and a page of what it did.
 	.ci/install-packages
-	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
-	APPENDS=6000000 $(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture many_appends
-	$(MAKE) attacks
-	$(MAKE) mutants
+	.ci/torture
+
+# libFuzzer is compiled from source, by a C++ compiler.
+fuzz: export FUZZ_SECONDS ?= 60
+fuzz: ## Feed whatever reads bytes from outside with what libFuzzer makes of them (FUZZ_SECONDS each, SUBJECTS; a C++ compiler).
+	tests/fuzz/run
 
 # Optimised, and longer than in `make test-all`: here times count.
 attacks: export CARGO_TARGET_DIR := target/torture

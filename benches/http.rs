@@ -8,14 +8,14 @@
 mod harness;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
 use axum::serve::ListenerExt;
+use harness::busy::busy_nanos;
 use harness::clients::{CONNECTIONS, Clients};
 use harness::comparison::{Target, ratios, report};
 use harness::server::{serve_in, single_thread_runtime};
@@ -135,15 +135,4 @@ impl Subject {
             self.busy_us.push(busy / 1e3 / requests);
         }
     }
-}
-
-/// For how long the threads of that name have been running.
-fn busy_nanos(name: &str) -> f64 {
-    let tasks =
-        fs::read_dir("/proc/self/task").expect("Linux lists threads").map(|task| task.expect("a thread").path());
-    let named = tasks.filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == name));
-    let running = |task: &Path| -> Option<f64> {
-        fs::read_to_string(task.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    named.filter_map(|task| running(&task)).sum()
 }

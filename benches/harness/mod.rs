@@ -1,6 +1,7 @@
 //! What the benchmarks share.
 #![allow(dead_code, reason = "each benchmark uses its own part of this")]
 
+pub(crate) mod busy;
 pub(crate) mod clients;
 pub(crate) mod comparison;
 #[path = "../../tests/http1/mod.rs"]

@@ -15,7 +15,11 @@ pub(crate) fn single_thread_runtime(name: &str) -> Runtime {
 
 /// As `idmint serve` does it, with its default configuration and its files.
 pub(crate) async fn serve_in(directory: &Path) -> SocketAddr {
-    let mut config = Config::default();
+    serve(Config::default(), directory).await
+}
+
+/// The same with another configuration.
+pub(crate) async fn serve(mut config: Config, directory: &Path) -> SocketAddr {
     config.http.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.storage.data_dir = directory.to_owned();
     let clock = Arc::new(Clock::system());

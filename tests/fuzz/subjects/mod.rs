@@ -1,0 +1,28 @@
+//! What is fed with bytes, and what must hold whatever they are.
+
+mod formats;
+mod ids;
+mod ledgers;
+mod reports;
+mod service;
+
+/// Something that takes bytes from outside.
+pub(crate) struct Subject {
+    /// The name of its corpus.
+    pub(crate) name: &'static str,
+    /// Takes any bytes. It panics if what must hold does not.
+    pub(crate) take: fn(&[u8]),
+}
+
+pub(crate) const SUBJECTS: &[Subject] = &[
+    Subject { name: "decoding", take: ids::decode },
+    Subject { name: "encodings", take: ids::read_and_write },
+    Subject { name: "formats", take: formats::compile },
+    Subject { name: "events", take: ledgers::read_event },
+    Subject { name: "chains", take: ledgers::check_chain },
+    Subject { name: "kvn", take: reports::read_kvn },
+    Subject { name: "xml", take: reports::read_xml },
+    Subject { name: "space-track", take: reports::read_space_track },
+    Subject { name: "bodies", take: service::answer_body },
+    Subject { name: "http", take: service::answer_bytes },
+];
