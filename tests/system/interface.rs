@@ -6,12 +6,20 @@
 use std::collections::BTreeMap;
 
 use crate::chains::chains;
-use crate::http1::{Client, post_json};
-use crate::service::{Home, Service};
+use crate::http1::{Client, post_json, request};
+use crate::service::{Home, Service, idmint, run};
 use crate::tampering_proxy::TamperingProxy;
 use crate::tools::schemathesis;
 
-const REQUESTS_MIN: u64 = 5_000;
+/// How many requests are made at least, open and with tokens, unless the variable `REQUESTS` says how many each.
+const REQUESTS: u64 = 5_000;
+const REQUESTS_WITH_TOKENS: u64 = 2_000;
+
+/// Of so many requests this many examples of each operation are drawn: most operations are asked for less often.
+const REQUESTS_OF_AN_EXAMPLE: u64 = 10;
+
+/// Of each route so many are right.
+const GRANTED_MIN: u64 = 10;
 
 /// Whether it found nothing, and what it printed.
 fn judge(url: &str, args: &[&str]) -> (bool, String) {
@@ -22,9 +30,10 @@ fn judge(url: &str, args: &[&str]) -> (bool, String) {
 }
 
 /// How often each route has answered with each status, by what the service counts.
-fn answers(service: &Service) -> BTreeMap<(String, u16), u64> {
+fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     let mut counts = BTreeMap::new();
-    for line in service.get("/metrics").text().lines() {
+    let metrics = Client::connect(service.address()).exchange(request("GET /metrics", headers, ""));
+    for line in metrics.text().lines() {
         let Some((labels, count)) =
             line.strip_prefix("idmint_http_requests_total{").and_then(|rest| rest.split_once("} "))
         else {
@@ -41,40 +50,62 @@ fn answers(service: &Service) -> BTreeMap<(String, u16), u64> {
 }
 
 /// The ledger that `schemathesis/` knows, which begins with the documented event.
-fn create_known_ledger(service: &Service) {
+fn create_known_ledger(service: &Service, headers: &str) {
     let documented = &chains()[0];
-    let created = Client::connect(service.address()).exchange(post_json("/ledgers", "", &documented.lines[0]));
+    let created = Client::connect(service.address()).exchange(post_json("/ledgers", headers, &documented.lines[0]));
     assert_eq!((created.status, documented.ledger.as_str()), (201, "aa77f99c"));
 }
 
 #[test]
 fn no_made_up_request_gets_an_answer_that_is_not_described() {
     let home = Home::new();
-    let service = home.serve_with("[siq]\ndomains = [\"example.com\"]");
-    let service = Service::start(service);
+    let service = Service::start(home.serve_with("[siq]\ndomains = [\"example.com\"]"));
+    assert_as_described(&service, "", REQUESTS);
+}
+
+#[test]
+fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
+    let home = Home::new();
+    let tokens = home.path("tokens.toml");
+    let every = ["--name", "all", "--scopes", "mint,ledger,decode,metrics", "--file", tokens.to_str().unwrap()];
+    let made = run(idmint(&[&["token", "new"][..], &every].concat()));
+    made.assert(0, &[]);
+    let settings = format!("http.tokens = '{}'\nsiq.domains = ['example.com']", tokens.display());
+    let service = Service::start(home.serve_with(&settings));
+    assert_eq!(service.post("/ids/snowflake").status, 401, "it asks for tokens");
+    assert_as_described(&service, &format!("authorization: Bearer {}\r\n", made.out.trim()), REQUESTS_WITH_TOKENS);
+}
+
+/// Makes up so many requests at least, with these headers.
+fn assert_as_described(service: &Service, headers: &str, requests: u64) {
+    let requests = std::env::var("REQUESTS").map_or(requests, |number| number.parse().unwrap());
     service.wait_until_ready();
-    create_known_ledger(&service);
-    let before: u64 = answers(&service).values().sum();
-    let (is_good, printed) = judge(&service.url(), &[]);
-    let answers = answers(&service);
+    create_known_ledger(service, headers);
+    let answers = || answers(service, headers);
+    let before: u64 = answers().values().sum();
+    let examples = (requests / REQUESTS_OF_AN_EXAMPLE).to_string();
+    let header: Vec<&str> = headers.lines().flat_map(|line| ["--header", line]).collect();
+    let (is_good, printed) = judge(&service.url(), &[&["--max-examples", &examples], &header[..]].concat());
+    let answers = answers();
     let made = answers.values().sum::<u64>() - before;
     assert!(is_good, "after {made} requests:\n{printed}");
-    assert!(made >= REQUESTS_MIN, "only {made} requests were made:\n{printed}");
+    assert!(made >= requests, "only {made} requests were made:\n{printed}");
 
     let described = idmint::http::paths().into_iter().filter(|(_, path)| *path != "/decode/");
     let routes = described.map(|(method, path)| format!("{method} {path}"));
     for route in routes {
         let granted: u64 = [200, 201].iter().filter_map(|status| answers.get(&(route.clone(), *status))).sum();
-        assert!(granted >= 20, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
+        assert!(granted >= GRANTED_MIN, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
     }
     // Of all that is minted only appends are answered so.
     let appended = answers.get(&("POST /ids/{format}".to_owned(), 201)).copied().unwrap_or(0);
-    assert!(appended >= 20, "only {appended} appends were granted: {answers:?}\n{printed}");
+    assert!(appended >= GRANTED_MIN, "only {appended} appends were granted: {answers:?}\n{printed}");
     let faults = answers.iter().filter(|((_, status), _)| *status >= 500);
     for ((route, status), _) in faults {
         assert_eq!((route.as_str(), *status), ("POST /ids/{format}", 503), "{answers:?}");
     }
-    println!("{made} requests, every answer as described");
+    let with = if headers.is_empty() { "open" } else { "with a token" };
+    println!("{made} requests, {with}, every answer as described");
 }
 
 /// A service whose answers are changed on the way is found out, and what is wrong with them is named.

@@ -137,6 +137,8 @@ def map_case(context, case):
         else:
             for name in ("return", "noted", "partial"):
                 case.query.pop(name, None)
+        # Only of events.
+        case.query.pop("import", None)
         if "return" in case.query:
             case.query.pop("partial", None)
         if case.path_parameters["format"] != "siq":
@@ -244,6 +246,6 @@ def is_text_without_message(problem, case):
 
 
 def is_return_of_nothing(problem, case):
-    """What can be given back, or told of each report, depends on the format, and on the kind of JSON in the body."""
-    asked = {"return", "noted", "partial"} & (case.query or {}).keys()
+    """What can be given back, told of each report, or imported depends on the format, and on the kind of JSON in the body."""
+    asked = {"return", "noted", "partial", "import"} & (case.query or {}).keys()
     return bool(asked) and problem.get("reason") in ("return", "partial", "noted", "unknown_parameter")
