@@ -26,6 +26,7 @@ mod records;
 mod samples;
 mod start;
 
+mod coordinator;
 mod embedded;
 mod memory;
 
@@ -37,6 +38,9 @@ mod keepers;
 mod conformance;
 
 pub use causes::WithCauses;
+pub use coordinator::{
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 pub use engine::EngineChoice;
 pub use failure_kind::FailureKind;
 pub use file_replacement::replace_file;

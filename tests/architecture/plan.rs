@@ -10,7 +10,12 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("minting").with_floors(&[&["sequenced", "random"]]),
     folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"]]),
     folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
-    folder("storage").with_floors(&[&["records"], &["memory", "embedded"], &["keepers"], &["conformance"]]),
+    folder("storage").with_floors(&[
+        &["records", "coordinator"],
+        &["memory", "embedded"],
+        &["keepers"],
+        &["conformance"],
+    ]),
     folder("cluster").planned(),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),

@@ -1,0 +1,109 @@
+//! A coordinator in memory that never fails, for tests: those that fail on purpose are made around it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::{
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
+
+/// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryCoordinator(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    revision: Revision,
+    entries: BTreeMap<Key, (Entry, Option<Lease>)>,
+    leases: BTreeSet<i64>,
+    leases_granted: i64,
+}
+
+impl MemoryCoordinator {
+    /// Ends a lease now, with all keys under it.
+    pub(crate) fn end_lease(&self, lease: Lease) {
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        if state.leases.remove(&lease.0) {
+            state.revision = Revision(state.revision.0 + 1);
+            state.entries.retain(|_, (_, held_by)| *held_by != Some(lease));
+        }
+    }
+}
+
+impl Coordinator for MemoryCoordinator {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        if !transaction.compare.iter().all(|compare| state.holds(compare)) {
+            return Ok(Outcome::Refused(state.read(&transaction.otherwise)));
+        }
+        let without_lease =
+            |write: &&Write| matches!(write, Write::Put { lease: Some(lease), .. } if !state.leases.contains(&lease.0));
+        if transaction.write.iter().any(|write| without_lease(&write)) {
+            return Err(CoordinatorError::Refused("requested lease not found".to_owned()));
+        }
+        if !transaction.write.is_empty() {
+            state.revision = Revision(state.revision.0 + 1);
+        }
+        transaction.write.iter().for_each(|write| state.write(write));
+        Ok(Outcome::Committed(state.revision))
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        Ok(self.0.lock().expect("no holder of this lock panics").read(ranges))
+    }
+
+    fn grant(&self, _lasts: Duration) -> Result<Lease, CoordinatorError> {
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        state.leases_granted += 1;
+        let lease = state.leases_granted;
+        state.leases.insert(lease);
+        Ok(Lease(lease))
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        Ok(self.0.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
+    }
+}
+
+impl State {
+    fn holds(&self, compare: &Compare) -> bool {
+        let entry = |key: &Key| self.entries.get(key).map(|(entry, _)| entry);
+        match compare {
+            Compare::Modified(key, revision) => {
+                entry(key).map_or(Revision::ABSENT, |entry| entry.modified) == *revision
+            }
+            Compare::Created(key, revision) => entry(key).map_or(Revision::ABSENT, |entry| entry.created) == *revision,
+        }
+    }
+
+    fn write(&mut self, write: &Write) {
+        match write {
+            Write::Put { key, value, lease } => {
+                let created = self.entries.get(key).map_or(self.revision, |(entry, _)| entry.created);
+                let entry = Entry { key: key.clone(), value: value.clone(), created, modified: self.revision };
+                self.entries.insert(key.clone(), (entry, *lease));
+            }
+            Write::Delete(key) => {
+                self.entries.remove(key);
+            }
+        }
+    }
+
+    fn read(&self, ranges: &[Range]) -> Snapshot {
+        let within = |range: &Range| -> Vec<Entry> {
+            let is_within = |key: &Key| match &range.to {
+                None => *key == range.from,
+                Some(to) => *key >= range.from && key < to,
+            };
+            let mut found: Vec<_> =
+                self.entries.values().map(|(entry, _)| entry).filter(|e| is_within(&e.key)).collect();
+            if range.is_descending {
+                found.reverse();
+            }
+            let count = if range.count_max == 0 { found.len() } else { range.count_max };
+            found.into_iter().take(count).cloned().collect()
+        };
+        Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
+    }
+}
