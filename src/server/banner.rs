@@ -33,14 +33,19 @@ pub fn formats_table(service: &Service) -> String {
     let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
     let is_minted = |served: &&Arc<ServedFormat>| !matches!(served.source(), IdSource::DecodeOnly);
     for served in service.formats().iter().filter(is_minted) {
-        let (format, lanes) = (served.format(), served.minter().and_then(|minter| minter.lanes()));
-        let workers = lanes.map_or("none needed".to_owned(), workers_text);
+        let format = served.format();
+        let most_lanes = served.minter().and_then(|minter| minter.most_lanes());
+        let workers = match (most_lanes, served.workers()) {
+            (None, _) => "none needed".to_owned(),
+            (Some(_), numbers) if numbers.is_empty() => "those of its slot".to_owned(),
+            (Some(_), numbers) => workers_text(&numbers),
+        };
         let is_stored = match served.source() {
             IdSource::Events => true,
             IdSource::Reports(_) => service.conjunctions() != Conjunctions::Pure,
             IdSource::Count(_) | IdSource::DecodeOnly => false,
         };
-        let rate = match lanes {
+        let rate = match most_lanes {
             Some(lanes) => ids_per_second(format, lanes).to_string(),
             None if is_stored => "as the disk".to_owned(),
             None => "unlimited".to_owned(),
@@ -58,8 +63,8 @@ pub fn formats_table(service: &Service) -> String {
     text
 }
 
-fn workers_text(lanes: &Lanes) -> String {
-    let numbers: Vec<_> = lanes.workers().iter().map(u32::to_string).collect();
+fn workers_text(numbers: &[u32]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
     numbers.join(" ")
 }
 

@@ -135,11 +135,11 @@ impl Service {
         self.parts.mint.prepare(start)
     }
 
-    /// The session, once it has begun.
+    /// The session in which sequenced ids are minted.
     ///
     /// # Errors
-    /// Why it has not.
-    pub fn session(&self) -> Result<&Arc<Session>, Refusal> {
+    /// Why there is none.
+    pub fn session(&self) -> Result<Arc<Session>, Refusal> {
         self.parts.mint.session()
     }
 

@@ -67,6 +67,9 @@ impl From<Refusal> for Problem {
             Refusal::Draining => Problem::new(Slug::Draining, detail).retry_after(SOON),
             Refusal::ClockBehind { behind } => Problem::new(Slug::ClockBehind, detail).retry_after(behind),
             Refusal::ClockJumped { .. } => Problem::new(Slug::ClockJumped, detail).retry_after(SOON),
+            Refusal::NoWorkerSlot { retry_after, .. } => {
+                Problem::new(Slug::NoWorkerSlot, detail).retry_after(retry_after)
+            }
             Refusal::EpochEnded { .. } => Problem::new(Slug::EpochEnded, detail),
             Refusal::BeforeEpoch { .. } => Problem::new(Slug::EpochEnded, detail).reason("before_epoch"),
         }
