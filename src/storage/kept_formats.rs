@@ -21,6 +21,20 @@ pub struct KeptFormat {
     pub is_minted: bool,
 }
 
+impl KeptFormat {
+    /// Compares it with what was kept of its name.
+    ///
+    /// # Errors
+    /// [`FormatsError::Changed`].
+    pub fn compare(&self, kept: &BTreeMap<String, String>) -> Result<(), FormatsError> {
+        let differences = differences(kept, &self.description);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        Err(FormatsError::Changed { format: self.name.clone(), differences })
+    }
+}
+
 /// One thing that was kept as one text and is configured as another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {

@@ -38,6 +38,8 @@ mod keepers;
 mod conformance;
 
 pub use causes::WithCauses;
+#[cfg(test)]
+pub(crate) use coordinator::MemoryCoordinator;
 pub use coordinator::{
     Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
 };

@@ -16,7 +16,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
         &["keepers"],
         &["conformance"],
     ]),
-    folder("cluster").planned(),
+    folder("cluster").with_floors(&[&["stored"], &["slot_lease"], &["simulation"]]),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions"]]),

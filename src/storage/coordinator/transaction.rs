@@ -39,6 +39,15 @@ pub enum Compare {
     Created(Key, Revision),
 }
 
+impl Compare {
+    /// What is compared.
+    pub fn key(&self) -> &Key {
+        match self {
+            Compare::Modified(key, _) | Compare::Created(key, _) => key,
+        }
+    }
+}
+
 /// One write of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
