@@ -76,7 +76,7 @@ impl Mint {
 
     /// A minter of a sequenced format. It mints nothing until a session begins.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
-        self.add(SequencedFormat::held_for_good(format, lanes))
+        self.add(SequencedFormat::with_lanes(format, lanes))
     }
 
     /// The same, of a format whose worker numbers come with the slot of each session.

@@ -129,11 +129,18 @@ impl Minter {
     #[inline]
     pub fn reserve(&self, request: &BatchRequest) -> Result<Granted, Denied> {
         match &self.source {
-            Source::Sequenced(sequenced) => sequenced
-                .in_session(|minter| self.reserve_stamps(minter, request))
-                .unwrap_or_else(|| Err(Denied::Refused(self.state.reason()))),
+            Source::Sequenced(sequenced) => match sequenced.held_for_good() {
+                Some(minter) => self.reserve_stamps(minter, request),
+                None => self.reserve_leased(sequenced, request),
+            },
             Source::Random(minter) => self.draw(minter, request),
         }
+    }
+
+    /// Apart from the numbers that are held for good, so that those need not be kept from being swapped while they mint.
+    fn reserve_leased(&self, sequenced: &SequencedFormat, request: &BatchRequest) -> Result<Granted, Denied> {
+        let reserved = sequenced.in_session(|minter| self.reserve_stamps(minter, request));
+        reserved.unwrap_or_else(|| Err(Denied::Refused(self.state.reason())))
     }
 
     #[inline]

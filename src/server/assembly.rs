@@ -10,7 +10,7 @@ use super::catalog::{Catalog, CatalogError};
 use crate::conjunction::GroupedMinter;
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
-use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
+use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine, Lanes as ConfiguredLanes};
 use crate::service::{
     Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service, ServiceCounters,
     ServiceParts, SiqDefaults,
@@ -23,7 +23,7 @@ use crate::wire::KnownDomains;
 /// as the disk takes, whatever callers are willing to wait for their ids.
 const HORIZON_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// Lanes that a node which is alone has in each format, where they fit.
+/// Lanes that a node has in each format, where they fit and nobody chose its slot.
 const LANES_MAX: u32 = 8;
 
 /// The longest tick that tells two stored conjunctions of a pair apart.
@@ -103,7 +103,7 @@ pub fn assemble(
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
-        window: config.storage.window,
+        window: config.storage.window(),
         shard: config.worker.shard,
     };
     let mut mint = Mint::new(clock, settings);
@@ -171,8 +171,9 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
 /// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon
 /// may be as far ahead as that.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
-    let (window, max_ahead) = (config.storage.window, config.clock.max_ahead);
-    if window > max_ahead {
+    let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
+    // In a fleet a node that starts takes a slot whose horizon has passed.
+    if window > max_ahead && config.storage.engine != Engine::Etcd {
         let (what, needed) = (format!("storage.window = {}", format_duration(window)), format_duration(window));
         return Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "set a shorter storage.window" });
     }
@@ -203,7 +204,7 @@ pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
         (ConfiguredLanes::Count(lanes), _) => LaneCount::Exactly(lanes.get()),
-        (ConfiguredLanes::Auto, AssignmentKind::Alone) => LaneCount::UpTo(LANES_MAX),
+        (ConfiguredLanes::Auto, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
         // One lane: the worker is then first_worker + slot, whatever `slots` says.
         (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };

@@ -14,6 +14,7 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     let state = match config.storage.engine {
         Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
         Engine::Embedded => config.storage.data_dir.display().to_string(),
+        Engine::Etcd => format!("etcd, namespace {}", config.etcd.namespace),
     };
     let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
     let mut text = format!(

@@ -27,7 +27,7 @@ use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
-use crate::server::config::{Config, ConfigError};
+use crate::server::config::{AssignmentKind, Config, ConfigError};
 use crate::service::Service;
 use crate::storage::{EngineChoice, FailureKind, Opened, StoreError, WithCauses};
 use crate::time::{Clock, UnixNanos};
@@ -67,7 +67,7 @@ pub enum RunError {
         "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: started \
          alike with a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
          that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let nodes share \
-         slots by etcd (storage.engine), once a build has it; or listen on 127.0.0.1"
+         slots by etcd (storage.engine); or listen on 127.0.0.1"
     )]
     SharedSlot {
         /// The address.
@@ -202,7 +202,8 @@ fn reload_object_rules(service: &Service, reload: impl Fn() -> Result<Config, Co
 /// # Errors
 /// [`RunError::SharedSlot`].
 pub fn check_slot(config: &Config) -> Result<(), RunError> {
-    if !config.http.is_public() || config.worker.exclusive {
+    let is_leased = config.worker.assignment().kind == AssignmentKind::Leased;
+    if !config.http.is_public() || config.worker.exclusive || is_leased {
         return Ok(());
     }
     Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
@@ -228,7 +229,7 @@ pub async fn open(
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let access = Access::of(config, &service)?;
     let assignment = config.worker.assignment();
-    let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
+    let store = config.engine_choice().open(assignment.slot, options.floor)?;
     let bound = match socket {
         Some(socket) => socket.listen(),
         None => TcpListener::bind(listen).await,
@@ -344,9 +345,9 @@ impl Running {
 
 /// The folder of this node, if it has one.
 fn data_dir_of(config: &Config) -> Option<PathBuf> {
-    match config.storage.engine_choice() {
+    match config.engine_choice() {
         EngineChoice::Embedded { data_dir } => Some(data_dir),
-        EngineChoice::Memory => None,
+        EngineChoice::Memory | EngineChoice::Etcd(_) => None,
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
-use super::failure_kind::FailureKind;
-use super::store_error::StoreError;
+use super::failure::FailureKind;
+use super::failure::StoreError;
 
 /// What is kept of one format.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,9 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"]]),
     folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
     folder("storage").with_floors(&[
+        &["failure"],
         &["records", "coordinator"],
-        &["memory", "embedded"],
+        &["memory", "embedded", "etcd"],
         &["keepers"],
         &["conformance"],
     ]),

@@ -37,7 +37,7 @@ enum Holding {
 
 impl SequencedFormat {
     /// A format whose worker numbers stay.
-    pub(in crate::minting) fn held_for_good(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
+    pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
         SequencedFormat { format, holding: Holding::ForGood { lanes, in_session: OnceLock::new() } }
     }
 
@@ -106,11 +106,19 @@ impl SequencedFormat {
         }
     }
 
-    /// What `mint` makes of the minter of the session; `None` while there is none.
+    /// What mints it, once its one session has begun; `None` where numbers are leased.
     #[inline]
+    pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
+        match &self.holding {
+            Holding::ForGood { in_session, .. } => in_session.get().map(AsRef::as_ref),
+            Holding::Leased { .. } => None,
+        }
+    }
+
+    /// What `mint` makes of the minter of the session; `None` while there is none.
     pub(in crate::minting) fn in_session<R>(&self, mint: impl FnOnce(&SequencedMinter) -> R) -> Option<R> {
         match &self.holding {
-            Holding::ForGood { in_session, .. } => in_session.get().map(|minter| mint(minter)),
+            Holding::ForGood { .. } => self.held_for_good().map(mint),
             Holding::Leased { in_session, .. } => in_session.load().as_deref().map(mint),
         }
     }

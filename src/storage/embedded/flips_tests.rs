@@ -15,12 +15,12 @@ use rand::{RngExt, SeedableRng};
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{Head, KeyHash, LedgerId, Link};
 use crate::storage::engine::EngineChoice;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
+use crate::storage::failure::StoreError;
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError};
 use crate::storage::samples::{NOW, anchor, append, at, create, plan, ready, write};
 use crate::storage::start::Opened;
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 const FLIPS: u32 = 2_000;

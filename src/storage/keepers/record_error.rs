@@ -5,8 +5,8 @@ use tracing::error;
 use crate::conjunction::GroupRefusal;
 use crate::ledger::AppendRefusal;
 use crate::minting::Refusal;
-use crate::storage::causes::WithCauses;
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::StoreError;
+use crate::storage::failure::WithCauses;
 
 /// Requests that may wait for the thread; a further one is refused.
 pub(super) const WAITING_MAX: usize = 1_024;

@@ -14,8 +14,8 @@ use super::record_writer::{RecordWriter, check_clock};
 use super::report_tallies::ReportTallies;
 use crate::conjunction::{Anchor, GroupRequest, Grouped, Seen};
 use crate::ledger::LedgerRequest;
-use crate::storage::causes::WithCauses;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
+use crate::storage::failure::WithCauses;
 use crate::storage::records::{RecordStore, Records};
 use crate::time::Clock;
 

@@ -16,10 +16,10 @@ use super::request_sweep::RequestSweep;
 use super::round::{self, Decided};
 use crate::ledger::EventTime;
 use crate::minting::{Durable, Refusal};
-use crate::storage::causes::WithCauses;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
+use crate::storage::failure::StoreError;
+use crate::storage::failure::WithCauses;
 use crate::storage::records::{RecordPlan, Records, WriteError, remembered_since};
-use crate::storage::store_error::StoreError;
 use crate::time::{Clock, UnixNanos};
 
 /// Events and reports that are decided on in one transaction, unless a single request has more.

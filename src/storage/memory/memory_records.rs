@@ -7,12 +7,12 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
+use crate::storage::failure::StoreError;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay,
     StoredAppend, StoredConjunction, WriteError, days_to_forget,
 };
-use crate::storage::store_error::StoreError;
 
 /// Records that are gone with the value.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::register::{ListRange, StoredConjunction};
 use super::stored_append::StoredAppend;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::StoreError;
 
 /// The records of a store, in whichever engine. Clones are the same records.
 pub type Records = Arc<dyn RecordStore>;

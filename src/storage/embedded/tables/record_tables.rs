@@ -22,11 +22,11 @@ use super::request_table::{self, REQUESTS};
 use super::rows::append_row;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::storage::failure::StoreError;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
     StoredConjunction, WriteError,
 };
-use crate::storage::store_error::StoreError;
 
 /// The records of one database.
 #[derive(Debug)]
