@@ -34,13 +34,6 @@ impl FleetKeys {
         format!("{}{slot:05}", self.horizons())
     }
 
-    /// The slot of a key below [`slots`](Self::slots) or [`horizons`](Self::horizons).
-    pub(super) fn slot_of(&self, key: &str) -> Option<u32> {
-        let number = key.strip_prefix(&self.slots()).or_else(|| key.strip_prefix(&self.horizons()))?;
-        let slot = number.parse().ok()?;
-        (number == format!("{slot:05}")).then_some(slot)
-    }
-
     /// Everything that a node looks at before it takes a slot: `meta`, all horizons, all holders.
     pub(super) fn survey(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
@@ -57,20 +50,5 @@ impl FleetKeys {
 
     fn horizons(&self) -> Key {
         format!("{}hz/", self.prefix)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_names_its_slot_and_no_other_text_does() {
-        let keys = FleetKeys::below("/idmint/v1/test/");
-        assert_eq!(keys.slot(7), "/idmint/v1/test/slot/00007");
-        assert_eq!(keys.slot_of(&keys.horizon(123_456)), Some(123_456));
-        for text in ["slot/7", "slot/000007", "slot/", "hz/+0007", "hz/0000x", "meta", "slot/00007/x"] {
-            assert_eq!(keys.slot_of(&format!("/idmint/v1/test/{text}")), None, "{text}");
-        }
     }
 }

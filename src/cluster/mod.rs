@@ -21,12 +21,14 @@ mod survey;
 
 mod slot_lease;
 
+mod slot_keeper;
 mod slot_tenure;
 
 #[cfg(test)]
 mod simulation;
 
 pub use fleet_keys::FleetKeys;
+pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 
 pub use slot_lease::{LeaseRule, NodeName};
 pub use token::{Entropy, Token};

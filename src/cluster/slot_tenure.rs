@@ -40,6 +40,8 @@ pub(super) struct Tenancy {
 pub(super) enum Event {
     /// What is minted may have changed, or not.
     None,
+    /// More time is reserved.
+    Renewed,
     /// This slot was taken.
     Acquired(u32),
     /// It was lost.
@@ -88,7 +90,7 @@ impl SlotTenure {
             }
             Change::Extended(reserved) => {
                 self.extended(reserved, now);
-                Event::None
+                Event::Renewed
             }
             Change::Fenced => Event::Fenced(self.give_up(SlotLack::Lost).expect("a slot that was lost was held")),
             Change::Disagrees(error) => {

@@ -60,7 +60,7 @@ impl Entropy {
     }
 
     /// A token that nobody has yet.
-    pub(super) fn token(&mut self) -> Token {
+    pub fn token(&mut self) -> Token {
         Token((self.0)())
     }
 

@@ -139,8 +139,10 @@ impl Minter {
 
     /// Apart from the numbers that are held for good, so that those need not be kept from being swapped while they mint.
     fn reserve_leased(&self, sequenced: &SequencedFormat, request: &BatchRequest) -> Result<Granted, Denied> {
-        let reserved = sequenced.in_session(|minter| self.reserve_stamps(minter, request));
-        reserved.unwrap_or_else(|| Err(Denied::Refused(self.state.reason())))
+        match sequenced.leased().as_deref() {
+            Some(minter) => self.reserve_stamps(minter, request),
+            None => Err(Denied::Refused(self.state.reason())),
+        }
     }
 
     #[inline]

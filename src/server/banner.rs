@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::id::Format;
 use crate::minting::Lanes;
-use crate::server::config::{Config, Engine};
+use crate::server::config::{AssignmentKind, Config, Engine};
 use crate::service::{Conjunctions, IdSource, ServedFormat, Service};
 
 /// The lines that a start prints.
@@ -17,11 +17,15 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
         Engine::Etcd => format!("etcd, namespace {}", config.etcd.namespace),
     };
     let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
+    let slot = match assignment.kind {
+        AssignmentKind::Leased => format!("one slot of {}, leased", assignment.slots),
+        AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
+            format!("slot {} of {}", assignment.slot, assignment.slots)
+        }
+    };
     let mut text = format!(
-        "idmint {} listens on {scheme}://{listen}\nslot {} of {}, state in {state}\n\n{}",
+        "idmint {} listens on {scheme}://{listen}\n{slot}, state in {state}\n\n{}",
         env!("CARGO_PKG_VERSION"),
-        assignment.slot,
-        assignment.slots,
         formats_table(service)
     );
     let _ = write!(text, "\ntry: curl -X POST {scheme}://{}/ids/snowflake\n", reachable(listen));

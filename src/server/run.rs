@@ -18,18 +18,19 @@ use tracing::{error, info, warn};
 use super::access::{Access, AccessError};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
-use super::clock_watch;
+use super::fleet::State;
 use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
 use super::start::{StartError, StartRule, begin};
 use super::telemetry::Telemetry;
 use super::warnings::warn_of;
+use super::{clock_watch, fleet};
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{AssignmentKind, Config, ConfigError};
-use crate::service::Service;
-use crate::storage::{EngineChoice, FailureKind, Opened, StoreError, WithCauses};
+use crate::service::{Reserver, Service};
+use crate::storage::{EngineChoice, FailureKind, StoreError, WithCauses};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -126,7 +127,7 @@ pub struct Running {
     listener: TcpListener,
     /// For metrics and health alone.
     admin_listener: Option<TcpListener>,
-    store: Opened,
+    state: State,
     rule: StartRule,
     registry: Registry,
     access: Access,
@@ -229,7 +230,7 @@ pub async fn open(
     let service = assemble(config, clock, &Randomness::Thread, &registry)?;
     let access = Access::of(config, &service)?;
     let assignment = config.worker.assignment();
-    let store = config.engine_choice().open(assignment.slot, options.floor)?;
+    let state = State::open(config, options.floor)?;
     let bound = match socket {
         Some(socket) => socket.listen(),
         None => TcpListener::bind(listen).await,
@@ -240,7 +241,7 @@ pub async fn open(
         None => None,
     };
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
-    Ok(Running { service, listener, admin_listener, store, rule, registry, access })
+    Ok(Running { service, listener, admin_listener, state, rule, registry, access })
 }
 
 impl Running {
@@ -254,7 +255,8 @@ impl Running {
     /// # Errors
     /// [`RunError`] when it was not told.
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Running { service, listener, admin_listener, store, rule, registry, access } = self;
+        let Running { service, listener, admin_listener, state, rule, registry, access } = self;
+        let listen = address_of(&listener);
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
         let metrics = Arc::new(metrics);
         let sites = |listener: &TcpListener| {
@@ -281,7 +283,7 @@ impl Running {
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {
-            let mut failure = pin!(mint_until_failure(&service, store, rule));
+            let mut failure = pin!(mint_until_failure(&service, state, rule, listen));
             let mut told = pin!(told);
             tokio::select! {
                 () = &mut told => {}
@@ -335,6 +337,8 @@ impl Running {
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
         watching.abort();
+        // After the last answer: another node may have the slot from here on.
+        service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),
             cut => warn!(cut, "{cut} connections had to be cut after {DRAIN_MAX:?}"),
@@ -368,12 +372,22 @@ fn machine_name() -> Option<HostName> {
 }
 
 /// Begins to mint, and mints until that fails.
-async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRule) -> RunError {
+async fn mint_until_failure(service: &Arc<Service>, state: State, rule: StartRule, listen: SocketAddr) -> RunError {
+    let store = match state {
+        State::Own(store) => store,
+        State::Shared(fleet) => {
+            fleet.begin(service, rule, listen).await;
+            supervisor::tell_ready();
+            return fleet::disagreement(service).await.into();
+        }
+    };
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
     supervisor::tell_ready();
-    let horizon = service.horizon_keeper().expect("there is one once minting has begun");
+    let Some(Reserver::Horizon(horizon)) = service.reserver() else {
+        panic!("a horizon is kept once minting has begun")
+    };
     let records = service.record_keeper().expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,

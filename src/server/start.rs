@@ -110,7 +110,7 @@ fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
 }
 
 /// Waits until the clock can be right, and is not too far behind the horizon that was found.
-async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
+pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
     loop {

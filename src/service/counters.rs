@@ -71,8 +71,6 @@ impl ServiceCounters {
             }
             Ok(counters)
         };
-        // No slot is leased by a single node, so none can be lost; the series is there for alerts that cover fleets.
-        counter("idmint_fenced_total", "How often this node lost its slot to another.")?;
         Ok(ServiceCounters {
             registry: registry.clone(),
             mint_wait_seconds: histogram(

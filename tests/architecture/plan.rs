@@ -57,6 +57,7 @@ pub(crate) const LISTED_MAX: usize = 14;
 pub(crate) const EMPTY_NAMES: [&str; 7] = ["utils", "util", "helpers", "helper", "common", "misc", "shared"];
 
 /// A folder of `src`.
+#[derive(Clone, Copy)]
 pub(crate) struct Folder {
     pub(crate) name: &'static str,
     /// Every subfolder it may have, floor by floor: one imports only from floors above its own. Files that lie in the
@@ -79,10 +80,6 @@ impl Folder {
 
     const fn denying(self, denied: &'static [&'static str]) -> Self {
         Self { denied, ..self }
-    }
-
-    const fn planned(self) -> Self {
-        Self { is_planned: true, ..self }
     }
 
     /// The floor of a subfolder, counted from the top.

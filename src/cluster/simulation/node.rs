@@ -213,11 +213,6 @@ impl Node {
             Err(Denied::Refused(_)) => {}
         }
     }
-
-    /// Whether it can mint.
-    pub(super) fn is_minting(&self) -> bool {
-        self.tenure.usable_until().is_some_and(|until| until > self.clock.now())
-    }
 }
 
 /// The time that an id carries.

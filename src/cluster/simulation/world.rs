@@ -136,11 +136,11 @@ impl World {
             return;
         }
         let (request, reply, event) = node.take_reply(reply, self.mistake);
-        match event {
+        match &event {
             Event::Acquired(_) => self.tally.acquired += 1,
             Event::Fenced(_) => self.tally.fenced += 1,
             Event::Disagrees(error) => panic!("all nodes are alike: {error}"),
-            Event::None => {}
+            Event::None | Event::Renewed => {}
         }
         let (Request::Commit(transaction), Reply::Outcome(outcome)) = (&request, &reply) else { return };
         let Some(sent) = horizon_of(transaction) else { return };
@@ -151,7 +151,7 @@ impl World {
                 self.tally.adopted += u64::from(records.any(|record| record.attempt == sent.attempt));
             }
             Outcome::Committed(_) => {
-                let is_reclaim = !is_renewal(transaction) && matches!(event, Event::None);
+                let is_reclaim = !is_renewal(transaction) && matches!(event, Event::Renewed);
                 self.tally.reclaimed += u64::from(is_reclaim);
             }
         }

@@ -14,7 +14,9 @@ mod retry;
 mod rule;
 mod slot_lease;
 
-pub(super) use exchange::{Acquired, Change, Reply, Request, Step, Want};
+#[cfg(test)]
+pub(super) use exchange::Request;
+pub(super) use exchange::{Acquired, Change, Reply, Step, Want};
 pub(super) use reservation::{DEADLINE, Reserved};
 pub use rule::{LeaseRule, NodeName};
 pub(super) use slot_lease::SlotLease;

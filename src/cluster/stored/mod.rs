@@ -8,4 +8,4 @@ mod value;
 pub(super) use fleet_meta::FleetMeta;
 pub(super) use horizon_record::HorizonRecord;
 pub(super) use slot_record::SlotRecord;
-pub(super) use value::{ValueError, ceil_to_millis};
+pub(super) use value::ceil_to_millis;

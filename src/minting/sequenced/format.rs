@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 
 use super::beginning::Beginning;
 use super::lanes::{Lanes, SlotLanes};
@@ -42,7 +42,7 @@ impl SequencedFormat {
     }
 
     /// A format whose worker numbers come with the slot of each session.
-    pub(in crate::minting) fn leased(format: Arc<Format>, lanes: SlotLanes) -> SequencedFormat {
+    pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes) -> SequencedFormat {
         SequencedFormat { format, holding: Holding::Leased { lanes, in_session: ArcSwapOption::empty() } }
     }
 
@@ -115,11 +115,20 @@ impl SequencedFormat {
         }
     }
 
+    /// What mints it in the slot of the session, if there is one: kept from being freed, not from being replaced.
+    #[inline]
+    pub(in crate::minting) fn leased(&self) -> Guard<Option<Arc<SequencedMinter>>> {
+        match &self.holding {
+            Holding::ForGood { .. } => Guard::from_inner(None),
+            Holding::Leased { in_session, .. } => in_session.load(),
+        }
+    }
+
     /// What `mint` makes of the minter of the session; `None` while there is none.
     pub(in crate::minting) fn in_session<R>(&self, mint: impl FnOnce(&SequencedMinter) -> R) -> Option<R> {
         match &self.holding {
             Holding::ForGood { .. } => self.held_for_good().map(mint),
-            Holding::Leased { in_session, .. } => in_session.load().as_deref().map(mint),
+            Holding::Leased { .. } => self.leased().as_deref().map(mint),
         }
     }
 }

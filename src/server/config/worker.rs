@@ -47,6 +47,13 @@ impl WorkerConfig {
     }
 
     /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
+    /// As settled in a fleet of so many slots, which only builds with etcd load, for tests.
+    #[cfg(test)]
+    pub(crate) fn leased(slots: u32) -> WorkerConfig {
+        let assignment = Assignment { slot: 0, slots, kind: AssignmentKind::Leased };
+        WorkerConfig { slots, assignment, ..WorkerConfig::default() }
+    }
+
     pub(super) fn assign(&mut self, here: &Surroundings, is_fleet: bool) -> Result<(), SlotRefusal> {
         if here.kubernetes && !self.exclusive && !is_fleet {
             return Err(SlotRefusal::SharedUnderKubernetes);
