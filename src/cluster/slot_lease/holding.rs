@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use super::exchange::{Reply, Request, Want};
-use super::reservation::{Pending, Reserved, assert_guarded};
+use super::reservation::{LEASE, Pending, Reserved, assert_guarded};
 use super::rule::LeaseRule;
-use super::slot_lease::LEASE;
 use crate::cluster::agreement::{Agreed, Agreement};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::cluster::token::Entropy;

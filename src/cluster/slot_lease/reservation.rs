@@ -8,6 +8,9 @@ use crate::minting::HorizonPlan;
 use crate::storage::{Entry, Transaction, Write};
 use crate::time::UnixNanos;
 
+/// How long a slot stays with a node that says nothing.
+pub(super) const LEASE: Duration = Duration::from_secs(60);
+
 /// How long after a renewal was sent its holder stops, unless the next one is acknowledged: before its lease ends.
 pub(in crate::cluster) const DEADLINE: Duration = Duration::from_secs(50);
 

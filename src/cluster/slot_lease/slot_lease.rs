@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::exchange::{Acquired, Change, Reply, Request, Step, Want};
 use super::holding::{Held, Holding};
-use super::reservation::{Pending, Reserved};
+use super::reservation::{LEASE, Pending, Reserved};
 use super::retry::{self, Retry};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
@@ -14,9 +14,6 @@ use crate::cluster::token::Entropy;
 use crate::minting::{Reservation, SlotLack};
 use crate::storage::{Compare, CoordinatorError, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
-
-/// How long a slot stays with a node that says nothing.
-pub(super) const LEASE: Duration = Duration::from_secs(60);
 
 /// How long to wait for a slot that nobody gives back before looking again.
 const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);

@@ -59,12 +59,17 @@ pub(super) mod millis {
 
     const NANOS: u64 = 1_000_000;
 
-    pub(in super::super) fn serialize<S: Serializer>(instant: &UnixNanos, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in crate::cluster::stored) fn serialize<S: Serializer>(
+        instant: &UnixNanos,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         assert!(instant.get().is_multiple_of(NANOS), "what is stored is whole milliseconds");
         serializer.serialize_u64(instant.get() / NANOS)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<UnixNanos, D::Error> {
+    pub(in crate::cluster::stored) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<UnixNanos, D::Error> {
         let nanos = u64::deserialize(deserializer)?.checked_mul(NANOS);
         nanos.map(UnixNanos::new).ok_or_else(|| D::Error::custom("an instant after the year 2554"))
     }
