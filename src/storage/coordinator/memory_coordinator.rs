@@ -33,6 +33,7 @@ impl MemoryCoordinator {
 
 impl Coordinator for MemoryCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        assert_etcd_would_take(transaction);
         let mut state = self.0.lock().expect("no holder of this lock panics");
         if !transaction.compare.iter().all(|compare| state.holds(compare)) {
             return Ok(Outcome::Refused(state.read(&transaction.otherwise)));
@@ -64,6 +65,25 @@ impl Coordinator for MemoryCoordinator {
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         Ok(self.0.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
     }
+}
+
+/// Operations of one kind, and bytes of a transaction, that etcd takes.
+const OPERATIONS_MAX: usize = 128;
+const BYTES_MAX: usize = 1_572_864;
+
+/// A transaction that etcd would refuse is a mistake of whoever made it.
+fn assert_etcd_would_take(Transaction { compare, write, otherwise }: &Transaction) {
+    assert!(compare.len().max(write.len()).max(otherwise.len()) <= OPERATIONS_MAX, "too many operations");
+    let key_of = |write: &Write| match write {
+        Write::Put { key, .. } | Write::Delete(key) => key.clone(),
+    };
+    let keys: BTreeSet<Key> = write.iter().map(key_of).collect();
+    assert_eq!(keys.len(), write.len(), "a key is written twice");
+    let len_of = |write: &Write| match write {
+        Write::Put { key, value, .. } => key.len() + value.len(),
+        Write::Delete(key) => key.len(),
+    };
+    assert!(write.iter().map(len_of).sum::<usize>() < BYTES_MAX, "too many bytes");
 }
 
 impl State {
