@@ -8,13 +8,17 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
+.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+
+fleet: ## Three members of etcd and three nodes on loopback, until Ctrl-C (Debian packages etcd-server, etcd-client, protobuf-compiler, libprotobuf-dev, curl).
+	$(CARGO) build $(LOCKED) --release --features etcd
+	deploy/fleet/run
 
 # Three unit tests take longer than all others together; a skip that matches nothing only makes this slower.
 # Many tests of the service wait for a timeout, so more of them run at once than there are cores.

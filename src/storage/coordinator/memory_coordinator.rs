@@ -127,3 +127,24 @@ impl State {
         Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_ends_takes_its_keys_along() {
+        let coordinator = MemoryCoordinator::default();
+        let lease = coordinator.grant(Duration::from_secs(60)).expect("never fails");
+        let put = |key: &str, lease| Write::Put { key: key.to_owned(), value: Vec::new(), lease };
+        let write = Transaction { write: vec![put("held", Some(lease)), put("kept", None)], ..Transaction::default() };
+        coordinator.commit(&write).expect("the lease is there");
+        assert_eq!(coordinator.keep_alive(lease), Ok(true));
+        coordinator.end_lease(lease);
+        assert_eq!(coordinator.keep_alive(lease), Ok(false));
+        let left = coordinator.read(&[Range { to: Some("z".to_owned()), count_max: 0, ..Range::one("a") }]);
+        let left = left.expect("never fails").ranges.remove(0);
+        assert_eq!(left.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["kept"]);
+        assert!(matches!(coordinator.commit(&write), Err(CoordinatorError::Refused(_))));
+    }
+}

@@ -159,3 +159,7 @@ impl fmt::Debug for FleetRecords {
         f.debug_struct("FleetRecords").field("store", &self.store).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "fleet_records_tests.rs"]
+mod tests;

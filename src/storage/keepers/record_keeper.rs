@@ -64,6 +64,16 @@ impl RecordKeeper {
         &*self.records
     }
 
+    /// Reads where that holds up nobody: here, or, where the records are on another machine, on a thread that serves no
+    /// connections.
+    pub async fn read_aside<T: Send + 'static>(&self, read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static) -> T {
+        if !self.records.is_remote() {
+            return read(&*self.records);
+        }
+        let records = Arc::clone(&self.records);
+        tokio::task::spawn_blocking(move || read(&*records)).await.expect("it does not panic, and nobody aborts it")
+    }
+
     /// Whether events would be appended now, as far as that can be told without trying.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::service::{Home, LONG, until};
 /// What a request may take: the bound of the client, and as much again for a machine that has other things to do.
 const REQUEST_MAX: Duration = Duration::from_secs(3);
 
-fn settings(endpoints: &[String]) -> EtcdSettings {
+pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
     let endpoints = endpoints.iter().map(|endpoint| EtcdEndpoint::parse(endpoint).unwrap()).collect();
     EtcdSettings { endpoints, namespace: Namespace::default(), access: None, tls: None }
 }

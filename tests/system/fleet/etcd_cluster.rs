@@ -116,6 +116,22 @@ impl EtcdCluster {
         etcdctl
     }
 
+    /// Waits until every member answers.
+    pub(crate) fn wait_until_healthy(&self) {
+        let begun = Instant::now();
+        while !self.etcdctl_command(&["endpoint", "health"]).output().expect("etcdctl runs").status.success() {
+            assert!(begun.elapsed() < LONG, "every member is healthy");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The revision of the store: how many transactions have written so far.
+    pub(crate) fn revision(&self) -> u64 {
+        let status = self.etcdctl(&["get", "/started", "--write-out=fields"]);
+        let line = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : ")).expect("a revision");
+        line.trim().parse().expect("a number")
+    }
+
     fn wait_until_writable(&self) {
         let begun = Instant::now();
         while !self.etcdctl_command(&["put", "/started", "yes"]).output().expect("etcdctl runs").status.success() {

@@ -1,4 +1,6 @@
 //! What a fleet stands on: a real etcd, of one member and of three.
 
 mod client;
-pub(crate) mod etcd_cluster;
+mod etcd_cluster;
+mod records;
+mod script;
