@@ -182,7 +182,7 @@ impl<'a> Round<'a> {
         let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
         of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
         // Somebody was faster with the same key; a former request is forgotten after a day.
-        !of_request.before.is_some_and(|before| before.recorded >= remembered_since(plan.recorded))
+        of_request.before.is_none_or(|before| before.recorded < remembered_since(plan.recorded))
     }
 
     fn add_anchor(&mut self, plan: &AnchorPlan) -> bool {
