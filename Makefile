@@ -8,13 +8,17 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
+.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+
+fleet: ## Three members of etcd and three nodes on loopback, until Ctrl-C (Debian packages etcd-server, etcd-client, protobuf-compiler, libprotobuf-dev, curl).
+	$(CARGO) build $(LOCKED) --release --features etcd
+	deploy/fleet/run
 
 # Three unit tests take longer than all others together; a skip that matches nothing only makes this slower.
 # Many tests of the service wait for a timeout, so more of them run at once than there are cores.
@@ -35,7 +39,8 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/ccsds-ndm/installed
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
-	$(CARGO) test $(LOCKED) --features system-tests --test system
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --lib conformance
 	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
 	$(MAKE) instructions
 
@@ -55,8 +60,8 @@ torture: export CARGO_PROFILE_RELEASE_LTO := off
 torture: export TORTURE_IDS ?= 1000000000
 torture: ## Mint 10^9 ids through kills, failing disks, set clocks and restores, and compare them all (TORTURE_IDS, TORTURE_SEED); then 6 million appends, `make attacks` and `make mutants`.
 	.ci/install-packages
-	$(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture torture
-	APPENDS=6000000 $(CARGO) test $(LOCKED) --release --features system-tests --test system -- --nocapture many_appends
+	$(CARGO) test $(LOCKED) --release --features etcd,system-tests --test system -- --nocapture torture
+	APPENDS=6000000 $(CARGO) test $(LOCKED) --release --features etcd,system-tests --test system -- --nocapture many_appends
 	$(MAKE) attacks
 	$(MAKE) mutants
 
@@ -86,9 +91,11 @@ lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warni
 fmt-check:
 	$(CARGO) fmt --check
 
-# Twice: without the features the library must still stand alone, and the first run cannot see that.
+# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev), with what is built by default, and without
+# features, where the library must still stand alone.
 clippy:
 	$(CARGO) clippy $(LOCKED) --all-targets --features system-tests -- -D warnings
+	$(CARGO) clippy $(LOCKED) --all-targets --features etcd,system-tests -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
 
 docs:

@@ -149,7 +149,9 @@ impl ServiceCounters {
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
             Err(RecordError::KeyConflict) => "conflict",
             Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
-            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unavailable) => "unavailable",
+            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unreachable | RecordError::Unavailable) => {
+                "unavailable"
+            }
             Err(RecordError::Unknown) => "unknown",
         };
         self.ledger_appends.with_label_values(&[outcome]).inc();

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
-use super::failure::FailureKind;
-use super::failure::StoreError;
+use super::failure::{FailureKind, StoreError};
 
 /// What is kept of one format.
 #[derive(Debug, Clone, PartialEq, Eq)]

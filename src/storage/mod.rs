@@ -6,7 +6,9 @@
 //! failure/, file_replacement                              errors of every engine, and how files are replaced
 //! kept_formats, records/                                  what is stored
 //! start                                                   what may be done first, kept by types
-//! memory/  embedded/  etcd/                               the engines: one folder each, and none knows another
+//! coordinator/                                            what nodes share, as the protocols of a fleet see it
+//! memory/  embedded/  fleet/                              the engines: one folder each, and none knows another
+//! etcd/                                                   a coordinator that is an etcd
 //! engine                                                  the door: opens the engine of the configuration
 //! keepers/                                                the threads that make plans durable
 //! conformance/                                            what every engine has to do, as tests; samples has their data
@@ -27,6 +29,7 @@ mod start;
 mod coordinator;
 mod embedded;
 mod etcd;
+mod fleet;
 mod memory;
 
 mod engine;
@@ -45,6 +48,7 @@ pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use file_replacement::replace_file;
+pub use fleet::{FleetRecords, MetaRevision};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;

@@ -16,7 +16,9 @@ pub use decode::{
 };
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
-pub use ledger::{AppendRequest, EVENT_LEN_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
+pub use ledger::{
+    AppendRequest, EVENT_LEN_MAX, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList,
+};
 pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{MintAnswer, MintDetails, MintRequest};
 pub use range::{RangeAnswer, SortedEncodings};

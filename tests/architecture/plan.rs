@@ -14,6 +14,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
         &["failure"],
         &["records", "coordinator"],
         &["memory", "embedded", "etcd"],
+        &["fleet"],
         &["keepers"],
         &["conformance"],
     ]),

@@ -435,3 +435,13 @@ async fn an_event_has_256_kib_and_a_body_one_mib() {
     assert_eq!(assert_problem(&too_long, 413, "payload-too-large", "")["limit"], "1048576 bytes");
     assert_eq!(chain(&service, &ledger).await.len(), 4);
 }
+
+#[tokio::test]
+async fn a_request_has_at_most_ten_thousand_events() {
+    let service = Service::start("").await;
+    let ledger = ledger(&service, 1).await;
+    let events = vec![r#"{"event":"e","entities":{}}"#; 10_001];
+    let too_many = append(&service, "a", &order(&ledger, &events)).await;
+    assert_eq!(assert_problem(&too_many, 422, "invalid-event", "count")["limit"], "10000");
+    assert_eq!(append(&service, "b", &order(&ledger, &events[1..])).await.status, 201);
+}

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::wire::{EVENT_LEN_MAX, LEDGER_BODY_LEN_MAX};
+use crate::wire::{EVENT_LEN_MAX, EVENTS_MAX, LEDGER_BODY_LEN_MAX};
 
 /// Bytes that are read at once.
 const BUFFER_LEN: usize = 256 * 1024;
@@ -15,6 +15,9 @@ const ENVELOPE_LEN_MAX: usize = 128;
 
 /// The most bytes of events in one request.
 const GROUP_LEN_MAX: usize = LEDGER_BODY_LEN_MAX - ENVELOPE_LEN_MAX;
+
+/// The most events in one request.
+const GROUP_COUNT_MAX: u64 = EVENTS_MAX as u64;
 
 /// Events that can be read more than once.
 pub(super) struct EventFile {
@@ -147,7 +150,8 @@ impl EventLines<'_> {
         let mut group = EventGroup { events: Vec::new(), count: 0 };
         while self.fill()? {
             if group.count > 0 {
-                if group.events.len() + ",".len() + self.line.len() > GROUP_LEN_MAX {
+                let is_long = group.events.len() + ",".len() + self.line.len() > GROUP_LEN_MAX;
+                if is_long || group.count >= GROUP_COUNT_MAX {
                     break;
                 }
                 group.events.push(b',');
@@ -215,6 +219,8 @@ mod tests {
         assert_eq!(groups(&full), Ok(vec![(GROUP_LEN_MAX, 4)]));
         let over = [&full[..], b"{}\n"].concat();
         assert_eq!(groups(&over), Ok(vec![(GROUP_LEN_MAX, 4), (2, 1)]));
+        let many = groups(&b"{}\n".repeat(EVENTS_MAX + 1));
+        assert_eq!(many, Ok(vec![(3 * EVENTS_MAX - 1, GROUP_COUNT_MAX), (2, 1)]));
         assert_eq!(groups(&line(EVENT_LEN_MAX + 1)), Err(Exit::Damaged));
         assert_eq!(groups(&line(EVENT_LEN_MAX + 2)), Err(Exit::Damaged));
     }

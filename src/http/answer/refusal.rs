@@ -99,6 +99,7 @@ impl From<RecordError> for Problem {
             }
             RecordError::Clock(refusal) => Problem::from(refusal),
             RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
+            RecordError::Unreachable => Problem::new(Slug::CoordinatorUnavailable, detail).retry_after(SOON),
             RecordError::Unavailable => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
             RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
         }

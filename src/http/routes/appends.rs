@@ -21,7 +21,7 @@ use crate::ledger::{EventId, KeyHash, LedgerRequest, Link, RequestMark, digest_o
 use crate::minting::Batch;
 use crate::service::{Outgoing, ServedFormat, Service};
 use crate::storage::Appended;
-use crate::wire::{AppendRequest, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
+use crate::wire::{AppendRequest, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
 
 /// Appends all events in the body, or none.
 ///
@@ -70,6 +70,10 @@ fn read_request(json: &[u8], key: &str, permit: Option<&Permit>) -> Result<Ledge
     if events.is_empty() {
         let detail = "events is empty, it must hold at least one event";
         return Err(Problem::new(Slug::InvalidEvent, detail).reason("count").limit("1"));
+    }
+    if events.len() > EVENTS_MAX {
+        let detail = format!("there are {} events, a request has at most {EVENTS_MAX}", events.len());
+        return Err(Problem::new(Slug::InvalidEvent, detail).reason("count").limit(EVENTS_MAX.to_string()));
     }
     let read = |(index, event): (usize, &&RawValue)| read_event(event.get().as_bytes(), Some(index));
     let events = events.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;

@@ -15,7 +15,6 @@ mod worker;
 mod error;
 mod layers;
 mod load;
-mod units;
 mod value;
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::units::some_between;
-use super::value;
+use super::value::{self, some_between};
 
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

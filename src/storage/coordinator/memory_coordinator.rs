@@ -33,6 +33,7 @@ impl MemoryCoordinator {
 
 impl Coordinator for MemoryCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        assert_etcd_would_take(transaction);
         let mut state = self.0.lock().expect("no holder of this lock panics");
         if !transaction.compare.iter().all(|compare| state.holds(compare)) {
             return Ok(Outcome::Refused(state.read(&transaction.otherwise)));
@@ -64,6 +65,25 @@ impl Coordinator for MemoryCoordinator {
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         Ok(self.0.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
     }
+}
+
+/// Operations of one kind, and bytes of a transaction, that etcd takes.
+const OPERATIONS_MAX: usize = 128;
+const BYTES_MAX: usize = 1_572_864;
+
+/// A transaction that etcd would refuse is a mistake of whoever made it.
+fn assert_etcd_would_take(Transaction { compare, write, otherwise }: &Transaction) {
+    assert!(compare.len().max(write.len()).max(otherwise.len()) <= OPERATIONS_MAX, "too many operations");
+    let key_of = |write: &Write| match write {
+        Write::Put { key, .. } | Write::Delete(key) => key.clone(),
+    };
+    let keys: BTreeSet<Key> = write.iter().map(key_of).collect();
+    assert_eq!(keys.len(), write.len(), "a key is written twice");
+    let len_of = |write: &Write| match write {
+        Write::Put { key, value, .. } => key.len() + value.len(),
+        Write::Delete(key) => key.len(),
+    };
+    assert!(write.iter().map(len_of).sum::<usize>() < BYTES_MAX, "too many bytes");
 }
 
 impl State {
@@ -105,5 +125,26 @@ impl State {
             found.into_iter().take(count).cloned().collect()
         };
         Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_ends_takes_its_keys_along() {
+        let coordinator = MemoryCoordinator::default();
+        let lease = coordinator.grant(Duration::from_secs(60)).expect("never fails");
+        let put = |key: &str, lease| Write::Put { key: key.to_owned(), value: Vec::new(), lease };
+        let write = Transaction { write: vec![put("held", Some(lease)), put("kept", None)], ..Transaction::default() };
+        coordinator.commit(&write).expect("the lease is there");
+        assert_eq!(coordinator.keep_alive(lease), Ok(true));
+        coordinator.end_lease(lease);
+        assert_eq!(coordinator.keep_alive(lease), Ok(false));
+        let left = coordinator.read(&[Range { to: Some("z".to_owned()), count_max: 0, ..Range::one("a") }]);
+        let left = left.expect("never fails").ranges.remove(0);
+        assert_eq!(left.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["kept"]);
+        assert!(matches!(coordinator.commit(&write), Err(CoordinatorError::Refused(_))));
     }
 }

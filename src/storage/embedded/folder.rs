@@ -10,8 +10,7 @@ use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable}
 use super::place::{Displaced, Place};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
 use crate::minting::HorizonPlan;
-use crate::storage::failure::FailureKind;
-use crate::storage::failure::StoreError;
+use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
