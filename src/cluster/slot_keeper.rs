@@ -13,7 +13,7 @@ use super::slot_lease::{LeaseRule, Reply, Step};
 use super::slot_tenure::{Event, SlotTenure};
 use super::token::Entropy;
 use crate::minting::Mint;
-use crate::storage::{Coordinator, CoordinatorError, FormatsError, Outcome};
+use crate::storage::{Coordinator, CoordinatorError, FormatsError, MetaRevision, Outcome};
 use crate::time::{Clock, UnixNanos};
 
 /// How long the thread sleeps at most: the clock it goes by may run faster than the one that it sleeps by.
@@ -136,13 +136,21 @@ impl SlotCounts {
 }
 
 impl SlotKeeper {
-    /// Begins to look for a slot; sessions of `mint` begin and end with it.
-    pub fn start(mint: Arc<Mint>, coordinator: Arc<dyn Coordinator>, rule: LeaseRule, entropy: Entropy) -> SlotKeeper {
+    /// Begins to look for a slot; sessions of `mint` begin and end with it. What the fleet has agreed on, once this node agrees
+    /// with it, is told by `meta`.
+    pub fn start(
+        mint: Arc<Mint>,
+        coordinator: Arc<dyn Coordinator>,
+        rule: LeaseRule,
+        meta: Arc<MetaRevision>,
+        entropy: Entropy,
+    ) -> SlotKeeper {
         let shared = Arc::new(Shared::default());
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
         let tenure = SlotTenure::new(mint, rule, entropy);
-        let worker = Worker { tenure, clock, coordinator, shared: Arc::clone(&shared), report, is_answered: true };
+        let worker =
+            Worker { tenure, clock, coordinator, shared: Arc::clone(&shared), meta, report, is_answered: true };
         let thread = thread::Builder::new()
             .name("slot".to_owned())
             .spawn(move || worker.run())
@@ -226,6 +234,7 @@ struct Worker {
     clock: Arc<Clock>,
     coordinator: Arc<dyn Coordinator>,
     shared: Arc<Shared>,
+    meta: Arc<MetaRevision>,
     report: watch::Sender<State>,
     /// Whether the coordinator answered when it was last asked.
     is_answered: bool,
@@ -300,6 +309,9 @@ impl Worker {
     }
 
     fn tell(&self) {
+        if let Some(revision) = self.tenure.agreed_revision() {
+            self.meta.agree(revision);
+        }
         let state = State { slot: self.tenure.slot(), usable_until: self.tenure.usable_until(), has_ended: false };
         self.report.send_if_modified(|told| {
             let is_new = *told != state;

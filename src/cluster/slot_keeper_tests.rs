@@ -75,7 +75,7 @@ impl TestNode {
         let node = NodeName { instance: Token::new(number), node: format!("node-{number}"), addr: String::new() };
         let rule = LeaseRule::new(keys(), slots, formats, node, AHEAD_MAX);
         let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
-        let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Entropy::of_kernel());
+        let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), Entropy::of_kernel());
         TestNode { hand, mint, minter, keeper }
     }
 

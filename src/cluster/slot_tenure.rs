@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
 use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
-use crate::storage::FormatsError;
+use crate::storage::{FormatsError, Revision};
 use crate::time::UnixNanos;
 
 /// When callers should try again who were refused for want of a slot that may be had at any time.
@@ -98,6 +98,11 @@ impl SlotTenure {
                 Event::Disagrees(error)
             }
         }
+    }
+
+    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
+    pub(super) fn agreed_revision(&self) -> Option<Revision> {
+        self.lease.agreed_revision()
     }
 
     /// The slot that is held.

@@ -16,6 +16,13 @@ impl Token {
     }
 }
 
+impl Token {
+    /// Half of its bits.
+    pub fn low_bits(self) -> u64 {
+        u64::try_from(self.0 & u128::from(u64::MAX)).expect("64 bits")
+    }
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

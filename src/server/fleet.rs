@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::assembly::{kept_formats, slots_of};
-use super::start::{StartError, StartRule, wait_for_clock};
+use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
 use crate::cluster::{Entropy, FleetKeys, LeaseRule, NodeName};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
-use crate::storage::{Coordinator, EngineChoice, EtcdSettings, Opened, StoreError};
+use crate::storage::{
+    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, StoreError,
+};
 use crate::time::UnixNanos;
 
 /// Where the state of a process is.
@@ -33,10 +36,13 @@ impl State {
     }
 }
 
+/// How often a start that waits for the coordinator looks whether it has answered.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// A fleet whose slots this node may lease.
 pub(super) struct Fleet {
     coordinator: Arc<dyn Coordinator>,
-    keys: FleetKeys,
+    namespace: Namespace,
     slots: NonZeroU32,
 }
 
@@ -46,33 +52,58 @@ impl Fleet {
     /// # Errors
     /// [`StoreError`]: a file cannot be read, or this build has no etcd.
     fn of_etcd(settings: &EtcdSettings, slots: NonZeroU32) -> Result<Fleet, StoreError> {
-        let keys = FleetKeys::below(settings.namespace.key_prefix());
-        Ok(Fleet { coordinator: settings.connect()?, keys, slots })
+        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), slots })
     }
 
-    /// Begins to look for a slot once the clock can be right; sequenced ids are minted whenever there is one.
-    pub(super) async fn begin(self, service: &Service, rule: StartRule, listen: SocketAddr) {
+    /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
+    /// it; sequenced ids are minted whenever there is a slot.
+    ///
+    /// # Errors
+    /// [`StartError`]: this node may not mint in this fleet.
+    pub(super) async fn begin(self, service: &Service, rule: StartRule, listen: SocketAddr) -> Result<(), StartError> {
         wait_for_clock(service, rule, None).await;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
-        let node = NodeName { instance: Entropy::of_kernel().token(), node, addr: listen.to_string() };
-        let lease_rule = LeaseRule::new(self.keys, self.slots, kept_formats(service), node, rule.max_ahead);
-        service.lease_slots(self.coordinator, lease_rule);
+        let instance = Entropy::of_kernel().token();
+        let node = NodeName { instance, node, addr: listen.to_string() };
+        let keys = FleetKeys::below(self.namespace.key_prefix());
+        let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, rule.max_ahead);
+        let meta = Arc::new(MetaRevision::default());
+        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
+        let has_agreed = async {
+            while meta.get() == Revision::ABSENT {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = has_agreed => {}
+            error = disagreement(service) => return Err(error),
+        }
+        let process = instance.low_bits();
+        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, process)));
+        Ok(())
     }
 }
 
 /// Returns when this node may not mint in its fleet, and never otherwise: without a slot it looks for another one.
-pub(super) async fn disagreement(service: &Service) -> StartError {
+async fn disagreement(service: &Service) -> StartError {
     match service.reserver() {
         Some(Reserver::Slot(keeper)) => StartError::Formats(keeper.disagrees().await),
         Some(Reserver::Horizon(_)) | None => panic!("a node of a fleet leases its slot"),
     }
 }
 
+/// Returns when a node of a fleet can go on no more.
+pub(super) async fn failure(service: &Service) -> StartError {
+    tokio::select! {
+        error = disagreement(service) => error,
+        kind = records_failed(service) => StartError::RecordsFailed(kind),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
-    use std::time::Duration;
 
     use prometheus::Registry;
 
@@ -95,13 +126,17 @@ mod tests {
     }
 
     /// A node of the fleet in this store, which looks for a slot.
-    async fn node(store: &Arc<MemoryCoordinator>, config: &Config, hand: &ManualClock) -> Arc<Service> {
+    async fn node(
+        store: &Arc<MemoryCoordinator>,
+        config: &Config,
+        hand: &ManualClock,
+    ) -> (Result<(), StartError>, Arc<Service>) {
         let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("a sound configuration");
-        let (keys, slots) = (FleetKeys::below("/idmint/v1/test/"), NonZeroU32::new(8).expect("not zero"));
-        let fleet = Fleet { coordinator: Arc::clone(store) as Arc<dyn Coordinator>, keys, slots };
-        fleet.begin(&service, RULE, LISTEN).await;
-        service
+        let slots = NonZeroU32::new(8).expect("not zero");
+        let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots };
+        (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 
     async fn pass_until(hand: &ManualClock, is_so: impl Fn() -> bool) {
@@ -125,7 +160,9 @@ mod tests {
         let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
         let (config, mut ids) = (config(""), Vec::new());
         for round in 0..3 {
-            let service = node(&store, &config, &hand).await;
+            let (begun, service) = node(&store, &config, &hand).await;
+            begun.expect("it is alike");
+            assert_eq!(service.readiness().records, Ok(()), "records need no slot");
             let is_founded = round > 0;
             assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
             pass_until(&hand, || service.readiness().horizon.is_ok()).await;
@@ -143,13 +180,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_node_with_another_number_of_slots_is_told_to_end() {
+    async fn a_node_with_another_format_of_the_same_name_is_told_to_end() {
         let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
-        let first = node(&store, &config(""), &hand).await;
-        pass_until(&hand, || first.readiness().horizon.is_ok()).await;
+        let (begun, _first) = node(&store, &config(""), &hand).await;
+        begun.expect("it is the first");
         let other = config("[formats.snowflake]\nepoch = '2021-01-01T00:00:00Z'");
-        let other = node(&store, &other, &hand).await;
-        let problem = disagreement(&other).await;
+        let (begun, _other) = node(&store, &other, &hand).await;
+        let problem = begun.expect_err("another format");
         assert!(problem.to_string().contains("format \"snowflake\""), "{problem}");
     }
 }

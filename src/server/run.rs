@@ -376,9 +376,11 @@ async fn mint_until_failure(service: &Arc<Service>, state: State, rule: StartRul
     let store = match state {
         State::Own(store) => store,
         State::Shared(fleet) => {
-            fleet.begin(service, rule, listen).await;
+            if let Err(error) = fleet.begin(service, rule, listen).await {
+                return error.into();
+            }
             supervisor::tell_ready();
-            return fleet::disagreement(service).await.into();
+            return fleet::failure(service).await.into();
         }
     };
     if let Err(error) = begin(service, store, rule).await {

@@ -85,7 +85,7 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
     Ok(())
 }
 
-fn serve_records(service: &Service, records: Records) {
+pub(super) fn serve_records(service: &Service, records: Records) {
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
@@ -94,7 +94,7 @@ fn serve_records(service: &Service, records: Records) {
 }
 
 /// Returns when the records cannot be served any more, and never otherwise.
-async fn records_failed(service: &Service) -> FailureKind {
+pub(super) async fn records_failed(service: &Service) -> FailureKind {
     service.record_keeper().expect("they are served").failed().await
 }
 

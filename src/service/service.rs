@@ -13,7 +13,7 @@ use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
 use crate::service::load::Load;
-use crate::storage::{Coordinator, HorizonKeeper, RecordKeeper};
+use crate::storage::{Coordinator, HorizonKeeper, MetaRevision, RecordKeeper};
 use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
@@ -110,12 +110,14 @@ impl Service {
         self.parts.mint.begin(session);
     }
 
-    /// From now on a slot of the fleet is looked for, and everything is minted while there is one.
+    /// From now on a slot of the fleet is looked for, and everything is minted while there is one. What the fleet has agreed
+    /// on is told by `meta` once this node agrees with it.
     ///
     /// # Panics
     /// When that has begun already.
-    pub fn lease_slots(&self, coordinator: Arc<dyn Coordinator>, rule: LeaseRule) {
-        let keeper = SlotKeeper::start(Arc::clone(&self.parts.mint), coordinator, rule, Entropy::of_kernel());
+    pub fn lease_slots(&self, coordinator: Arc<dyn Coordinator>, rule: LeaseRule, meta: Arc<MetaRevision>) {
+        let mint = Arc::clone(&self.parts.mint);
+        let keeper = SlotKeeper::start(mint, coordinator, rule, meta, Entropy::of_kernel());
         self.lifecycle.begin(Reserver::Slot(keeper));
     }
 

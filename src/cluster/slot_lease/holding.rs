@@ -68,6 +68,11 @@ impl Holding {
         }
     }
 
+    /// What the fleet said when this node last agreed with it.
+    pub(super) fn agreed(&self) -> Agreed {
+        self.agreed
+    }
+
     /// When it has something to do.
     pub(super) fn wakes_at(&self) -> UnixNanos {
         self.renew_at.min(self.keep_alive_at)

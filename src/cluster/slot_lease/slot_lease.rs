@@ -30,6 +30,8 @@ pub(in crate::cluster) struct SlotLease {
     phase: Phase,
     retry: Retry,
     is_waiting_for_reply: bool,
+    /// What the fleet said when this node last agreed with it.
+    agreed: Option<Agreed>,
 }
 
 #[derive(Debug, Clone)]
@@ -63,7 +65,12 @@ struct Claim {
 
 impl SlotLease {
     pub(in crate::cluster) fn new(rule: LeaseRule) -> SlotLease {
-        SlotLease { rule, phase: Phase::Looking, retry: Retry::default(), is_waiting_for_reply: false }
+        SlotLease { rule, phase: Phase::Looking, retry: Retry::default(), is_waiting_for_reply: false, agreed: None }
+    }
+
+    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
+    pub(in crate::cluster) fn agreed_revision(&self) -> Option<Revision> {
+        self.agreed.map(|agreed| agreed.revision)
     }
 
     /// What to do at this instant.
@@ -178,15 +185,19 @@ impl SlotLease {
                 let (claim, pending) = (*claim, pending.clone());
                 self.acquired(&claim, &pending, &outcome)
             }
-            (Phase::Holding(holding), reply) => match holding.answer(now, reply, &self.rule, entropy) {
-                Held::Same => Change::None,
-                Held::Extended(reserved) => Change::Extended(reserved),
-                Held::Fenced => {
-                    self.phase = Phase::Looking;
-                    Change::Fenced
+            (Phase::Holding(holding), reply) => {
+                let held = holding.answer(now, reply, &self.rule, entropy);
+                self.agreed = Some(holding.agreed());
+                match held {
+                    Held::Same => Change::None,
+                    Held::Extended(reserved) => Change::Extended(reserved),
+                    Held::Fenced => {
+                        self.phase = Phase::Looking;
+                        Change::Fenced
+                    }
+                    Held::Disagrees(error) => Change::Disagrees(error),
                 }
-                Held::Disagrees(error) => Change::Disagrees(error),
-            },
+            }
             (Phase::Releasing { .. }, Reply::Outcome(_)) => {
                 self.phase = Phase::Released;
                 Change::Released
@@ -208,6 +219,7 @@ impl SlotLease {
             }
             Err(error) => return Change::Disagrees(error),
         };
+        self.agreed = Some(agreed);
         if now < agreed.floor {
             return self.look_again(now, SlotLack::Asking, agreed.floor.since(now), entropy);
         }
