@@ -19,6 +19,7 @@ const DOCUMENTS: [&str; 18] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
+    "docs/FLEET.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",
