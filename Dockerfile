@@ -4,15 +4,18 @@
 FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /build
 
+# What the client of etcd is built with.
+RUN command -v protoc || { apt-get update && apt-get install --yes --no-install-recommends protobuf-compiler libprotobuf-dev; }
+
 # The dependencies alone, around an empty crate: this layer is built again only when these two files change.
 # Without the tables of tests and benchmarks ([[…]]), whose files cargo would look for.
 COPY Cargo.toml Cargo.lock ./
 RUN sed -i '/^\[\[/,/^$/d' Cargo.toml && mkdir src && touch src/lib.rs && echo 'fn main() {}' > src/main.rs \
-    && cargo build --locked --release
+    && cargo build --locked --release --features etcd
 
 # Files keep their dates from outside, which can be older than the empty crate's: forget that it was ever built.
 COPY . .
-RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release
+RUN rm -rf target/release/.fingerprint/idmint-* && cargo build --locked --release --features etcd
 # What the program loads at its start (ldd names it), at the paths where it looks for it.
 RUN mkdir /data /image && cp target/release/idmint /image/ \
     && ldd target/release/idmint | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory /image

@@ -8,13 +8,17 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release
+.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
+
+fleet: ## Three members of etcd and three nodes on loopback, until Ctrl-C (Debian packages etcd-server, etcd-client, protobuf-compiler, libprotobuf-dev, curl).
+	$(CARGO) build $(LOCKED) --release --features etcd
+	deploy/fleet/run
 
 # Three unit tests take longer than all others together; a skip that matches nothing only makes this slower.
 # Many tests of the service wait for a timeout, so more of them run at once than there are cores.
@@ -35,8 +39,9 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/ccsds-ndm/installed
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
-	$(CARGO) test $(LOCKED) --features system-tests --test system
-	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --lib conformance
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --test attacks -- --test-threads 1
 	$(MAKE) fuzz FUZZ_SECONDS=2
 	$(MAKE) instructions
 
@@ -84,9 +89,11 @@ lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warni
 fmt-check:
 	$(CARGO) fmt --check
 
-# Twice: without the features the library must still stand alone, and the first run cannot see that.
+# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev), with what is built by default, and without
+# features, where the library must still stand alone.
 clippy:
 	$(CARGO) clippy $(LOCKED) --all-targets --features system-tests -- -D warnings
+	$(CARGO) clippy $(LOCKED) --all-targets --features etcd,system-tests -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
 
 docs:

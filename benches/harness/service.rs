@@ -72,7 +72,7 @@ fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomne
 }
 
 fn raise_horizon(runtime: &Runtime, service: &Service) {
-    let keeper = service.horizon_keeper().expect("it has begun");
+    let keeper = service.reserver().expect("it has begun");
     let horizon = service.clock().now().after(2 * YEARS);
     assert!(runtime.block_on(keeper.raise_to(horizon)), "memory does not fail");
 }

@@ -2,9 +2,11 @@
 //!
 //! Each subject runs once before it is counted, so that no count holds what happens only the first time.
 
+use std::convert::Infallible;
 use std::hint::{black_box, spin_loop};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, header};
@@ -12,7 +14,7 @@ use http_body_util::BodyExt;
 use idmint::http;
 use idmint::http::{Api, HttpMetrics, Sites};
 use idmint::id::{DecodeFilter, Format, PRESETS};
-use idmint::minting::{Batch, BatchRequest, Minter};
+use idmint::minting::{Batch, BatchRequest, Durable, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
 use idmint::service::Service;
 use idmint::time::UnixTime;
 use prometheus::Registry;
@@ -21,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 use tokio::runtime::Builder;
 use tower::ServiceExt;
 
-use crate::harness::service::frozen_service;
+use crate::harness::service::{YEARS, frozen_service};
 
 /// How often a subject does its work.
 const UNITS: u32 = 1_000;
@@ -99,6 +101,14 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
             }
         });
     }
+    let leased = leased_minter(&service);
+    let one = request(&leased, 1);
+    count("reserve snowflake (leased)".to_owned(), &mut || {
+        for _ in 0..UNITS {
+            let granted = leased.reserve(black_box(&one));
+            assert!(black_box(&granted).is_ok(), "there is room for years");
+        }
+    });
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
     let api = Api::new(Arc::clone(&service), Arc::new(metrics), Sites::default());
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
@@ -106,6 +116,23 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     }
     let path = format!("/decode/{DECODED}");
     count(format!("GET {path}"), &mut || runtime.block_on(exchange(&api, Method::GET, &path)));
+}
+
+/// What mints snowflakes in a slot of a fleet, by the clock of the service.
+fn leased_minter(service: &Service) -> Arc<Minter> {
+    let clock = Arc::clone(service.clock());
+    let settings = MintSettings { wait_max: YEARS, lead_max: YEARS, window: Duration::from_secs(60), shard: 0 };
+    let format = Arc::new(Format::built_in("snowflake").expect("a built-in format"));
+    let slots = NonZeroU32::new(4).expect("not zero");
+    let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("four slots fit");
+    let mut mint = Mint::new(Arc::clone(&clock), settings);
+    let minter = mint.add_leased(format, lanes);
+    let session = mint.prepare_in_slot(SessionStart::at(clock.now()), 1);
+    let plan = session.plan_extension(clock.now(), clock.now().after(2 * YEARS));
+    let durable = Durable::write(plan, |_plan| Ok::<(), Infallible>(())).unwrap_or_else(|never| match never {});
+    session.raise(&durable, clock.now());
+    mint.begin(session);
+    minter
 }
 
 fn request(minter: &Minter, count: u32) -> BatchRequest {

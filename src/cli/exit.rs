@@ -127,7 +127,7 @@ impl From<ClientError> for Failure {
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
         let exit = match error.failure_kind() {
-            FailureKind::Locked => Exit::Busy,
+            FailureKind::Locked | FailureKind::Unreachable => Exit::Busy,
             FailureKind::NotUsable | FailureKind::Full => Exit::Io,
             FailureKind::Damaged => Exit::Damaged,
             FailureKind::Disagrees => Exit::Config,

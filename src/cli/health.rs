@@ -26,7 +26,10 @@ impl Health {
         let readiness = client.and_then(|client| ask_once(client, async |client| client.readiness().await));
         let readiness = readiness.map_err(|failure| Failure::new(Exit::No, failure))?;
         match readiness.reason {
-            None => print(format_args!("ready, slot {}\n", readiness.slot)),
+            None => match readiness.slot {
+                Some(slot) => print(format_args!("ready, slot {slot}\n")),
+                None => print(format_args!("ready\n")),
+            },
             Some(reason) => {
                 Err(Failure::new(Exit::No, format!("not ready: {reason}: {}", readiness.detail.unwrap_or_default())))
             }

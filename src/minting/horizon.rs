@@ -12,12 +12,25 @@ use crate::time::UnixNanos;
 pub struct HorizonPlan {
     pub(super) horizon: UnixNanos,
     pub(super) floor: Option<UnixNanos>,
+    /// When this program must stop even below the horizon, because others may begin to take it for gone.
+    pub(super) deadline: Option<UnixNanos>,
 }
 
 impl HorizonPlan {
     /// The first instant that stays unused.
     pub fn horizon(&self) -> UnixNanos {
         self.horizon
+    }
+
+    /// A horizon of a slot that is leased: to be used only until its deadline.
+    #[cfg(feature = "server")]
+    pub(crate) fn leased(horizon: UnixNanos, deadline: UnixNanos) -> HorizonPlan {
+        HorizonPlan { horizon, floor: None, deadline: Some(deadline) }
+    }
+
+    /// The first instant at which nothing may be minted under this plan: the horizon, or the deadline if that is earlier.
+    pub fn usable_until(&self) -> UnixNanos {
+        self.deadline.map_or(self.horizon, |deadline| self.horizon.min(deadline))
     }
 
     /// The floor that the node once began at: to be remembered with its first horizon.
@@ -28,13 +41,13 @@ impl HorizonPlan {
     /// A plan that no session made, for tests of what makes plans durable.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn at(horizon: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon, floor: None }
+        HorizonPlan { horizon, floor: None, deadline: None }
     }
 
     /// The same, of a node that begins at a floor.
     #[cfg(all(test, feature = "server"))]
     pub(crate) fn above_floor(horizon: UnixNanos, floor: UnixNanos) -> HorizonPlan {
-        HorizonPlan { horizon, floor: Some(floor) }
+        HorizonPlan { horizon, floor: Some(floor), deadline: None }
     }
 }
 

@@ -10,7 +10,7 @@ use super::session_start::SessionStart;
 use super::session_state::SessionState;
 use crate::id::Format;
 use crate::minting::random::{RandomMinter, Randomness};
-use crate::minting::sequenced::{Beginning, Lanes, SequencedFormat};
+use crate::minting::sequenced::{Beginning, Lanes, SequencedFormat, SlotLanes};
 use crate::time::Clock;
 
 /// What the configuration says about minting.
@@ -76,7 +76,16 @@ impl Mint {
 
     /// A minter of a sequenced format. It mints nothing until a session begins.
     pub fn add_sequenced(&mut self, format: Arc<Format>, lanes: Lanes) -> Arc<Minter> {
-        let sequenced = Arc::new(SequencedFormat::new(format, lanes));
+        self.add(SequencedFormat::with_lanes(format, lanes))
+    }
+
+    /// The same, of a format whose worker numbers come with the slot of each session.
+    pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
+        self.add(SequencedFormat::with_slot_lanes(format, lanes))
+    }
+
+    fn add(&mut self, sequenced: SequencedFormat) -> Arc<Minter> {
+        let sequenced = Arc::new(sequenced);
         self.sequenced.push(Arc::clone(&sequenced));
         Arc::new(Minter::sequenced(sequenced, Arc::clone(&self.clock), Arc::clone(&self.state)))
     }
@@ -99,17 +108,36 @@ impl Mint {
 
     /// A session that begins at `start`, to be begun by [`Mint::begin`] once its first horizon is durable.
     pub fn prepare(&self, start: SessionStart) -> Arc<Session> {
+        self.prepare_with(start, None)
+    }
+
+    /// The same, in a slot that is leased.
+    ///
+    /// # Panics
+    /// When there is no such slot, or a format's worker numbers are not leased.
+    pub fn prepare_in_slot(&self, start: SessionStart, slot: u32) -> Arc<Session> {
+        self.prepare_with(start, Some(slot))
+    }
+
+    fn prepare_with(&self, start: SessionStart, slot: Option<u32>) -> Arc<Session> {
         let MintSettings { wait_max, lead_max, window, shard } = self.settings;
-        let beginning = Beginning { start, now: self.clock.now(), window, lead_max, wait_max, shard };
+        let beginning = Beginning { start, slot, now: self.clock.now(), window, lead_max, wait_max, shard };
         Arc::new(Session::begin(&self.sequenced, &beginning))
     }
 
     /// From now on sequenced ids are minted in this session.
     ///
     /// # Panics
-    /// When one has begun already: its worker numbers would be used twice.
+    /// While there is another: its worker numbers would be used twice.
     pub fn begin(&self, session: Arc<Session>) {
         self.state.begin(session);
+    }
+
+    /// From now on no sequenced id is minted, and callers are told why, until a session begins.
+    ///
+    /// A mint that has begun may end: in the session that it began in, below what stays reserved.
+    pub fn end(&self, reason: Refusal) {
+        self.state.end(reason);
     }
 
     /// Why nothing sequenced is minted yet, said to callers until a session begins.
@@ -117,11 +145,11 @@ impl Mint {
         self.state.wait_for(reason);
     }
 
-    /// The session, once it has begun.
+    /// The session in which sequenced ids are minted.
     ///
     /// # Errors
-    /// Why it has not.
-    pub fn session(&self) -> Result<&Arc<Session>, Refusal> {
+    /// Why there is none.
+    pub fn session(&self) -> Result<Arc<Session>, Refusal> {
         self.state.session()
     }
 }

@@ -1,5 +1,6 @@
 //! What a mint tells of itself: what it counts, why it refuses, how much is left and how long it will be.
 
+use std::convert::Infallible;
 use std::num::NonZeroU32;
 
 use super::*;
@@ -8,8 +9,10 @@ use crate::minting::batch::Batch;
 use crate::minting::batch_request::RequestError;
 use crate::minting::counters::CountedFormat;
 use crate::minting::durable::Durable;
+use crate::minting::horizon::HorizonPlan;
 use crate::minting::minter::{Denied, Granted};
-use crate::minting::sequenced::{LaneCount, LaneRule};
+use crate::minting::refusal::SlotLack;
+use crate::minting::sequenced::{LaneCount, LaneRule, SequencedMinter, Shortage};
 use crate::time::{ManualClock, UnixNanos};
 
 const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
@@ -44,6 +47,13 @@ fn begun(format: Format, hand: &ManualClock) -> (Mint, Arc<Minter>) {
 
 fn reserve(minter: &Minter, count: u32) -> Result<Granted, Denied> {
     minter.reserve(&minter.request(NonZeroU32::new(count).expect("some"), None).expect("a request"))
+}
+
+fn ids(minter: &Minter, count: u32) -> Vec<u128> {
+    let mut batch = reserve(minter, count).expect("to be had at once").batch;
+    let mut ids = vec![0; usize::try_from(count).expect("small")];
+    assert_eq!(batch.fill(&mut ids), ids.len());
+    ids
 }
 
 fn custom(rule: &str, fields: &str) -> Format {
@@ -157,4 +167,110 @@ fn an_id_has_the_fields_that_were_asked_for() {
         panic!("it has no such type")
     };
     assert!(types.len() > 10 && types.contains(&"event".to_owned()), "{types:?}");
+}
+
+/// A mint whose worker numbers come with the slot of a session, and its one minter.
+fn leased(hand: &ManualClock) -> (Mint, Arc<Minter>) {
+    let settings = MintSettings {
+        wait_max: Duration::ZERO,
+        lead_max: Duration::from_millis(5),
+        window: Duration::from_secs(60),
+        shard: 0,
+    };
+    let format = Arc::new(preset("snowflake"));
+    let slots = NonZeroU32::new(4).expect("not zero");
+    let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
+    let mut mint = Mint::new(Arc::new(hand.clock()), settings);
+    let minter = mint.add_leased(format, lanes);
+    (mint, minter)
+}
+
+/// A session in a slot, with a horizon so far ahead.
+fn session_in(mint: &Mint, slot: u32, reserved: Duration) -> Arc<Session> {
+    let now = mint.clock().now();
+    let session = mint.prepare_in_slot(SessionStart::at(now), slot);
+    let plan = session.plan_extension(now, now.after(reserved));
+    session.raise(&Durable::write(plan, |_| Ok::<(), Infallible>(())).expect("memory suffices"), now);
+    session
+}
+
+fn workers_of(minter: &Minter) -> Vec<u32> {
+    minter.lanes().map_or(Vec::new(), |lanes| lanes.workers().to_vec())
+}
+
+#[test]
+fn the_next_session_mints_with_the_numbers_of_its_own_slot_and_between_two_nothing_is_minted() {
+    let hand = ManualClock::at(START);
+    let (mint, minter) = leased(&hand);
+    assert_eq!(workers_of(&minter), [0; 0]);
+    mint.begin(session_in(&mint, 1, Duration::from_secs(1)));
+    assert_eq!(workers_of(&minter), [1, 5, 9, 13, 17, 21, 25, 29]);
+    let mut all = ids(&minter, 100);
+
+    let fenced = Refusal::NoWorkerSlot { lack: SlotLack::Lost, retry_after: Duration::from_secs(1) };
+    mint.end(fenced.clone());
+    assert_eq!(mint.session().expect_err("it has ended"), fenced);
+    let Err(Denied::Refused(refusal)) = reserve(&minter, 1) else { panic!("no session, no ids") };
+    assert_eq!((refusal, workers_of(&minter).len()), (fenced, 0));
+
+    mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
+    assert_eq!(workers_of(&minter), [2, 6, 10, 14, 18, 22, 26, 30]);
+    all.extend(ids(&minter, 100));
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 200, "no id twice");
+}
+
+#[test]
+#[should_panic(expected = "a session begins after the one before has ended")]
+fn two_sessions_at_once_are_refused() {
+    let hand = ManualClock::at(START);
+    let (mint, _) = leased(&hand);
+    mint.begin(session_in(&mint, 1, Duration::from_secs(1)));
+    mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
+}
+
+/// A thread looks which session there is, and sleeps. What it uses when it wakes is below the horizon of that session.
+#[test]
+fn who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved() {
+    let hand = ManualClock::at(START);
+    let (mint, minter) = leased(&hand);
+    let session = session_in(&mint, 1, Duration::from_secs(1));
+    let horizon = session.horizon();
+    mint.begin(session);
+    let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+    let format = &minter.counted().format;
+    let reserve_late = |old: &SequencedMinter| {
+        mint.end(Refusal::NoWorkerSlot { lack: SlotLack::Lost, retry_after: Duration::ZERO });
+        mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
+        hand.advance(horizon.since(START) - Duration::from_millis(1));
+        let placement = old.reserve(&request, &old.moment(mint.clock().now()), &minter.counted().counters);
+        let (mut batch, mut id) = (old.batch(&request, &placement.expect("the last millisecond is reserved")), [0]);
+        assert_eq!(batch.fill(&mut id), 1);
+        let time = format.split(id[0]).expect("an id").time.expect("has a time");
+        assert!(time < horizon.into(), "{time} is below {horizon}");
+        hand.advance(Duration::from_millis(1));
+        old.reserve(&request, &old.moment(mint.clock().now()), &minter.counted().counters).map(drop)
+    };
+    let above = mint.sequenced[0].in_session(reserve_late).expect("there was a session when it looked");
+    assert!(matches!(above, Err(Shortage::Horizon { .. })), "above its horizon there is nothing");
+}
+
+#[test]
+fn a_deadline_before_the_horizon_ends_minting_and_is_moved_by_the_next_renewal() {
+    let hand = ManualClock::at(START);
+    let (mint, minter) = leased(&hand);
+    let session = mint.prepare_in_slot(SessionStart::at(START), 0);
+    let raise = |deadline: Duration| {
+        let plan = HorizonPlan::leased(START.after(Duration::from_secs(60)), START.after(deadline));
+        session.raise(&Durable::write(plan, |_| Ok::<(), Infallible>(())).expect("memory suffices"), START);
+    };
+    raise(Duration::from_millis(10));
+    mint.begin(Arc::clone(&session));
+    hand.advance(Duration::from_millis(9));
+    assert!(reserve(&minter, 1).is_ok());
+    hand.advance(Duration::from_millis(1));
+    assert!(matches!(reserve(&minter, 1), Err(Denied::Horizon { .. })), "the deadline has come");
+    raise(Duration::from_millis(20));
+    assert!(reserve(&minter, 1).is_ok());
 }

@@ -54,7 +54,7 @@ pub enum Denied {
 
 impl Minter {
     pub(super) fn sequenced(sequenced: Arc<SequencedFormat>, clock: Arc<Clock>, state: Arc<SessionState>) -> Minter {
-        let counted = CountedFormat::new(Arc::clone(sequenced.format()), sequenced.lanes().workers().len());
+        let counted = CountedFormat::new(Arc::clone(sequenced.format()), sequenced.most_lanes().workers().len());
         Minter { counted: Arc::new(counted), clock, state, source: Source::Sequenced(sequenced) }
     }
 
@@ -72,10 +72,18 @@ impl Minter {
         &self.counted.format
     }
 
-    /// The worker numbers that it mints with; `None` for a random format.
-    pub fn lanes(&self) -> Option<&Lanes> {
+    /// The worker numbers that it mints with; `None` for a random format, and while it waits for a slot.
+    pub fn lanes(&self) -> Option<Lanes> {
         match &self.source {
-            Source::Sequenced(sequenced) => Some(sequenced.lanes()),
+            Source::Sequenced(sequenced) => sequenced.lanes(),
+            Source::Random(_) => None,
+        }
+    }
+
+    /// As many worker numbers as it ever has at once; `None` for a random format.
+    pub fn most_lanes(&self) -> Option<&Lanes> {
+        match &self.source {
+            Source::Sequenced(sequenced) => Some(sequenced.most_lanes()),
             Source::Random(_) => None,
         }
     }
@@ -91,7 +99,7 @@ impl Minter {
     /// How many ids of a variant can be had at any time in one request; `None` if there is no such limit.
     pub fn count_max(&self, variant: usize) -> Option<u64> {
         match &self.source {
-            Source::Sequenced(sequenced) => sequenced.in_session().map(|minter| minter.count_max(variant)),
+            Source::Sequenced(sequenced) => sequenced.in_session(|minter| minter.count_max(variant)),
             Source::Random(_) => None,
         }
     }
@@ -100,16 +108,16 @@ impl Minter {
     /// has no other beside it.
     pub fn long_requests_max(&self) -> Option<usize> {
         let Source::Sequenced(sequenced) = &self.source else { return None };
-        let lanes = sequenced.lanes();
+        let lanes = sequenced.most_lanes();
         Some(if lanes.share_a_batch(self.format()) { 1 } else { lanes.workers().len() })
     }
 
     /// The refusal of a request that others have kept waiting for so long, counted as one for want of ids.
     pub fn refuse_late(&self, request: &BatchRequest, waited: Duration) -> Refusal {
-        if let Source::Sequenced(sequenced) = &self.source
-            && let Some(minter) = sequenced.in_session()
-        {
-            minter.count_late(request, &minter.moment(self.clock.now()), &self.counted.counters);
+        if let Source::Sequenced(sequenced) = &self.source {
+            sequenced.in_session(|minter| {
+                minter.count_late(request, &minter.moment(self.clock.now()), &self.counted.counters);
+            });
         }
         Refusal::SequenceExhausted { format: self.format().name.clone(), retry_after: waited }
     }
@@ -121,11 +129,19 @@ impl Minter {
     #[inline]
     pub fn reserve(&self, request: &BatchRequest) -> Result<Granted, Denied> {
         match &self.source {
-            Source::Sequenced(sequenced) => match sequenced.in_session() {
+            Source::Sequenced(sequenced) => match sequenced.held_for_good() {
                 Some(minter) => self.reserve_stamps(minter, request),
-                None => Err(Denied::Refused(self.state.reason())),
+                None => self.reserve_leased(sequenced, request),
             },
             Source::Random(minter) => self.draw(minter, request),
+        }
+    }
+
+    /// Apart from the numbers that are held for good, so that those need not be kept from being swapped while they mint.
+    fn reserve_leased(&self, sequenced: &SequencedFormat, request: &BatchRequest) -> Result<Granted, Denied> {
+        match sequenced.leased().as_deref() {
+            Some(minter) => self.reserve_stamps(minter, request),
+            None => Err(Denied::Refused(self.state.reason())),
         }
     }
 
@@ -159,7 +175,7 @@ impl Minter {
 
     /// Random ids need no session, only a clock that can be right.
     fn draw(&self, minter: &Arc<RandomMinter>, request: &BatchRequest) -> Result<Granted, Denied> {
-        if let Err(refusal @ Refusal::ClockJumped { .. }) = self.state.session() {
+        if let Some(refusal) = self.state.wrong_clock() {
             return Err(Denied::Refused(refusal));
         }
         let ids = minter.ids(request.count()).map_err(|rejection| match rejection {

@@ -25,9 +25,10 @@ pub use horizon::{HorizonPlan, Reservation};
 pub use mint::{Mint, MintSettings};
 pub use minter::{Denied, Granted, Minter};
 pub use random::{RandomIds, RandomMinter, Randomness};
-pub use refusal::Refusal;
+pub use refusal::{Refusal, SlotLack};
 pub use sequenced::{
-    CatchUp, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage, StampLine,
+    CatchUp, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage,
+    SlotLanes, StampLine,
 };
 pub use session::Session;
 pub use session_start::SessionStart;

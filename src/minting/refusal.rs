@@ -68,6 +68,14 @@ pub enum Refusal {
         /// The first instant it cannot express, or cannot mint.
         ended: UnixTime,
     },
+    /// This node has no worker slot now: none was free, or it was lost, or the coordinator was not reached for too long.
+    #[error("this node has no worker slot: {}", .lack)]
+    NoWorkerSlot {
+        /// What is lacking.
+        lack: SlotLack,
+        /// When to try again.
+        retry_after: Duration,
+    },
     /// The format begins later than now.
     #[error("`{format}` begins at {begins}")]
     BeforeEpoch {
@@ -76,4 +84,24 @@ pub enum Refusal {
         /// Its epoch.
         begins: UnixTime,
     },
+}
+
+/// Why a node of a fleet has no worker slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SlotLack {
+    /// It has not asked for one long enough.
+    #[error("it is asking for one")]
+    Asking,
+    /// Every slot is held, or was until a moment ago.
+    #[error("each one is held by a node, or may still be in use")]
+    NoneFree,
+    /// Another node has it.
+    #[error("it lost its slot and is asking for another one")]
+    Lost,
+    /// It was not renewed in time.
+    #[error("the coordinator has not answered for so long that the slot may not be used any more")]
+    Overdue,
+    /// It was given back.
+    #[error("it was given back, this node is shutting down")]
+    Released,
 }

@@ -1,4 +1,5 @@
-//! The time during which this program holds its worker numbers: from one start to the end of the process.
+//! The time during which this program holds its worker numbers: from a start, or from having a slot, to the loss of the slot
+//! or the end of the process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ pub struct Session {
     /// Every sequenced format, and what mints it in this session.
     minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
     floor: Option<UnixNanos>,
-    /// The durable horizon, for those who look. Written by: `raise`, by one thread at a time, the one that plans the next.
+    /// Up to where stamps may be used, for those who look. Written by: `raise`, by one thread at a time, the one that plans the next.
     /// Ordering: Relaxed. Nothing is minted by it: each sequencer holds its own share, with the orderings that takes.
     horizon: AtomicU64,
     reservation: Mutex<Reservation>,
@@ -39,13 +40,18 @@ impl Session {
         self.minters.iter().for_each(|(format, minter)| format.begin(Arc::clone(minter)));
     }
 
+    /// From now on nothing more is minted in this session. Whoever has begun to may end: below a horizon that stays reserved.
+    pub(super) fn take_back(&self) {
+        self.minters.iter().for_each(|(format, _)| format.end());
+    }
+
     /// The moment at which the clock shows `now`.
     #[inline]
     pub fn at(&self, now: UnixNanos) -> Moment {
         self.catch_up.at(now)
     }
 
-    /// The first instant that is not reserved.
+    /// The first instant at which nothing may be minted yet.
     pub fn horizon(&self) -> UnixNanos {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
     }
@@ -54,7 +60,11 @@ impl Session {
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
         let reservation = self.reservation.lock().expect("no holder of this lock panics").size();
         let reached = self.sequencers().map(Sequencer::reached).fold(now, UnixNanos::max);
-        HorizonPlan { horizon: reached.after(reservation).max(needed).max(self.horizon()), floor: self.floor }
+        HorizonPlan {
+            horizon: reached.after(reservation).max(needed).max(self.horizon()),
+            floor: self.floor,
+            deadline: None,
+        }
     }
 
     /// Whether less than half of the last reservation is left. Between two requests to refill, one suffices.
@@ -62,9 +72,9 @@ impl Session {
         self.sequencers().any(Sequencer::is_running_low)
     }
 
-    /// Lets every sequence be used up to a horizon that is durable.
+    /// Lets every sequence be used up to a horizon that is durable, or only up to its deadline if it has an earlier one.
     pub fn raise(&self, horizon: &Durable<HorizonPlan>, now: UnixNanos) {
-        let horizon = horizon.plan().horizon();
+        let horizon = horizon.plan().usable_until();
         let mut reservation = self.reservation.lock().expect("no holder of this lock panics");
         let refill = horizon.before(reservation.size() / 2);
         for sequencer in self.sequencers() {

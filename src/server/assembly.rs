@@ -1,6 +1,7 @@
 //! From a configuration to a service that is ready to begin.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use prometheus::Registry;
 use super::catalog::{Catalog, CatalogError};
 use crate::conjunction::GroupedMinter;
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
-use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness};
-use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Lanes as ConfiguredLanes};
+use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes};
+use crate::server::config::{AssignmentKind, Config, ConjunctionMode, Engine, Lanes as ConfiguredLanes};
 use crate::service::{
     Conjunctions, Decoding, Formats, IdSource, Load, RequestLimits, ServedFormat, Service, ServiceCounters,
     ServiceParts, SiqDefaults,
@@ -23,7 +24,7 @@ use crate::wire::KnownDomains;
 /// as the disk takes, whatever callers are willing to wait for their ids.
 const HORIZON_WAIT_MIN: Duration = Duration::from_millis(250);
 
-/// Lanes that a node which is alone has in each format, where they fit.
+/// Lanes that a node has in each format, where they fit and nobody chose its slot.
 const LANES_MAX: u32 = 8;
 
 /// The longest tick that tells two stored conjunctions of a pair apart.
@@ -103,14 +104,14 @@ pub fn assemble(
     let settings = MintSettings {
         wait_max: config.mint.wait(),
         lead_max: config.mint.lead_max,
-        window: config.storage.window,
+        window: config.storage.window(),
         shard: config.worker.shard,
     };
     let mut mint = Mint::new(clock, settings);
     let formats = serve_formats(config, &catalog, &mut mint, randomness)?;
     let service = Service::new(ServiceParts {
         load: Load::new(config.http.memory_max, config.http.in_flight_max),
-        mint,
+        mint: Arc::new(mint),
         formats,
         decoding: decoding(config)?,
         conjunctions: match config.conjunction.mode {
@@ -123,7 +124,7 @@ pub fn assemble(
             wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
         },
         siq: siq_defaults(config, &catalog)?,
-        slot: config.worker.assignment().slot,
+        slot: (!is_leased(config)).then_some(config.worker.assignment().slot),
         counters: ServiceCounters::register(registry)?,
     });
     service.replace_object_rules(config.conjunction.object_rules());
@@ -142,8 +143,14 @@ fn serve_formats(
         let format = Arc::clone(format);
         Ok(match format.rule {
             Rule::Sequenced => {
-                let lanes = Lanes::of(&format, &rule)?;
-                ServedFormat::of_count(mint.add_sequenced(format, lanes))
+                let minter = if is_leased(config) {
+                    let lanes = SlotLanes::of(&format, slots_of(config), rule.lanes, rule.shard)?;
+                    mint.add_leased(format, lanes)
+                } else {
+                    let lanes = Lanes::of(&format, &rule)?;
+                    mint.add_sequenced(format, lanes)
+                };
+                ServedFormat::of_count(minter)
             }
             Rule::Random => ServedFormat::of_count(mint.add_random(format, randomness.clone())),
             Rule::Chained => ServedFormat::of_events(format),
@@ -171,8 +178,9 @@ pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
 /// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon
 /// may be as far ahead as that.
 fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> {
-    let (window, max_ahead) = (config.storage.window, config.clock.max_ahead);
-    if window > max_ahead {
+    let (window, max_ahead) = (config.storage.window(), config.clock.max_ahead);
+    // In a fleet a node that starts takes a slot whose horizon has passed.
+    if window > max_ahead && config.storage.engine != Engine::Etcd {
         let (what, needed) = (format!("storage.window = {}", format_duration(window)), format_duration(window));
         return Err(AssemblyError::BeyondMaxAhead { what, max_ahead, needed, advice: "set a shorter storage.window" });
     }
@@ -198,12 +206,22 @@ fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     }
 }
 
-/// Which worker numbers this node has in each format.
+/// Whether the slot comes from the coordinator of a fleet.
+fn is_leased(config: &Config) -> bool {
+    config.worker.assignment().kind == AssignmentKind::Leased
+}
+
+/// How many slots there are.
+pub(super) fn slots_of(config: &Config) -> NonZeroU32 {
+    NonZeroU32::new(config.worker.assignment().slots).expect("at least 1, checked when the configuration was loaded")
+}
+
+/// Which worker numbers this node has in each format; in a fleet, those of the first slot.
 pub fn lane_rule(config: &Config) -> LaneRule {
     let assignment = config.worker.assignment();
     let lanes = match (config.worker.lanes, assignment.kind) {
         (ConfiguredLanes::Count(lanes), _) => LaneCount::Exactly(lanes.get()),
-        (ConfiguredLanes::Auto, AssignmentKind::Alone) => LaneCount::UpTo(LANES_MAX),
+        (ConfiguredLanes::Auto, AssignmentKind::Alone | AssignmentKind::Leased) => LaneCount::UpTo(LANES_MAX),
         // One lane: the worker is then first_worker + slot, whatever `slots` says.
         (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };

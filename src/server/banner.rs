@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::id::Format;
 use crate::minting::Lanes;
-use crate::server::config::{Config, Engine};
+use crate::server::config::{AssignmentKind, Config, Engine};
 use crate::service::{Conjunctions, IdSource, ServedFormat, Service};
 
 /// The lines that a start prints.
@@ -14,13 +14,18 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     let state = match config.storage.engine {
         Engine::Memory => "nowhere: a restart may repeat ids (storage.engine = memory)".to_owned(),
         Engine::Embedded => config.storage.data_dir.display().to_string(),
+        Engine::Etcd => format!("etcd, namespace {}", config.etcd.namespace),
     };
     let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
+    let slot = match assignment.kind {
+        AssignmentKind::Leased => format!("one slot of {}, leased", assignment.slots),
+        AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
+            format!("slot {} of {}", assignment.slot, assignment.slots)
+        }
+    };
     let mut text = format!(
-        "idmint {} listens on {scheme}://{listen}\nslot {} of {}, state in {state}\n\n{}",
+        "idmint {} listens on {scheme}://{listen}\n{slot}, state in {state}\n\n{}",
         env!("CARGO_PKG_VERSION"),
-        assignment.slot,
-        assignment.slots,
         formats_table(service)
     );
     let _ = write!(text, "\ntry: curl -X POST {scheme}://{}/ids/snowflake\n", reachable(listen));
@@ -33,14 +38,19 @@ pub fn formats_table(service: &Service) -> String {
     let mut text = format!("{:<16} {:<22} {:>14}  {}\n", "format", "workers", "ids/s", "ends");
     let is_minted = |served: &&Arc<ServedFormat>| !matches!(served.source(), IdSource::DecodeOnly);
     for served in service.formats().iter().filter(is_minted) {
-        let (format, lanes) = (served.format(), served.minter().and_then(|minter| minter.lanes()));
-        let workers = lanes.map_or("none needed".to_owned(), workers_text);
+        let format = served.format();
+        let most_lanes = served.minter().and_then(|minter| minter.most_lanes());
+        let workers = match (most_lanes, served.workers()) {
+            (None, _) => "none needed".to_owned(),
+            (Some(_), numbers) if numbers.is_empty() => "those of its slot".to_owned(),
+            (Some(_), numbers) => workers_text(&numbers),
+        };
         let is_stored = match served.source() {
             IdSource::Events => true,
             IdSource::Reports(_) => service.conjunctions() != Conjunctions::Pure,
             IdSource::Count(_) | IdSource::DecodeOnly => false,
         };
-        let rate = match lanes {
+        let rate = match most_lanes {
             Some(lanes) => ids_per_second(format, lanes).to_string(),
             None if is_stored => "as the disk".to_owned(),
             None => "unlimited".to_owned(),
@@ -58,8 +68,8 @@ pub fn formats_table(service: &Service) -> String {
     text
 }
 
-fn workers_text(lanes: &Lanes) -> String {
-    let numbers: Vec<_> = lanes.workers().iter().map(u32::to_string).collect();
+fn workers_text(numbers: &[u32]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
     numbers.join(" ")
 }
 

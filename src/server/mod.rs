@@ -7,6 +7,7 @@ mod assembly;
 mod banner;
 mod catalog;
 mod clock_watch;
+mod fleet;
 mod process;
 mod reload;
 mod run;

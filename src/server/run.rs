@@ -18,19 +18,20 @@ use tracing::{info, warn};
 use super::access::{Access, AccessError};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
-use super::clock_watch;
+use super::fleet::State;
 use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
 use super::reload::Reload;
 use super::start::{StartError, StartRule, begin};
 use super::telemetry::{Act, Audit, AuditError, Telemetry};
 use super::warnings::warn_of;
+use super::{clock_watch, fleet};
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::{Randomness, Refusal};
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
-use crate::server::config::{Config, ConfigError};
-use crate::service::Service;
-use crate::storage::{EngineChoice, FailureKind, Opened, StoreError};
+use crate::server::config::{AssignmentKind, Config, ConfigError};
+use crate::service::{Reserver, Service};
+use crate::storage::{EngineChoice, FailureKind, StoreError};
 use crate::time::{Clock, UnixNanos};
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -68,7 +69,7 @@ pub enum RunError {
         "http.listen = {listen} is reachable from other machines, and nothing keeps a second node from slot {slot}: started \
          alike with a folder of its own it would mint the same ids. Set worker.exclusive = true if this is the only node \
          that ever runs with slot {slot} (give each node its own worker.slot, of the same worker.slots); let nodes share \
-         slots by etcd (storage.engine), once a build has it; or listen on 127.0.0.1"
+         slots by etcd (storage.engine); or listen on 127.0.0.1"
     )]
     SharedSlot {
         /// The address.
@@ -131,7 +132,7 @@ pub struct Running {
     listener: TcpListener,
     /// For metrics and health alone.
     admin_listener: Option<TcpListener>,
-    store: Opened,
+    state: State,
     rule: StartRule,
     registry: Registry,
     access: Access,
@@ -195,7 +196,8 @@ pub async fn run(
 /// # Errors
 /// [`RunError::SharedSlot`].
 pub fn check_slot(config: &Config) -> Result<(), RunError> {
-    if !config.http.is_public() || config.worker.exclusive {
+    let is_leased = config.worker.assignment().kind == AssignmentKind::Leased;
+    if !config.http.is_public() || config.worker.exclusive || is_leased {
         return Ok(());
     }
     Err(RunError::SharedSlot { listen: config.http.listen, slot: config.worker.assignment().slot })
@@ -222,13 +224,13 @@ pub async fn open(
     let access = Access::of(config, &service)?;
     let audit = config.log.audit.as_deref().map(|path| Audit::open(path, Arc::clone(service.clock()))).transpose()?;
     let assignment = config.worker.assignment();
-    let store = config.storage.engine_choice().open(assignment.slot, options.floor)?;
+    let state = State::open(config, options.floor)?;
     if let Some(audit) = &audit {
         audit.tell(&Act::Start {
             version: env!("CARGO_PKG_VERSION"),
             listen: listen.to_string(),
-            slot: assignment.slot,
-            horizon: store.horizon().map(|horizon| horizon.to_string()),
+            slot: state.slot(config),
+            horizon: state.horizon().map(|horizon| horizon.to_string()),
             floor: options.floor.map(|floor| floor.to_string()),
             run_ahead: options.run_ahead,
             insecure_public: options.insecure_public,
@@ -245,7 +247,7 @@ pub async fn open(
     };
     let rule = StartRule { slots: assignment.slots, max_ahead: config.clock.max_ahead, run_ahead: options.run_ahead };
     let audit = audit.map(Arc::new);
-    Ok(Running { service, listener, admin_listener, store, rule, registry, access, audit })
+    Ok(Running { service, listener, admin_listener, state, rule, registry, access, audit })
 }
 
 impl Running {
@@ -259,7 +261,8 @@ impl Running {
     /// # Errors
     /// [`RunError`] when it was not told.
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Running { service, listener, admin_listener, store, rule, registry, access, audit } = self;
+        let Running { service, listener, admin_listener, state, rule, registry, access, audit } = self;
+        let listen = address_of(&listener);
         let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
         let metrics = Arc::new(metrics);
         let sites = |listener: &TcpListener| {
@@ -287,7 +290,7 @@ impl Running {
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {
-            let mut failure = pin!(mint_until_failure(&service, store, rule));
+            let mut failure = pin!(mint_until_failure(&service, state, rule, listen));
             let mut told = pin!(told);
             tokio::select! {
                 () = &mut told => {}
@@ -341,6 +344,8 @@ impl Running {
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
         };
         watching.abort();
+        // After the last answer: another node may have the slot from here on.
+        service.release_slot().await;
         match drained.connections_closed_by_force {
             0 => info!("every request was answered"),
             cut => warn!(cut, "{cut} connections had to be cut after {DRAIN_MAX:?}"),
@@ -351,9 +356,9 @@ impl Running {
 
 /// The folder of this node, if it has one.
 fn data_dir_of(config: &Config) -> Option<PathBuf> {
-    match config.storage.engine_choice() {
+    match config.engine_choice() {
         EngineChoice::Embedded { data_dir } => Some(data_dir),
-        EngineChoice::Memory => None,
+        EngineChoice::Memory | EngineChoice::Etcd(_) => None,
     }
 }
 
@@ -374,12 +379,24 @@ fn machine_name() -> Option<HostName> {
 }
 
 /// Begins to mint, and mints until that fails.
-async fn mint_until_failure(service: &Arc<Service>, store: Opened, rule: StartRule) -> RunError {
+async fn mint_until_failure(service: &Arc<Service>, state: State, rule: StartRule, listen: SocketAddr) -> RunError {
+    let store = match state {
+        State::Own(store) => store,
+        State::Shared(fleet) => {
+            if let Err(error) = fleet.begin(service, rule, listen).await {
+                return error.into();
+            }
+            supervisor::tell_ready();
+            return fleet::failure(service).await.into();
+        }
+    };
     if let Err(error) = begin(service, store, rule).await {
         return error.into();
     }
     supervisor::tell_ready();
-    let horizon = service.horizon_keeper().expect("there is one once minting has begun");
+    let Some(Reserver::Horizon(horizon)) = service.reserver() else {
+        panic!("a horizon is kept once minting has begun")
+    };
     let records = service.record_keeper().expect("records are served before minting begins");
     tokio::select! {
         () = horizon.failed() => RunError::StorageFailed,

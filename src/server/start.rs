@@ -85,7 +85,7 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
     Ok(())
 }
 
-fn serve_records(service: &Service, records: Records) {
+pub(super) fn serve_records(service: &Service, records: Records) {
     let retention = match service.conjunctions() {
         Conjunctions::Pure => None,
         Conjunctions::Stored { retention } => retention,
@@ -94,7 +94,7 @@ fn serve_records(service: &Service, records: Records) {
 }
 
 /// Returns when the records cannot be served any more, and never otherwise.
-async fn records_failed(service: &Service) -> FailureKind {
+pub(super) async fn records_failed(service: &Service) -> FailureKind {
     service.record_keeper().expect("they are served").failed().await
 }
 
@@ -110,7 +110,7 @@ fn raise(service: &Service, session: &Session, durable: &Durable<HorizonPlan>) {
 }
 
 /// Waits until the clock can be right, and is not too far behind the horizon that was found.
-async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
+pub(super) async fn wait_for_clock(service: &Service, rule: StartRule, found: Option<UnixNanos>) {
     let clock = service.clock();
     let mut said = None;
     loop {

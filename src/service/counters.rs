@@ -71,8 +71,6 @@ impl ServiceCounters {
             }
             Ok(counters)
         };
-        // No slot is leased by a single node, so none can be lost; the series is there for alerts that cover fleets.
-        counter("idmint_fenced_total", "How often this node lost its slot to another.")?;
         Ok(ServiceCounters {
             registry: registry.clone(),
             mint_wait_seconds: histogram(
@@ -151,7 +149,9 @@ impl ServiceCounters {
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
             Err(RecordError::KeyConflict) => "conflict",
             Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
-            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unavailable) => "unavailable",
+            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unreachable | RecordError::Unavailable) => {
+                "unavailable"
+            }
             Err(RecordError::Unknown) => "unknown",
         };
         self.ledger_appends.with_label_values(&[outcome]).inc();

@@ -1,5 +1,7 @@
 //! Ledgers: created, appended to, and read.
 
+use std::sync::Arc;
+
 use super::error::ServiceError;
 use super::service::Service;
 use crate::ledger::{Event, EventId, ImportPart, LedgerId, LedgerRequest, Link, RequestMark};
@@ -31,7 +33,9 @@ impl Service {
     ) -> Result<(Appended, LedgerSummary), ServiceError> {
         let appended = self.append_durably(LedgerRequest::Create { genesis, mark, import }).await?;
         let ledger = appended.links.first().expect("a ledger begins with an event").id.ledger();
-        let summary = self.ledger(ledger)?;
+        let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
+        let summary = keeper.read_aside(move |records| records.ledger(ledger)).await;
+        let summary = summary.map_err(unavailable)?.ok_or(ServiceError::UnknownLedger(ledger))?;
         let of_events = self.formats().iter().find(|served| matches!(served.source(), IdSource::Events));
         if let Some(served) = of_events.filter(|_| !appended.is_replayed) {
             served.counters().count_granted(1, false);
@@ -67,9 +71,23 @@ impl Service {
         self.records()?.ledgers(after, PAGE_LEN + 1).map(page).map_err(unavailable)
     }
 
-    /// A ledger that there is, if there is any.
+    /// Reads records where that holds up nobody: here, or, where they are on another machine, on a thread that serves no
+    /// connections.
+    pub async fn read_records<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Service) -> T + Send + 'static,
+    ) -> T {
+        if !self.record_keeper().is_some_and(|keeper| keeper.records().is_remote()) {
+            return read(self);
+        }
+        let service = Arc::clone(self);
+        tokio::task::spawn_blocking(move || read(&service)).await.expect("it does not panic, and nobody aborts it")
+    }
+
+    /// A ledger that there is, for examples; `None` if there is none, or another machine would have to be asked.
     pub fn any_ledger(&self) -> Option<LedgerId> {
-        let found = self.records().ok()?.ledgers(None, 1).ok()?;
+        let records = self.records().ok().filter(|records| !records.is_remote())?;
+        let found = records.ledgers(None, 1).ok()?;
         found.first().map(|ledger| ledger.head.id.ledger())
     }
 

@@ -4,9 +4,10 @@
 
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
 
+use super::lifecycle::Reserver;
 use super::service::Service;
+use crate::cluster::{RequestOutcome, SlotCounts};
 use crate::service::load::Shed;
-use crate::storage::HorizonKeeper;
 
 impl Service {
     /// Every metric, as it is now.
@@ -75,8 +76,20 @@ fn node(service: &Service) -> Vec<MetricFamily> {
     let readiness = service.readiness();
     let now = service.clock().now();
     let remaining = service.session().map_or(0.0, |session| session.horizon().since(now).as_secs_f64());
-    let counts = service.horizon_keeper().map(HorizonKeeper::counts);
-    let extensions = counts.map_or((0, 0), |counts| (counts.extended(), counts.failed()));
+    let extensions = match service.reserver() {
+        None => (0, 0),
+        Some(Reserver::Horizon(keeper)) => (keeper.counts().extended(), keeper.counts().failed()),
+        Some(Reserver::Slot(keeper)) => (keeper.counts().renewed(), 0),
+    };
+    let slots = match service.reserver() {
+        Some(Reserver::Slot(keeper)) => Some(keeper.counts()),
+        Some(Reserver::Horizon(_)) | None => None,
+    };
+    let fenced = slots.map_or(0, SlotCounts::fenced);
+    let requests = RequestOutcome::ALL.map(|outcome| {
+        let total = slots.map_or(0, |counts| counts.of(outcome));
+        (vec![("outcome", outcome.label().to_owned())], count(total))
+    });
     let by_outcome = [("extended", extensions.0), ("failed", extensions.1)];
     let extensions = by_outcome.map(|(outcome, total)| (vec![("outcome", outcome.to_owned())], count(total)));
     let load = service.load();
@@ -88,7 +101,17 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "1 if sequenced ids are minted, else 0.",
             vec![(vec![], f64::from(u8::from(readiness.horizon.is_ok())))],
         ),
-        gauges("idmint_worker_slot", "The slot this node holds.", vec![(vec![], f64::from(readiness.slot))]),
+        gauges(
+            "idmint_worker_slot",
+            "The slot this node holds; -1 while it has none.",
+            vec![(vec![], readiness.slot.map_or(-1.0, f64::from))],
+        ),
+        counters("idmint_fenced_total", "How often this node lost its slot to another.", vec![(vec![], count(fenced))]),
+        counters(
+            "idmint_coordinator_requests_total",
+            "Requests about the slot of this node to the coordinator of its fleet, by outcome.",
+            requests.to_vec(),
+        ),
         gauges(
             "idmint_horizon_remaining_seconds",
             "Time reserved on disk and not used yet; 0 when idle.",

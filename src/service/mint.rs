@@ -57,8 +57,8 @@ impl Service {
     fn release(self: &Arc<Self>, minter: &Minter, granted: Granted) -> MaybeReady<Outgoing> {
         let Granted { batch, due, refill } = granted;
         let outgoing = Outgoing::new(Arc::clone(minter.counted()), batch);
-        if let Some(keeper) = self.horizon_keeper().filter(|_| refill) {
-            keeper.refill();
+        if let Some(reserver) = self.reserver().filter(|_| refill) {
+            reserver.refill();
         }
         let Some(due) = due else { return MaybeReady::ready(outgoing) };
         let service = Arc::clone(self);
@@ -80,11 +80,11 @@ impl Service {
         needed: UnixNanos,
     ) -> Result<Granted, Refusal> {
         let _held = self.load().requests.hold();
-        let keeper = self.horizon_keeper().expect("its keeper comes before a session with a horizon");
+        let reserver = self.reserver().expect("it comes before a session with a horizon");
         let extended = async {
             let mut needed = needed;
             loop {
-                if !keeper.raise_to(needed).await {
+                if !reserver.raise_to(needed).await {
                     return Err(Refusal::StorageFailed);
                 }
                 match minter.reserve(request) {

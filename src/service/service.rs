@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
-use super::lifecycle::Lifecycle;
+use super::lifecycle::{Lifecycle, Reserver};
+use crate::cluster::{Entropy, LeaseRule, SlotKeeper};
 use crate::conjunction::ObjectRules;
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
 use crate::service::load::Load;
-use crate::storage::{HorizonKeeper, RecordKeeper};
+use crate::storage::{Coordinator, HorizonKeeper, MetaRevision, RecordKeeper};
 use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
@@ -30,7 +31,7 @@ type DroppedLines = Box<dyn Fn() -> u64 + Send + Sync>;
 /// What a service is made of.
 pub struct ServiceParts {
     /// Begins the session in which sequenced ids are minted.
-    pub mint: Mint,
+    pub mint: Arc<Mint>,
     /// Every format.
     pub formats: Formats,
     /// Reads ids.
@@ -41,8 +42,8 @@ pub struct ServiceParts {
     pub limits: RequestLimits,
     /// The domains that ids can belong to, and the type they have by default.
     pub siq: SiqDefaults,
-    /// The slot this node holds.
-    pub slot: u32,
+    /// The slot this node holds for good; `None` in a fleet, where it leases one.
+    pub slot: Option<u32>,
     /// What is counted where it happens.
     pub counters: ServiceCounters,
     /// What all callers may take together.
@@ -105,8 +106,26 @@ impl Service {
     /// When a session has begun already.
     pub fn begin(&self, session: Arc<Session>, keeper: HorizonKeeper) {
         // Before the session: whoever mints in it may need the horizon raised.
-        self.lifecycle.begin(keeper);
+        self.lifecycle.begin(Reserver::Horizon(keeper));
         self.parts.mint.begin(session);
+    }
+
+    /// From now on a slot of the fleet is looked for, and everything is minted while there is one. What the fleet has agreed
+    /// on is told by `meta` once this node agrees with it.
+    ///
+    /// # Panics
+    /// When that has begun already.
+    pub fn lease_slots(&self, coordinator: Arc<dyn Coordinator>, rule: LeaseRule, meta: Arc<MetaRevision>) {
+        let mint = Arc::clone(&self.parts.mint);
+        let keeper = SlotKeeper::start(mint, coordinator, rule, meta, Entropy::of_kernel());
+        self.lifecycle.begin(Reserver::Slot(keeper));
+    }
+
+    /// Gives the slot back, if it is leased: after the last request was answered.
+    pub async fn release_slot(&self) {
+        if let Some(Reserver::Slot(keeper)) = self.reserver() {
+            keeper.release().await;
+        }
     }
 
     /// Why nothing sequenced is minted yet, said to callers until a session begins.
@@ -124,10 +143,10 @@ impl Service {
         self.lifecycle.records()
     }
 
-    /// The thread that raises the horizon; `None` while the service is starting.
+    /// The thread that reserves time to mint in; `None` while the service is starting.
     #[inline]
-    pub fn horizon_keeper(&self) -> Option<&HorizonKeeper> {
-        self.lifecycle.horizon()
+    pub fn reserver(&self) -> Option<&Reserver> {
+        self.lifecycle.reserver()
     }
 
     /// A session that begins at `start`, for [`Service::begin`] once its first horizon is durable.
@@ -135,11 +154,11 @@ impl Service {
         self.parts.mint.prepare(start)
     }
 
-    /// The session, once it has begun.
+    /// The session in which sequenced ids are minted.
     ///
     /// # Errors
-    /// Why it has not.
-    pub fn session(&self) -> Result<&Arc<Session>, Refusal> {
+    /// Why there is none.
+    pub fn session(&self) -> Result<Arc<Session>, Refusal> {
         self.parts.mint.session()
     }
 

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::embedded::Folder;
+use super::etcd::EtcdSettings;
+use super::failure::{FailureKind, StoreError};
 use super::memory::MemoryEngine;
 use super::start::Opened;
-use super::store_error::StoreError;
 use crate::time::UnixNanos;
 
 /// The engine that keeps the state, and where.
@@ -18,6 +19,8 @@ pub enum EngineChoice {
         /// The folder; it is created if need be.
         data_dir: PathBuf,
     },
+    /// An etcd that the nodes of a fleet share.
+    Etcd(EtcdSettings),
 }
 
 impl EngineChoice {
@@ -27,11 +30,15 @@ impl EngineChoice {
     /// horizon itself cannot be: missing, damaged, or of another slot.
     ///
     /// # Errors
-    /// [`StoreError`]; its kind says whose it is.
+    /// [`StoreError`]; its kind says whose it is. In a fleet no slot is a process's own to open.
     pub fn open(&self, slot: u32, floor: Option<UnixNanos>) -> Result<Opened, StoreError> {
         match self {
             EngineChoice::Memory => Ok(MemoryEngine::default().open()),
             EngineChoice::Embedded { data_dir } => Ok(Folder::open(data_dir, slot, floor)?.into()),
+            EngineChoice::Etcd(_) => Err(StoreError::new(
+                FailureKind::Disagrees,
+                "storage.engine = \"etcd\": this build leases no slots yet, so nothing can be minted; use \"embedded\"",
+            )),
         }
     }
 }

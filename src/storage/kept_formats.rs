@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
-use super::failure_kind::FailureKind;
-use super::store_error::StoreError;
+use super::failure::{FailureKind, StoreError};
 
 /// What is kept of one format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +18,20 @@ pub struct KeptFormat {
     pub description: BTreeMap<String, String>,
     /// Whether ids of it are minted. One that is only read is compared if it was kept, and is not kept itself.
     pub is_minted: bool,
+}
+
+impl KeptFormat {
+    /// Compares it with what was kept of its name.
+    ///
+    /// # Errors
+    /// [`FormatsError::Changed`].
+    pub fn compare(&self, kept: &BTreeMap<String, String>) -> Result<(), FormatsError> {
+        let differences = differences(kept, &self.description);
+        if differences.is_empty() {
+            return Ok(());
+        }
+        Err(FormatsError::Changed { format: self.name.clone(), differences })
+    }
 }
 
 /// One thing that was kept as one text and is configured as another.

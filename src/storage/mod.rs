@@ -3,10 +3,12 @@
 //! From top to bottom; a file uses what stands above it:
 //!
 //! ```text
-//! failure_kind, store_error, causes, file_replacement     errors of every engine, and how files are replaced
+//! failure/, file_replacement                              errors of every engine, and how files are replaced
 //! kept_formats, records/                                  what is stored
 //! start                                                   what may be done first, kept by types
-//! memory/  embedded/                                      the engines: one folder each, and none knows another
+//! coordinator/                                            what nodes share, as the protocols of a fleet see it
+//! memory/  embedded/  fleet/                              the engines: one folder each, and none knows another
+//! etcd/                                                   a coordinator that is an etcd
 //! engine                                                  the door: opens the engine of the configuration
 //! keepers/                                                the threads that make plans durable
 //! conformance/                                            what every engine has to do, as tests; samples has their data
@@ -15,10 +17,8 @@
 //! Nothing outside `embedded/` names its database. Another engine is one more folder, one variant of
 //! [`EngineChoice`], and one line of the conformance tests.
 
-mod causes;
-mod failure_kind;
+mod failure;
 mod file_replacement;
-mod store_error;
 
 mod kept_formats;
 mod records;
@@ -26,7 +26,10 @@ mod records;
 mod samples;
 mod start;
 
+mod coordinator;
 mod embedded;
+mod etcd;
+mod fleet;
 mod memory;
 
 mod engine;
@@ -36,10 +39,16 @@ mod keepers;
 #[cfg(test)]
 mod conformance;
 
-pub use causes::WithCauses;
+#[cfg(test)]
+pub(crate) use coordinator::MemoryCoordinator;
+pub use coordinator::{
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 pub use engine::EngineChoice;
-pub use failure_kind::FailureKind;
+pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
+pub use failure::{FailureKind, StoreError, WithCauses};
 pub use file_replacement::replace_file;
+pub use fleet::{FleetRecords, MetaRevision};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
@@ -48,4 +57,3 @@ pub use records::{
     StoredAppend, StoredConjunction, WriteError,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};
-pub use store_error::StoreError;

@@ -14,9 +14,9 @@
 //! At a first start the horizon comes before everything else: a database without a horizon beside it means that the
 //! horizon was lost. At a restart the formats come first, so that a changed one is refused before anything is raised.
 
+use super::failure::StoreError;
 use super::kept_formats::{FormatsError, KeptFormat};
 use super::records::Records;
-use super::store_error::StoreError;
 use crate::minting::{Durable, HorizonPlan};
 use crate::time::UnixNanos;
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Readiness {
     /// Whether sequenced ids are minted.
     pub ready: bool,
-    /// The slot this node holds.
-    pub slot: u32,
+    /// The slot this node holds; null while it has none.
+    pub slot: Option<u32>,
     /// The first instant it has not reserved; null before it has reserved any.
     pub horizon: Option<String>,
     /// Why it is not ready: the slug of the problem that callers get.

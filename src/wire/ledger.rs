@@ -11,7 +11,7 @@ pub const LEDGER_BODY_LEN_MAX: usize = 1024 * 1024;
 /// The longest event in a request, in bytes.
 pub const EVENT_LEN_MAX: usize = 256 * 1024;
 
-/// The most events in a request.
+/// The most events in a request: they are stored together, in one transaction of whichever store.
 pub const EVENTS_MAX: usize = 10_000;
 
 /// The body of `POST /ids/evently`.

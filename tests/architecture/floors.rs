@@ -166,7 +166,9 @@ mod tests {
             ("src/id/mod.rs", "mod codec;"),
             ("src/id/codec/mod.rs", ""),
         ]);
-        let wrong = compare_folders(&FOLDERS[..7], &survey);
+        let mut plan = FOLDERS[..7].to_vec();
+        plan[6].is_planned = true;
+        let wrong = compare_folders(&plan, &survey);
         let missing = |name| format!("src/{name} is on the floor plan and not there");
         let expected = [
             "src/cluster is there, so it is no longer planned".to_owned(),

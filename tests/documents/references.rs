@@ -14,11 +14,12 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 18] = [
+const DOCUMENTS: [&str; 19] = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
+    "docs/FLEET.md",
     "docs/FORMATS.md",
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",

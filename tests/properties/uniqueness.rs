@@ -98,7 +98,7 @@ fn mint_a_share(mint: &Mint, minter: &Minter, hand: &ManualClock, extending: &st
                 let _one_at_a_time = extending.lock().expect("no holder panics");
                 let session = mint.session().expect("it has begun");
                 if session.horizon() < needed {
-                    extend(session, mint.clock().now(), needed);
+                    extend(&session, mint.clock().now(), needed);
                 }
             }
         }

@@ -6,6 +6,9 @@
 // Shared with tests/properties, tests/process, benches and other users of the vectors.
 #[path = "../properties/any_id.rs"]
 mod any_id;
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/authority.rs"]
+mod authority;
 #[allow(dead_code, reason = "of the vectors only the chains are needed")]
 #[path = "../vectors/cases.rs"]
 mod cases;
@@ -27,6 +30,7 @@ mod service;
 mod appending;
 mod cutting_proxy;
 mod databases;
+mod fleet;
 mod small_disk;
 mod tampering_proxy;
 mod tools;

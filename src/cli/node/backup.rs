@@ -62,8 +62,12 @@ impl Backup {
         if let Some(data_dir) = &self.data_dir {
             return Ok(data_dir.clone());
         }
-        match self.settings.load(toml::Table::new())?.storage.engine_choice() {
+        match self.settings.load(toml::Table::new())?.engine_choice() {
             EngineChoice::Embedded { data_dir } => Ok(data_dir),
+            EngineChoice::Etcd(_) => Err(Failure::new(
+                Exit::Config,
+                "storage.engine is \"etcd\": nothing is kept here; back up etcd by its own snapshots (docs/OPERATIONS.md)",
+            )),
             EngineChoice::Memory => Err(Failure::new(Exit::Config, "storage.engine is \"memory\": nothing is kept")),
         }
     }

@@ -9,8 +9,10 @@ use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
+use crate::server::config::{Assignment, AssignmentKind};
 use crate::server::{assemble, check_access, check_slot, formats_table};
 use crate::service::Service;
+use crate::storage::{EngineChoice, EtcdEndpoint};
 use crate::time::Clock;
 
 /// Check a configuration and print what it means.
@@ -38,8 +40,12 @@ impl Check {
             format!("callers           {callers}"),
         ];
         lines.extend(config.http.rate.map(|rate| format!("rate              {rate} requests a second for each")));
+        lines.extend([format!("slot              {}", slot_text(assignment))]);
+        if let EngineChoice::Etcd(etcd) = config.engine_choice() {
+            let endpoints: Vec<_> = etcd.endpoints.iter().map(EtcdEndpoint::as_str).collect();
+            lines.push(format!("etcd              {}, namespace {}", endpoints.join(" "), etcd.namespace));
+        }
         lines.extend([
-            format!("slot              {} of {}", assignment.slot, assignment.slots),
             format!("ids per request   at most {}", config.mint.batch_max),
             format!("answers held      at most {:?}\n", config.mint.wait()),
             formats_table(&service).trim_end().to_owned(),
@@ -48,6 +54,15 @@ impl Check {
             format!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "))
         }));
         print(format_args!("{}\n\nthe configuration is sound\n", lines.join("\n")))
+    }
+}
+
+fn slot_text(assignment: Assignment) -> String {
+    match assignment.kind {
+        AssignmentKind::Leased => format!("leased from etcd, one of {}", assignment.slots),
+        AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
+            format!("{} of {}", assignment.slot, assignment.slots)
+        }
     }
 }
 

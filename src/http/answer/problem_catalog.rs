@@ -317,7 +317,7 @@ impl Slug {
                 name: "coordinator-unavailable",
                 status: 503,
                 title: "The coordinator does not answer",
-                cause: "The coordinator has no quorum, cannot be reached, or has no space left.",
+                cause: "The coordinator (etcd) has no quorum, cannot be reached, or refuses this node.",
                 safe_action: "Restore the quorum (etcdctl endpoint status). Nodes recover by themselves within seconds.",
                 dangerous_action: "Starting an empty coordinator or restoring a backup without the restore fence: slots and ledgers go \
                     back in time, and ids repeat.",
@@ -326,8 +326,8 @@ impl Slug {
                 name: "storage-unavailable",
                 status: 503,
                 title: "The store cannot be written",
-                cause: "The disk is full, read-only or failing. Nothing of this request was written.",
-                safe_action: "Free space or replace the disk, then restart if the service has stopped. Minting goes on for as long \
+                cause: "The disk, or the etcd of a fleet, is full, read-only or failing. Nothing of this request was written.",
+                safe_action: "Free space (of etcd: compact, defragment, disarm its alarm) or replace the disk, then restart if the service has stopped. Minting goes on for as long \
                     as time is reserved.",
                 dangerous_action: "Deleting files in the data directory to gain space: the horizon is what keeps ids from repeating.",
             },

@@ -67,6 +67,9 @@ impl From<Refusal> for Problem {
             Refusal::Draining => Problem::new(Slug::Draining, detail).retry_after(SOON),
             Refusal::ClockBehind { behind } => Problem::new(Slug::ClockBehind, detail).retry_after(behind),
             Refusal::ClockJumped { .. } => Problem::new(Slug::ClockJumped, detail).retry_after(SOON),
+            Refusal::NoWorkerSlot { retry_after, .. } => {
+                Problem::new(Slug::NoWorkerSlot, detail).retry_after(retry_after)
+            }
             Refusal::EpochEnded { .. } => Problem::new(Slug::EpochEnded, detail),
             Refusal::BeforeEpoch { .. } => Problem::new(Slug::EpochEnded, detail).reason("before_epoch"),
         }
@@ -96,6 +99,7 @@ impl From<RecordError> for Problem {
             }
             RecordError::Clock(refusal) => Problem::from(refusal),
             RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
+            RecordError::Unreachable => Problem::new(Slug::CoordinatorUnavailable, detail).retry_after(SOON),
             RecordError::Unavailable => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
             RecordError::Unknown => Problem::new(Slug::OutcomeUnknown, detail),
         }

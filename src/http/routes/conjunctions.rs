@@ -13,6 +13,7 @@ use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
 use crate::http::request::{Query, path_params, strict_query};
 use crate::id::Format;
 use crate::service::{CONJUNCTIONS_MAX, IdSource, ListQuery, ListedConjunction, Service, ServiceError};
+use crate::storage::ListPlace;
 use crate::time::{UnixTime, UtcTextError};
 use crate::wire::{ConjunctionInfo, ConjunctionInfos};
 
@@ -45,11 +46,17 @@ pub(in crate::http) async fn list(
     let known = ["format", "from", "to", "primary", "secondary", "after", "limit"];
     let query = strict_query(request.uri().query().unwrap_or_default(), &known)?;
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;
-    let asked = list_query(&service, &format, &minter, &query)
-        .map_err(|problem| problem.or_example(|| format!("GET /conjunctions?limit={LIMIT}")))?;
+    let example = |problem: Problem| problem.or_example(|| format!("GET /conjunctions?limit={LIMIT}"));
+    let asked = list_query(&query).map_err(example)?;
+    let after = query.get("after").map(|text| Ok((read_id(&format, "after", text)?, text.to_owned()))).transpose();
+    let after = after.map_err(example)?;
     let _pass = service.load().requests.enter_bulk(LIST_ESTIMATE)?;
     let reading = Arc::clone(&service);
-    let found = service.load().requests.work_aside(move || reading.conjunctions_listed(&minter, &asked)).await?;
+    let read = move || {
+        let after = after.map(|(id, text)| known_place(&reading, &minter, id, &text)).transpose().map_err(example)?;
+        reading.conjunctions_listed(&minter, &ListQuery { after, ..asked }).map_err(Problem::from)
+    };
+    let found = service.load().requests.work_aside(read).await?;
     Ok(json(&ConjunctionInfos {
         format: format.name.clone(),
         conjunctions: found.items.iter().map(|listed| info(&format, listed)).collect(),
@@ -71,7 +78,8 @@ pub(in crate::http) async fn one(
     let [text] = path_params(ROUTE, request.uri())?;
     let id = read_id(&format, "id", &text);
     let id = id.map_err(|problem| problem.or_example(|| "GET /conjunctions".to_owned()))?;
-    Ok(json(&info(&format, &service.conjunction(&minter, id)?)))
+    let found = service.read_records(move |service| service.conjunction(&minter, id)).await?;
+    Ok(json(&info(&format, &found)))
 }
 
 /// The format that is asked for, which the caller may read, and what mints it.
@@ -92,30 +100,27 @@ fn grouped_format(
     }
 }
 
-fn list_query(
-    service: &Service,
-    format: &Format,
-    minter: &GroupedMinter,
-    query: &Query<'_>,
-) -> Result<ListQuery, Problem> {
+/// Where the conjunction stands that a list goes on behind.
+fn known_place(service: &Service, minter: &GroupedMinter, id: u128, text: &str) -> Result<ListPlace, Problem> {
+    match service.conjunction(minter, id) {
+        Ok(listed) => Ok((listed.stored.anchor.tca, listed.stored.pair)),
+        Err(ServiceError::UnknownConjunction) => {
+            let detail = format!("after is {text:?}, which is not stored");
+            Err(Problem::new(Slug::InvalidParameter, detail).reason("after"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is asked for, from the beginning of the list.
+fn list_query(query: &Query<'_>) -> Result<ListQuery, Problem> {
     let limit = number(query, "limit", u64::try_from(CONJUNCTIONS_MAX).unwrap_or(u64::MAX))?;
-    let after = match query.get("after") {
-        None => None,
-        Some(text) => match service.conjunction(minter, read_id(format, "after", text)?) {
-            Ok(listed) => Some((listed.stored.anchor.tca, listed.stored.pair)),
-            Err(ServiceError::UnknownConjunction) => {
-                let detail = format!("after is {text:?}, which is not stored");
-                return Err(Problem::new(Slug::InvalidParameter, detail).reason("after"));
-            }
-            Err(error) => return Err(error.into()),
-        },
-    };
     Ok(ListQuery {
         from: instant(query, "from")?,
         to: instant(query, "to")?,
         primary: number(query, "primary", NUMBER_MAX)?,
         secondary: number(query, "secondary", NUMBER_MAX)?,
-        after,
+        after: None,
         limit: limit.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT)),
     })
 }

@@ -103,7 +103,9 @@ pub(in crate::http) async fn one(
     negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
     let [ledger] = path_params(ROUTE, &uri)?;
-    Ok(json(&info(&service.ledger(read_ledger(&ledger)?)?)))
+    let ledger = read_ledger(&ledger)?;
+    let found = service.read_records(move |service| service.ledger(ledger)).await?;
+    Ok(json(&info(&found)))
 }
 
 /// The events of a ledger, a page at a time.
@@ -118,10 +120,14 @@ pub(in crate::http) async fn ids(
     negotiate(&headers, &[MediaType::Json])?;
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
     let [ledger] = path_params(IDS_ROUTE, &uri)?;
-    let ledger = service.ledger(read_ledger(&ledger)?)?.head.id.ledger();
-    let after = query.get("after").map(|text| known_event(&service, ledger, text)).transpose();
-    let after = after.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
-    let page = service.events(ledger, after)?;
+    let (ledger, after) = (read_ledger(&ledger)?, query.get("after").map(str::to_owned));
+    let read = move |service: &Service| {
+        service.ledger(ledger)?;
+        let after = after.map(|text| known_event(service, ledger, &text)).transpose();
+        let after = after.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
+        service.events(ledger, after).map_err(Problem::from)
+    };
+    let page = service.read_records(read).await?;
     let next = next(&page, |last| last.id.to_string());
     let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
     Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
@@ -139,9 +145,13 @@ pub(in crate::http) async fn id(
     negotiate(&headers, &[MediaType::Json])?;
     no_query(&uri)?;
     let [ledger, id] = path_params(ID_ROUTE, &uri)?;
-    let ledger = service.ledger(read_ledger(&ledger)?)?.head.id.ledger();
-    let id = event_id("id", &id).map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
-    let link = service.event(ledger, id)?;
+    let (ledger, id) = (read_ledger(&ledger)?, id.into_owned());
+    let read = move |service: &Service| {
+        service.ledger(ledger)?;
+        let id = event_id("id", &id).map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
+        service.event(ledger, id).map_err(Problem::from)
+    };
+    let link = service.read_records(read).await?;
     Ok(json(&event_detail(&link, |id| id.to_string())))
 }
 

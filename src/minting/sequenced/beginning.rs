@@ -11,6 +11,8 @@ use crate::time::UnixNanos;
 pub(in crate::minting) struct Beginning {
     /// Where it begins: at the durable horizon, or at the clock if that shows more.
     pub(in crate::minting) start: SessionStart,
+    /// The slot that it has; `None` where worker numbers are held for good.
+    pub(in crate::minting) slot: Option<u32>,
     /// What the clock shows.
     pub(in crate::minting) now: UnixNanos,
     /// The most that one extension reserves.

@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::{ArcSwapOption, Guard};
+
 use super::beginning::Beginning;
-use super::lanes::Lanes;
+use super::lanes::{Lanes, SlotLanes};
 use super::minter::SequencedMinter;
 use crate::id::Format;
 
@@ -11,27 +13,71 @@ use crate::id::Format;
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
-    lanes: Lanes,
-    /// Empty until the session begins.
-    in_session: OnceLock<Arc<SequencedMinter>>,
+    holding: Holding,
+}
+
+/// How this node holds its worker numbers, and what mints with them.
+#[derive(Debug)]
+enum Holding {
+    /// From the first session to the end of the process.
+    ForGood {
+        lanes: Lanes,
+        /// Empty until the session begins.
+        in_session: OnceLock<Arc<SequencedMinter>>,
+    },
+    /// For one session, which ends when the slot is lost; the next one has the numbers of another slot.
+    Leased {
+        lanes: SlotLanes,
+        /// Written by: `begin` and `end`, by one thread at a time. Read by each mint, which keeps what it read to its end:
+        /// whoever sleeps meanwhile goes on with the numbers, the counters and the ceiling of one session.
+        /// Tested by: `who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved`.
+        in_session: ArcSwapOption<SequencedMinter>,
+    },
 }
 
 impl SequencedFormat {
-    pub(in crate::minting) fn new(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
-        SequencedFormat { format, lanes, in_session: OnceLock::new() }
+    /// A format whose worker numbers stay.
+    pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
+        SequencedFormat { format, holding: Holding::ForGood { lanes, in_session: OnceLock::new() } }
+    }
+
+    /// A format whose worker numbers come with the slot of each session.
+    pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes) -> SequencedFormat {
+        SequencedFormat { format, holding: Holding::Leased { lanes, in_session: ArcSwapOption::empty() } }
     }
 
     pub(in crate::minting) fn format(&self) -> &Arc<Format> {
         &self.format
     }
 
-    pub(in crate::minting) fn lanes(&self) -> &Lanes {
-        &self.lanes
+    /// The worker numbers that it is minted with now; none while it waits for a slot.
+    pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
+        match &self.holding {
+            Holding::ForGood { lanes, .. } => Some(lanes.clone()),
+            Holding::Leased { in_session, .. } => in_session.load().as_ref().map(|minter| minter.lanes().clone()),
+        }
+    }
+
+    /// As many worker numbers as it ever has at once.
+    pub(in crate::minting) fn most_lanes(&self) -> &Lanes {
+        match &self.holding {
+            Holding::ForGood { lanes, .. } => lanes,
+            Holding::Leased { lanes, .. } => lanes.most(),
+        }
     }
 
     /// What would mint it in a session that begins so.
+    ///
+    /// # Panics
+    /// When the session has a slot and the format's numbers do not come with one, or the other way round.
     pub(in crate::minting) fn minter(&self, beginning: &Beginning) -> SequencedMinter {
-        SequencedMinter::new(&self.format, &self.lanes, beginning)
+        match (&self.holding, beginning.slot) {
+            (Holding::ForGood { lanes, .. }, None) => SequencedMinter::new(&self.format, lanes.clone(), beginning),
+            (Holding::Leased { lanes, .. }, Some(slot)) => {
+                SequencedMinter::new(&self.format, lanes.of_slot(&self.format, slot), beginning)
+            }
+            _ => panic!("a session has a slot exactly if worker numbers are leased"),
+        }
     }
 
     /// From now on this mints it.
@@ -39,12 +85,50 @@ impl SequencedFormat {
     /// # Panics
     /// When another one does already: worker numbers would be used twice.
     pub(in crate::minting) fn begin(&self, minter: Arc<SequencedMinter>) {
-        assert!(self.in_session.set(minter).is_ok(), "a program has one session");
+        match &self.holding {
+            Holding::ForGood { in_session, .. } => {
+                assert!(in_session.set(minter).is_ok(), "numbers that are held for good have one session");
+            }
+            Holding::Leased { in_session, .. } => {
+                assert!(in_session.swap(Some(minter)).is_none(), "a session begins after the one before has ended");
+            }
+        }
     }
 
-    /// What mints it, once the session has begun.
+    /// From now on nothing mints it. Whoever has begun to may end.
+    ///
+    /// # Panics
+    /// When its numbers are held for good.
+    pub(in crate::minting) fn end(&self) {
+        match &self.holding {
+            Holding::ForGood { .. } => panic!("numbers that are held for good have one session"),
+            Holding::Leased { in_session, .. } => in_session.store(None),
+        }
+    }
+
+    /// What mints it, once its one session has begun; `None` where numbers are leased.
     #[inline]
-    pub(in crate::minting) fn in_session(&self) -> Option<&SequencedMinter> {
-        self.in_session.get().map(AsRef::as_ref)
+    pub(in crate::minting) fn held_for_good(&self) -> Option<&SequencedMinter> {
+        match &self.holding {
+            Holding::ForGood { in_session, .. } => in_session.get().map(AsRef::as_ref),
+            Holding::Leased { .. } => None,
+        }
+    }
+
+    /// What mints it in the slot of the session, if there is one: kept from being freed, not from being replaced.
+    #[inline]
+    pub(in crate::minting) fn leased(&self) -> Guard<Option<Arc<SequencedMinter>>> {
+        match &self.holding {
+            Holding::ForGood { .. } => Guard::from_inner(None),
+            Holding::Leased { in_session, .. } => in_session.load(),
+        }
+    }
+
+    /// What `mint` makes of the minter of the session; `None` while there is none.
+    pub(in crate::minting) fn in_session<R>(&self, mint: impl FnOnce(&SequencedMinter) -> R) -> Option<R> {
+        match &self.holding {
+            Holding::ForGood { .. } => self.held_for_good().map(mint),
+            Holding::Leased { .. } => self.leased().as_deref().map(mint),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Which worker numbers a node has in a format: one for each lane.
 
+use std::num::NonZeroU32;
+
 use crate::id::{FieldKind, Format};
 
 /// What the configuration says about worker numbers.
@@ -124,10 +126,57 @@ impl Lanes {
     }
 }
 
+/// The worker numbers of every slot in one format, of which a node leases one slot after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotLanes {
+    /// Of every slot; that of the rule is the first one.
+    rule: LaneRule,
+    /// Those of the first slot. No other one has more.
+    most: Lanes,
+}
+
+impl SlotLanes {
+    /// The worker numbers of a format in slots from 0 to below `slots`.
+    ///
+    /// # Errors
+    /// [`LaneError`] when the last slot has not even one lane, or not as many as were asked for.
+    pub fn of(format: &Format, slots: NonZeroU32, lanes: LaneCount, shard: u64) -> Result<SlotLanes, LaneError> {
+        let rule = LaneRule { slot: 0, slots: slots.get(), lanes, shard };
+        Lanes::of(format, &LaneRule { slot: slots.get() - 1, ..rule })?;
+        Ok(SlotLanes { rule, most: Lanes::of(format, &rule)? })
+    }
+
+    /// As many as any slot has.
+    pub(in crate::minting) fn most(&self) -> &Lanes {
+        &self.most
+    }
+
+    /// Those of one slot, in the format that they were checked for.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    pub(in crate::minting) fn of_slot(&self, format: &Format, slot: u32) -> Lanes {
+        assert!(slot < self.rule.slots, "slot {slot} is one of {}", self.rule.slots);
+        Lanes::of(format, &LaneRule { slot, ..self.rule }).expect("the last slot fits, so each one before it does")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::id::preset;
+
+    #[test]
+    fn leased_slots_share_no_worker_number_and_the_last_one_is_checked_first() {
+        let (format, slots) = (preset("snowflake"), NonZeroU32::new(5).expect("not zero"));
+        let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
+        let mut all: Vec<u32> = (0..5).flat_map(|slot| lanes.of_slot(&format, slot).workers).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..32).collect::<Vec<_>>());
+        assert_eq!(lanes.most().workers().len(), 7);
+        let too_many = SlotLanes::of(&format, NonZeroU32::new(33).expect("not zero"), LaneCount::UpTo(8), 0);
+        assert!(matches!(too_many, Err(LaneError::WorkerTooHigh { slot: 32, .. })));
+    }
 
     fn workers(name: &str, slot: u32, slots: u32, lanes: LaneCount) -> Result<Vec<u32>, LaneError> {
         Lanes::of(&preset(name), &LaneRule { slot, slots, lanes, shard: 0 }).map(|lanes| lanes.workers)

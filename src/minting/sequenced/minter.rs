@@ -24,6 +24,8 @@ pub struct SequencedMinter {
     shapes: Vec<Shape>,
     /// The greatest count of each variant that can be filled at any time.
     counts_max: Vec<u64>,
+    /// The worker numbers, one for each lane.
+    numbers: Lanes,
     lanes: Vec<Lane>,
     lead_ticks: u64,
     wait_max: Duration,
@@ -77,7 +79,7 @@ impl Placement {
 
 impl SequencedMinter {
     /// A minter that may mint nothing until its horizon is raised.
-    pub(in crate::minting) fn new(format: &Format, lanes: &Lanes, beginning: &Beginning) -> SequencedMinter {
+    pub(in crate::minting) fn new(format: &Format, lanes: Lanes, beginning: &Beginning) -> SequencedMinter {
         let Beginning { start, shard, lead_max, wait_max, .. } = *beginning;
         let tick = format.tick.expect("a sequenced format has a tick, checked when it was made");
         let end_tick = format.end_tick().expect("a sequenced format has a time field");
@@ -92,7 +94,8 @@ impl SequencedMinter {
             sequencers: shapes.iter().map(sequencer).collect(),
         };
         let spreads = lanes.share_a_batch(format);
-        let lanes: Vec<Lane> = lanes.workers().iter().map(lane).collect();
+        let numbers = lanes;
+        let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
         let lanes_at_once = if spreads { lanes.len() } else { 1 };
         let count_max = |shape: &Shape| count_max(tick, lead_ticks, wait_max, shape, lanes_at_once);
         let counts_max = shapes.iter().map(count_max).collect();
@@ -100,6 +103,7 @@ impl SequencedMinter {
         SequencedMinter {
             shapes,
             counts_max,
+            numbers,
             lanes,
             lead_ticks,
             wait_max,
@@ -107,6 +111,11 @@ impl SequencedMinter {
             opens_at,
             catch_up: beginning.catch_up(),
         }
+    }
+
+    /// The worker numbers, one for each lane.
+    pub(in crate::minting) fn lanes(&self) -> &Lanes {
+        &self.numbers
     }
 
     /// The moment at which the clock shows `now`.

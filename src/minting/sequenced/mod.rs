@@ -16,7 +16,7 @@ pub(in crate::minting) use beginning::Beginning;
 pub use catch_up::{CatchUp, Moment};
 pub(in crate::minting) use format::SequencedFormat;
 pub(in crate::minting) use lane_runs::LaneRuns;
-pub use lanes::{LaneCount, LaneError, LaneRule, Lanes};
+pub use lanes::{LaneCount, LaneError, LaneRule, Lanes, SlotLanes};
 pub use minter::SequencedMinter;
 pub use run::Run;
 pub use sequencer::{Grant, Sequencer, Shortage};

@@ -2,12 +2,14 @@
 
 use serde::Deserialize;
 
+use super::etcd::EtcdConfig;
 use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig};
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
-use super::storage::StorageConfig;
+use super::storage::{Engine, StorageConfig};
 use super::worker::WorkerConfig;
+use crate::storage::EngineChoice;
 
 /// Every setting, one section a field.
 ///
@@ -25,6 +27,8 @@ pub struct Config {
     pub clock: ClockConfig,
     /// Where the horizon, the ledgers and the anchors last.
     pub storage: StorageConfig,
+    /// The etcd that the nodes of a fleet share.
+    pub etcd: EtcdConfig,
     /// How a text of several readings is ranked.
     pub decode: DecodeConfig,
     /// What the `siq` format needs beyond its layout.
@@ -35,4 +39,19 @@ pub struct Config {
     pub log: LogConfig,
     /// Which formats there are besides the built-in ones, and which of all are on.
     pub formats: FormatsConfig,
+}
+
+impl Config {
+    /// The engine, as the store opens it.
+    ///
+    /// # Panics
+    /// Where the configuration was not loaded, and names etcd.
+    #[must_use]
+    pub fn engine_choice(&self) -> EngineChoice {
+        match self.storage.engine {
+            Engine::Memory => EngineChoice::Memory,
+            Engine::Embedded => EngineChoice::Embedded { data_dir: self.storage.data_dir.clone() },
+            Engine::Etcd => EngineChoice::Etcd(self.etcd.checked()),
+        }
+    }
 }

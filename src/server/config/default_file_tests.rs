@@ -43,7 +43,7 @@ fn the_file_says_what_the_defaults_are() {
 fn the_file_shows_every_setting_there_is() {
     let shown = uncommented();
     let sections = keys_of(None);
-    assert_eq!(sections.len(), 10, "{sections:?}");
+    assert_eq!(sections.len(), 11, "{sections:?}");
     for section in sections.iter().filter(|section| *section != "formats") {
         let keys = keys_of(Some(section));
         assert!(!keys.is_empty(), "{section}");
@@ -63,9 +63,25 @@ fn the_examples_of_unset_settings_are_valid_and_are_not_the_defaults() {
     assert_ne!(examples.http.rate, default.http.rate);
     assert_eq!((examples.http.tls.check(), examples.http.tls.client_scopes.len()), (Ok(()), 2));
     assert_ne!(examples.worker.slot, default.worker.slot);
+    assert_ne!(examples.storage.window, default.storage.window);
+    assert_ne!(examples.etcd.user, default.etcd.user);
+    assert_ne!(examples.etcd.password_file, default.etcd.password_file);
+    assert_ne!(examples.etcd.ca, default.etcd.ca);
+    assert_ne!(examples.etcd.certificate, default.etcd.certificate);
+    assert_ne!(examples.etcd.key, default.etcd.key);
     assert_ne!(examples.siq.default_type, default.siq.default_type);
     assert_ne!(examples.siq.local_id, default.siq.local_id);
     assert_ne!(examples.conjunction.retention, default.conjunction.retention);
     assert_ne!(examples.formats.enabled, default.formats.enabled);
     assert_eq!(examples.formats.definitions["payment-2022"]["like"].as_str(), Some("payment"));
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn the_file_of_a_fleet_is_sound() {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/config/cluster.toml"));
+    let kubernetes = [("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())].into_iter();
+    let config = Config::load(Some(path), kubernetes, Table::new()).expect("a valid file");
+    assert_eq!(config.storage.window(), std::time::Duration::from_secs(60));
+    assert_eq!(config.etcd.checked().endpoints.len(), 3);
 }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::units::some_between;
-use super::value::{self, distinct, some_whole, whole};
+use super::value::{self, distinct, some_between, some_whole, whole};
 use crate::conjunction::{ObjectRules, PairOrder};
 
 /// The section `formats`: the list `enabled`, and one table a format.

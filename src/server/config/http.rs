@@ -10,8 +10,7 @@ use ipnet::IpNet;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::units::{between, mebibytes, some_between};
-use super::value::{self, distinct, some_whole, whole};
+use super::value::{self, between, distinct, mebibytes, some_between, some_whole, whole};
 use crate::http::{CorsOrigin, HostRule, Scope};
 
 /// The section `http`.

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::configuration::Config;
 use super::error::ConfigError;
 use super::layers::Layers;
+use super::storage::Engine;
 use super::worker::Surroundings;
 
 impl Config {
@@ -41,6 +42,8 @@ impl Config {
     /// Refuses settings that are each fine alone and do not go together.
     fn check(&mut self, surroundings: &Surroundings, layers: &Layers) -> Result<(), ConfigError> {
         self.http.tls.check().map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
-        self.worker.assign(surroundings).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
+        let is_fleet = self.storage.engine == Engine::Etcd;
+        self.etcd.check(is_fleet).map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
+        self.worker.assign(surroundings, is_fleet).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
     }
 }

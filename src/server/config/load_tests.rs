@@ -11,6 +11,8 @@ use super::configuration::Config;
 use super::error::{ConfigError, Origin};
 use super::storage::Engine;
 use super::worker::{Assignment, AssignmentKind};
+#[cfg(feature = "etcd")]
+use crate::storage::EngineChoice;
 
 /// A configuration file that lives as long as the value.
 struct File {
@@ -99,7 +101,7 @@ fn a_variable_is_toml_where_it_is_toml_and_text_elsewhere() {
 
 #[test]
 fn an_unknown_key_is_refused_in_every_section_and_layer() {
-    let sections = ["http", "mint", "worker", "clock", "storage", "decode", "siq", "conjunction", "log"];
+    let sections = ["http", "mint", "worker", "clock", "storage", "etcd", "decode", "siq", "conjunction", "log"];
     for section in sections {
         let key = format!("{section}.nonesuch");
         let (found, _, problem) = refusal_of(load_file(&format!("{key} = 1")));
@@ -242,12 +244,36 @@ fn texts_and_lists_are_checked_where_they_are_read() {
     }
 }
 
+#[cfg(not(feature = "etcd"))]
 #[test]
-fn etcd_is_refused_because_this_build_has_none() {
+fn etcd_is_refused_by_a_build_without_it() {
     let (key, _, problem) = refusal_of(load_file("storage.engine = \"etcd\""));
     assert_eq!(key, "storage.engine");
-    assert!(problem.contains("not built in: this build has no etcd"), "{problem}");
+    assert!(problem.contains("not built in: build with --features etcd"), "{problem}");
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn in_a_fleet_the_window_is_longer_and_nobody_vouches_for_a_slot() {
+    const FLEET: &str = "storage.engine = \"etcd\"\nworker.slots = 32\n[etcd]\nendpoints = [\"http://127.0.0.1:2379\"]";
+    let fleet = file(FLEET);
+    let kubernetes = [("KUBERNETES_SERVICE_HOST", "10.0.0.1")];
+    let config = Config::load(Some(&fleet.path), pairs(&kubernetes), Table::new()).expect("valid");
+    assert_eq!(config.storage.window(), Duration::from_secs(60));
+    assert_eq!(config.worker.assignment(), Assignment { slot: 0, slots: 32, kind: AssignmentKind::Leased });
+    assert_eq!(config.engine_choice(), EngineChoice::Etcd(config.etcd.checked()));
+
+    let shorter = Config::load(Some(&fleet.path), pairs(&[("IDMINT_STORAGE__WINDOW", "20s")]), Table::new());
+    assert_eq!(shorter.expect("valid").storage.window(), Duration::from_secs(20));
+    let chosen = Config::load(Some(&fleet.path), pairs(&[("IDMINT_WORKER__SLOT", "3")]), Table::new());
+    assert_eq!(refusal_of(chosen).0, "worker.slot");
+    assert_eq!(refusal_of(load_file("storage.engine = \"etcd\"")).0, "etcd.endpoints");
+}
+
+#[test]
+fn a_node_that_is_alone_reserves_three_seconds() {
     assert_eq!(Config::default().storage.engine, Engine::Embedded);
+    assert_eq!(Config::default().storage.window(), Duration::from_secs(3));
 }
 
 #[test]

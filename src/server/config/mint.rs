@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::units::between;
-use super::value::whole;
+use super::value::{between, whole};
 
 /// The section `mint`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

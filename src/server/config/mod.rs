@@ -4,6 +4,7 @@
 //! it came from; whoever holds a [`Config`] checks nothing again. `config/default.toml` shows every setting.
 
 mod configuration;
+mod etcd;
 mod formats;
 mod http;
 mod log;
@@ -14,7 +15,6 @@ mod worker;
 mod error;
 mod layers;
 mod load;
-mod units;
 mod value;
 
 #[cfg(test)]
@@ -24,6 +24,7 @@ mod load_tests;
 
 pub use configuration::Config;
 pub use error::{ConfigError, Origin};
+pub use etcd::EtcdConfig;
 pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
 pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;

@@ -6,9 +6,7 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use super::units::between;
-use super::value;
-use crate::storage::EngineChoice;
+use super::value::{self, some_between};
 
 /// The section `storage`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,25 +18,26 @@ pub struct StorageConfig {
     /// The directory of the embedded store, relative to the working directory. Default `./idmint-data`.
     #[serde(deserialize_with = "directory")]
     pub data_dir: PathBuf,
-    /// How far ahead a busy node reserves at once: 100 ms (the first reservation) to 1 h. Default 3 s.
-    #[serde(deserialize_with = "between::<_, 100, 3_600_000>")]
-    pub window: Duration,
+    /// How far ahead a busy node reserves at once: 100 ms (the first reservation) to 1 h. Default: [`StorageConfig::window`].
+    #[serde(deserialize_with = "some_between::<_, 100, 3_600_000>")]
+    pub window: Option<Duration>,
 }
 
 impl Default for StorageConfig {
     fn default() -> Self {
-        Self { engine: Engine::Embedded, data_dir: PathBuf::from("./idmint-data"), window: Duration::from_secs(3) }
+        Self { engine: Engine::Embedded, data_dir: PathBuf::from("./idmint-data"), window: None }
     }
 }
 
 impl StorageConfig {
-    /// The engine, as the store opens it.
+    /// How far ahead a busy node reserves at once: 3 s by default, and 60 s in a fleet, which it has to go on by for as long
+    /// as etcd has no leader.
     #[must_use]
-    pub fn engine_choice(&self) -> EngineChoice {
-        match self.engine {
-            Engine::Memory => EngineChoice::Memory,
-            Engine::Embedded => EngineChoice::Embedded { data_dir: self.data_dir.clone() },
-        }
+    pub fn window(&self) -> Duration {
+        self.window.unwrap_or(match self.engine {
+            Engine::Memory | Engine::Embedded => Duration::from_secs(3),
+            Engine::Etcd => Duration::from_secs(60),
+        })
     }
 }
 
@@ -49,18 +48,23 @@ pub enum Engine {
     Memory,
     /// Files in `data_dir`, one process at a time.
     Embedded,
+    /// An etcd that all nodes of a fleet share: the section `etcd`.
+    Etcd,
 }
 
 fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Engine, D::Error> {
-    // "etcd" is known by name, for an answer that says more than that it is wrong.
-    let engine = value::read_text(deserializer, "\"memory\" or \"embedded\"", |text| match text {
-        "memory" => Some(Some(Engine::Memory)),
-        "embedded" => Some(Some(Engine::Embedded)),
-        "etcd" => Some(None),
+    let engine = value::read_text(deserializer, "\"memory\", \"embedded\" or \"etcd\"", |text| match text {
+        "memory" => Some(Engine::Memory),
+        "embedded" => Some(Engine::Embedded),
+        "etcd" => Some(Engine::Etcd),
         _ => None,
     })?;
-    let not_built_in = "\"etcd\" is not built in: this build has no etcd; use \"embedded\" or \"memory\"";
-    engine.ok_or_else(|| D::Error::custom(not_built_in))
+    if engine == Engine::Etcd && !cfg!(feature = "etcd") {
+        return Err(D::Error::custom(
+            "\"etcd\" is not built in: build with --features etcd (needs Debian's protobuf-compiler and libprotobuf-dev), or use \"embedded\"",
+        ));
+    }
+    Ok(engine)
 }
 
 fn directory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {

@@ -46,14 +46,26 @@ impl WorkerConfig {
         self.assignment
     }
 
-    pub(super) fn assign(&mut self, here: &Surroundings) -> Result<(), SlotRefusal> {
-        if here.kubernetes && !self.exclusive {
+    /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
+    /// As settled in a fleet of so many slots, which only builds with etcd load, for tests.
+    #[cfg(test)]
+    pub(crate) fn leased(slots: u32) -> WorkerConfig {
+        let assignment = Assignment { slot: 0, slots, kind: AssignmentKind::Leased };
+        WorkerConfig { slots, assignment, ..WorkerConfig::default() }
+    }
+
+    pub(super) fn assign(&mut self, here: &Surroundings, is_fleet: bool) -> Result<(), SlotRefusal> {
+        if here.kubernetes && !self.exclusive && !is_fleet {
             return Err(SlotRefusal::SharedUnderKubernetes);
+        }
+        if self.slot.is_some() && is_fleet {
+            return Err(SlotRefusal::Leased);
         }
         if self.slot.is_some() && !self.exclusive {
             return Err(SlotRefusal::NotExclusive);
         }
         let (slot, kind) = match self.slot {
+            None if is_fleet => (0, AssignmentKind::Leased),
             None => (0, AssignmentKind::Alone),
             Some(Slot::Number(slot)) => (slot, AssignmentKind::Configured),
             Some(Slot::Ordinal) => (here.ordinal()?, AssignmentKind::Ordinal),
@@ -123,6 +135,8 @@ pub enum AssignmentKind {
     Configured,
     /// The number at the end of the host name.
     Ordinal,
+    /// By etcd, while the process runs: the slot of the assignment says nothing.
+    Leased,
 }
 
 /// The number at the end of a host name: 3 of `idmint-3` and of `idmint-3.idmint.svc`, as a StatefulSet names its pods.
@@ -179,6 +193,11 @@ pub(super) enum SlotRefusal {
          runs with it: without etcd nothing else keeps one from it, and both would mint the same ids"
     )]
     NotExclusive,
+    #[error(
+        "with storage.engine = \"etcd\" a node has no slot of its own choice: it leases one that is free and goes to another when \
+         it loses it. Leave worker.slot out"
+    )]
+    Leased,
     #[error("the host name {host:?} has no ordinal: \"ordinal\" needs a name that ends in - and a number, as idmint-3")]
     NoOrdinal { host: String },
     #[error(
@@ -192,7 +211,7 @@ impl SlotRefusal {
     pub(super) const fn key(&self) -> &'static str {
         match self {
             Self::SharedUnderKubernetes => "worker.exclusive",
-            Self::NotExclusive | Self::NoOrdinal { .. } | Self::BeyondSlots { .. } => "worker.slot",
+            Self::NotExclusive | Self::Leased | Self::NoOrdinal { .. } | Self::BeyondSlots { .. } => "worker.slot",
         }
     }
 }
@@ -206,7 +225,7 @@ mod tests {
     }
 
     fn assign(mut worker: WorkerConfig, here: &Surroundings) -> Result<Assignment, SlotRefusal> {
-        worker.assign(here).map(|()| worker.assignment())
+        worker.assign(here, false).map(|()| worker.assignment())
     }
 
     #[test]
@@ -258,5 +277,15 @@ mod tests {
 
         assert_eq!(assign(plain, &kubernetes), Err(SlotRefusal::SharedUnderKubernetes));
         assert!(assign(vouched, &kubernetes).is_ok());
+    }
+
+    #[test]
+    fn in_a_fleet_nobody_vouches_and_nobody_chooses() {
+        let kubernetes = Surroundings { host: Some("idmint-3".to_owned()), kubernetes: true };
+        let mut worker = WorkerConfig { slots: 32, ..WorkerConfig::default() };
+        assert_eq!(worker.assign(&kubernetes, true), Ok(()));
+        assert_eq!(worker.assignment(), Assignment { slot: 0, slots: 32, kind: AssignmentKind::Leased });
+        worker.slot = Some(Slot::Ordinal);
+        assert_eq!(worker.assign(&kubernetes, true), Err(SlotRefusal::Leased));
     }
 }

@@ -32,9 +32,9 @@ pub(in crate::server) enum Act {
         version: &'static str,
         /// Where it listens.
         listen: String,
-        /// The slot that it mints with.
-        slot: u32,
-        /// The horizon that was found; `None`: a cold start.
+        /// The slot that it mints with; `None` until one is leased.
+        slot: Option<u32>,
+        /// The horizon that was found; `None`: a cold start, or a fleet.
         horizon: Option<String>,
         /// The floor that was stated, if one was.
         floor: Option<String>,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::register::near;
 use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, Sighting, Tca};
 use crate::service::error::{GroupFailure, ServiceError};
 use crate::service::formats::ServedFormat;
@@ -49,15 +50,15 @@ impl Service {
         let grouped = grouped?;
         let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
         served.counters().count_granted(count, false);
-        let near = self.near_created(minter, sightings, &grouped);
+        let near = self.near_created(minter, sightings, &grouped).await;
         self.counters().count_near(near.len());
         Ok(GroupedReports { grouped, near })
     }
 
     /// What stands near the ids that were created. A store that cannot say so any more has answered all the same.
-    fn near_created(
+    async fn near_created(
         &self,
-        minter: &GroupedMinter,
+        minter: &Arc<GroupedMinter>,
         sightings: &[Sighting],
         grouped: &[Grouped],
     ) -> HashMap<usize, Vec<u128>> {
@@ -69,7 +70,9 @@ impl Service {
             .map(|(at, grouped)| (at, (minter.pair_of(&sightings[at].report), grouped.anchor)))
             .collect();
         let places: Vec<(Pair, Tca)> = created.iter().map(|(_, place)| *place).collect();
-        let near = self.near(minter, &places).unwrap_or_default();
+        let Some(keeper) = self.record_keeper().filter(|_| !places.is_empty()) else { return HashMap::new() };
+        let minter = Arc::clone(minter);
+        let near = keeper.read_aside(move |records| near(records, &minter, &places)).await.unwrap_or_default();
         let found = created.into_iter().map(|(at, _)| at).zip(near);
         found.filter(|(_, near)| !near.is_empty()).collect()
     }

@@ -3,7 +3,7 @@
 use crate::conjunction::{Anchor, GroupedMinter, Pair, Tca};
 use crate::service::error::ServiceError;
 use crate::service::service::{Conjunctions, Service};
-use crate::storage::{ListPlace, ListRange, StoredConjunction, log_unreadable};
+use crate::storage::{ListPlace, ListRange, RecordStore, StoredConjunction, log_unreadable};
 
 /// How many conjunctions are listed at once.
 pub const CONJUNCTIONS_MAX: usize = 1_000;
@@ -123,25 +123,6 @@ impl Service {
         self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
     }
 
-    /// For each anchor of a pair the ids of the same two objects, in either order, within a minute.
-    pub(super) fn near(&self, minter: &GroupedMinter, places: &[(Pair, Tca)]) -> Result<Vec<Vec<u128>>, ServiceError> {
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let both = |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
-        let spans = self.records()?.anchors_within(minter.format_name(), &mut places.iter().flat_map(both));
-        let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
-        let (of_both, _) = spans.as_chunks::<2>();
-        let near = |((pair, tca), [same, swapped]): (&(Pair, Tca), &[Vec<Anchor>; 2])| {
-            let same = same.iter().filter(|anchor| anchor.tca != *tca).map(|anchor| (*pair, anchor.tca));
-            let swapped = swapped.iter().map(|anchor| (pair.swapped(), anchor.tca));
-            let mut near: Vec<(Pair, Tca)> = same.chain(swapped).collect();
-            near.sort_by_key(|(_, other)| other.since(*tca).abs());
-            near.into_iter().filter_map(|(pair, tca)| minter.id_at(pair, tca).ok()).collect()
-        };
-        Ok(places.iter().zip(of_both).map(near).collect())
-    }
-
     fn with_near(
         &self,
         minter: &GroupedMinter,
@@ -151,7 +132,7 @@ impl Service {
             found.iter_mut().for_each(|stored| keeper.tallies().complete(minter.format_name(), stored));
         }
         let places: Vec<(Pair, Tca)> = found.iter().map(|stored| (stored.pair, stored.anchor.tca)).collect();
-        let near = self.near(minter, &places)?;
+        let near = near(self.records()?, minter, &places)?;
         let listed = found.into_iter().zip(near).filter_map(|(stored, near)| {
             let id = minter.id_at(stored.pair, stored.anchor.tca).ok()?;
             Some(ListedConjunction { id, stored, near })
@@ -165,4 +146,27 @@ impl Service {
             Conjunctions::Stored { .. } => Ok(()),
         }
     }
+}
+
+/// For each anchor of a pair the ids of the same two objects, in either order, within a minute.
+pub(super) fn near(
+    records: &dyn RecordStore,
+    minter: &GroupedMinter,
+    places: &[(Pair, Tca)],
+) -> Result<Vec<Vec<u128>>, ServiceError> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let both = |(pair, tca): &(Pair, Tca)| [(*pair, tca.vicinity()), (pair.swapped(), tca.vicinity())];
+    let spans = records.anchors_within(minter.format_name(), &mut places.iter().flat_map(both));
+    let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+    let (of_both, _) = spans.as_chunks::<2>();
+    let near = |((pair, tca), [same, swapped]): (&(Pair, Tca), &[Vec<Anchor>; 2])| {
+        let same = same.iter().filter(|anchor| anchor.tca != *tca).map(|anchor| (*pair, anchor.tca));
+        let swapped = swapped.iter().map(|anchor| (pair.swapped(), anchor.tca));
+        let mut near: Vec<(Pair, Tca)> = same.chain(swapped).collect();
+        near.sort_by_key(|(_, other)| other.since(*tca).abs());
+        near.into_iter().filter_map(|(pair, tca)| minter.id_at(pair, tca).ok()).collect()
+    };
+    Ok(places.iter().zip(of_both).map(near).collect())
 }

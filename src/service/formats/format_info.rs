@@ -14,6 +14,6 @@ impl Service {
             // Events are limited by the length of the body.
             IdSource::Events | IdSource::DecodeOnly => None,
         };
-        FormatInfo::new(served.format(), served.workers(), batch_max)
+        FormatInfo::new(served.format(), &served.workers(), batch_max)
     }
 }

@@ -90,8 +90,8 @@ impl ServedFormat {
         self.turns.acquire().await.expect("nobody closes it")
     }
 
-    /// The worker numbers that this node mints it with.
-    pub fn workers(&self) -> &[u32] {
-        self.minter().and_then(|minter| minter.lanes()).map_or(&[], |lanes| lanes.workers())
+    /// The worker numbers that this node mints it with now.
+    pub fn workers(&self) -> Vec<u32> {
+        self.minter().and_then(|minter| minter.lanes()).map_or(Vec::new(), |lanes| lanes.workers().to_vec())
     }
 }

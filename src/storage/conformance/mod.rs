@@ -1,14 +1,28 @@
-//! What every engine has to do. Another engine joins [`on_every_engine`], and nothing else here changes.
+//! What every engine has to do. Another engine joins [`on_every_engine`], or [`on_all_records`] where it keeps records
+//! alone, and nothing else here changes.
+
+#[cfg(all(feature = "etcd", feature = "system-tests"))]
+#[allow(dead_code, reason = "some of it is used by tests/system alone")]
+#[path = "../../../tests/system/fleet/etcd_cluster.rs"]
+mod etcd_cluster;
 
 mod equal_engines;
 mod records;
 mod starts;
 
+use std::sync::Arc;
+
 use tempfile::TempDir;
 
+use super::coordinator::{Coordinator, MemoryCoordinator};
 use super::engine::EngineChoice;
+use super::etcd::Namespace;
+use super::fleet::{FleetRecords, MetaRevision};
 use super::memory::MemoryEngine;
+use super::records::RecordStore;
+use super::samples::ready;
 use super::start::Opened;
+use crate::time::UnixNanos;
 
 /// An engine with a store of its own, which can be opened again and again: closed in between, or as after a kill.
 enum EngineUnderTest {
@@ -36,4 +50,34 @@ impl EngineUnderTest {
 /// Checks each engine, from an empty store on.
 fn on_every_engine(check: impl Fn(&EngineUnderTest)) {
     EngineUnderTest::every().iter().for_each(check);
+}
+
+/// Checks the records of each engine, from an empty store on: those of a fleet in memory and, where there is an etcd, in one
+/// with one member and in one with three.
+fn on_all_records(check: impl Fn(&dyn RecordStore)) {
+    on_every_engine(|engine| {
+        let store = ready(engine.open(), UnixNanos::new(500), &[]);
+        check(&*store.records().expect("the store works"));
+    });
+    check(&fleet_records(Arc::new(MemoryCoordinator::default())));
+    #[cfg(all(feature = "etcd", feature = "system-tests"))]
+    for count in [1, 3] {
+        let cluster = etcd_cluster::EtcdCluster::start(count);
+        check(&fleet_records(connect(&cluster)));
+    }
+}
+
+#[cfg(all(feature = "etcd", feature = "system-tests"))]
+fn connect(cluster: &etcd_cluster::EtcdCluster) -> Arc<dyn Coordinator> {
+    use super::etcd::{EtcdEndpoint, EtcdSettings};
+
+    let endpoint = |text: &String| EtcdEndpoint::parse(text).expect("scheme, host and port");
+    let endpoints = cluster.endpoints().iter().map(endpoint).collect();
+    let settings = EtcdSettings { endpoints, namespace: Namespace::default(), access: None, tls: None };
+    settings.connect().expect("there is nothing to read")
+}
+
+/// The records of one node of a fleet.
+fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
+    FleetRecords::new(coordinator, &Namespace::default(), Arc::<MetaRevision>::default(), rand::random())
 }

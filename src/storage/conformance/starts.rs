@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::on_every_engine;
 use crate::minting::HorizonPlan;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::samples::ready;
 use crate::storage::start::{Opened, Restart};

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use super::file_system::{FILE_MODE, MachineFiles, create_folder};
 use super::place::{Displaced, Place};
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
 
 /// The name of the database in its folder.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";

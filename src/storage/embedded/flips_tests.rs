@@ -15,12 +15,11 @@ use rand::{RngExt, SeedableRng};
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{Head, KeyHash, LedgerId, Link};
 use crate::storage::engine::EngineChoice;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError};
 use crate::storage::samples::{NOW, anchor, append, at, create, plan, ready, write};
 use crate::storage::start::Opened;
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 const FLIPS: u32 = 2_000;
@@ -135,7 +134,7 @@ fn try_out(dir: &Path, truth: Option<&Answers>) -> Result<(Answers, Head), (Outc
     let ledger: LedgerId = answers.ledgers[0].head.id.ledger();
     let next = plan(&append(ledger, &["next"], KEYS), Some(answers.ledgers[0].head), NOW + 86_400_000_000);
     records.write(&[RecordPlan::Append(next.clone())]).map_err(|error| match error {
-        WriteError::Store(error) => in_use(error),
+        WriteError::Store(error) | WriteError::NotWritten(error) => in_use(error),
         WriteError::Stale => panic!("what was read well does not hold"),
     })?;
     assert_eq!(records.head(ledger).map_err(in_use)?, Some(next.head()));

@@ -10,11 +10,10 @@ use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable}
 use super::place::{Displaced, Place};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
 use crate::minting::HorizonPlan;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 /// A folder that was opened. It is locked for as long as the value lives.

@@ -5,8 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::storage::failure_kind::FailureKind;
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::{FailureKind, StoreError};
 
 /// The path of an open file. What is written to a file that was removed or replaced is durable, and no start finds it.
 #[derive(Debug)]

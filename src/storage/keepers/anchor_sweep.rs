@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::conjunction::Tca;
+use crate::storage::failure::StoreError;
 use crate::storage::records::{AnchorKey, RecordStore};
-use crate::storage::store_error::StoreError;
 use crate::time::{UnixNanos, UnixTime};
 
 /// How long one sweep rests before the next.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tracing::error;
 
 use crate::minting::Session;
-use crate::storage::causes::WithCauses;
+use crate::storage::failure::WithCauses;
 use crate::storage::start::Store;
 use crate::time::{Clock, UnixNanos};
 

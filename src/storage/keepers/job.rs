@@ -56,8 +56,23 @@ impl Job {
 #[derive(Debug)]
 pub(super) struct Reply {
     outcome: Outcome,
-    /// Whether it may rest on a plan, and so must not be sent before that is durable.
-    rests_on_plans: bool,
+    /// How many plans of its round, from the first on, it may rest on: it must not be sent before they are durable.
+    rests_on: usize,
+}
+
+/// The plans of a round that are durable: the first so many of them.
+#[derive(Debug, Default)]
+pub(super) struct DurablePlans(Vec<Durable<Vec<RecordPlan>>>);
+
+impl DurablePlans {
+    /// The next ones are durable, too.
+    pub(super) fn add(&mut self, plans: Durable<Vec<RecordPlan>>) {
+        self.0.push(plans);
+    }
+
+    fn count(&self) -> usize {
+        self.0.iter().map(|plans| plans.plan().len()).sum()
+    }
 }
 
 #[derive(Debug)]
@@ -67,20 +82,29 @@ pub(super) enum Outcome {
 }
 
 impl Reply {
-    pub(super) fn new(outcome: Outcome, rests_on_plans: bool) -> Reply {
-        Reply { outcome, rests_on_plans }
+    pub(super) fn new(outcome: Outcome, rests_on: usize) -> Reply {
+        Reply { outcome, rests_on }
+    }
+
+    /// Whether all that it may rest on is durable, once so many plans of its round are.
+    pub(super) fn may_be_sent(&self, durable: &DurablePlans) -> bool {
+        self.rests_on <= durable.count()
     }
 
     /// Sends it: everything that it may rest on is durable.
-    pub(super) fn send(self, _: &Durable<Vec<RecordPlan>>) {
+    ///
+    /// # Panics
+    /// When it is not.
+    pub(super) fn send(self, durable: &DurablePlans) {
+        assert!(self.may_be_sent(durable), "nobody is told of what may be lost");
         self.outcome.send();
     }
 
     /// Sends it if it rests on no plan; else sends `error`, because the plans are not durable as far as is known.
     pub(super) fn send_without_plans(self, error: RecordError) {
         match self {
-            Reply { outcome, rests_on_plans: false } => outcome.send(),
-            Reply { outcome, rests_on_plans: true } => outcome.into_job().refuse(error),
+            Reply { outcome, rests_on: 0 } => outcome.send(),
+            Reply { outcome, .. } => outcome.into_job().refuse(error),
         }
     }
 

@@ -5,8 +5,7 @@ use tracing::error;
 use crate::conjunction::GroupRefusal;
 use crate::ledger::AppendRefusal;
 use crate::minting::Refusal;
-use crate::storage::causes::WithCauses;
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::{FailureKind, StoreError, WithCauses};
 
 /// Requests that may wait for the thread; a further one is refused.
 pub(super) const WAITING_MAX: usize = 1_024;
@@ -29,6 +28,9 @@ pub enum RecordError {
     /// Too many requests wait.
     #[error("{WAITING_MAX} orders wait to be written already")]
     Busy,
+    /// The store that nodes share does not answer. Nothing was written.
+    #[error("the coordinator (etcd) does not answer, or has no quorum; the log says how")]
+    Unreachable,
     /// The store cannot be read or written. Nothing was written.
     #[error("the store cannot be read or written; the log says how")]
     Unavailable,
@@ -40,5 +42,19 @@ pub enum RecordError {
 /// Logs why the store cannot be read, and returns what its caller is told.
 pub fn log_unreadable(error: &StoreError) -> RecordError {
     error!("the records cannot be read: {}", WithCauses(error));
-    RecordError::Unavailable
+    RecordError::of_failure(error.failure_kind())
+}
+
+impl RecordError {
+    /// What is told of a store that did nothing.
+    pub(super) fn of_failure(kind: FailureKind) -> RecordError {
+        match kind {
+            FailureKind::Unreachable => RecordError::Unreachable,
+            FailureKind::Locked
+            | FailureKind::NotUsable
+            | FailureKind::Full
+            | FailureKind::Damaged
+            | FailureKind::Disagrees => RecordError::Unavailable,
+        }
+    }
 }

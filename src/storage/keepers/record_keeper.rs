@@ -14,8 +14,7 @@ use super::record_writer::{RecordWriter, check_clock};
 use super::report_tallies::ReportTallies;
 use crate::conjunction::{Anchor, GroupRequest, Grouped, Seen};
 use crate::ledger::LedgerRequest;
-use crate::storage::causes::WithCauses;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::{FailureKind, WithCauses};
 use crate::storage::records::{RecordStore, Records};
 use crate::time::Clock;
 
@@ -65,14 +64,24 @@ impl RecordKeeper {
         &*self.records
     }
 
+    /// Reads where that holds up nobody: here, or, where the records are on another machine, on a thread that serves no
+    /// connections.
+    pub async fn read_aside<T: Send + 'static>(&self, read: impl FnOnce(&dyn RecordStore) -> T + Send + 'static) -> T {
+        if !self.records.is_remote() {
+            return read(&*self.records);
+        }
+        let records = Arc::clone(&self.records);
+        tokio::task::spawn_blocking(move || read(&*records)).await.expect("it does not panic, and nobody aborts it")
+    }
+
     /// Whether events would be appended now, as far as that can be told without trying.
     ///
     /// # Errors
     /// [`RecordError`]: why not. What was appended before is replayed and read all the same, unless the store is unusable.
     pub fn can_append(&self) -> Result<(), RecordError> {
-        match self.records.is_usable() {
-            true => check_clock(&self.clock).map_err(RecordError::Clock),
-            false => Err(RecordError::Unavailable),
+        match self.records.obstacle() {
+            None => check_clock(&self.clock).map_err(RecordError::Clock),
+            Some(kind) => Err(RecordError::of_failure(kind)),
         }
     }
 
@@ -109,16 +118,17 @@ impl RecordKeeper {
         &self.tallies
     }
 
-    /// What is stored around the reports. Many of them are looked up on a thread where nobody waits for it.
+    /// What is stored around the reports. Many of them, and those on another machine, are looked up on a thread where nobody
+    /// waits for it.
     async fn with_neighbours(&self, request: GroupRequest) -> Result<(GroupRequest, Vec<Vec<Anchor>>), RecordError> {
         let records = Arc::clone(&self.records);
-        let is_long = request.len() > LOOKED_UP_AT_ONCE_MAX;
+        let takes_long = request.len() > LOOKED_UP_AT_ONCE_MAX || records.is_remote();
         let look_up = move || {
             let stored = records.neighbours(request.format(), &mut request.keys());
             let stored = stored.map_err(|error| log_unreadable(&error))?;
             Ok((request, stored))
         };
-        if !is_long {
+        if !takes_long {
             return look_up();
         }
         tokio::task::spawn_blocking(look_up).await.expect("it does not panic, and nobody aborts it")

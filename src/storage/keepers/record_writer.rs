@@ -1,6 +1,7 @@
 //! The thread that makes records durable: it decides on what has been asked for meanwhile, writes all of it in one
 //! transaction, and replies only then.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
@@ -9,17 +10,15 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::anchor_sweep::Sweep;
-use super::job::{Job, Reply};
+use super::job::{DurablePlans, Job, Reply};
 use super::record_error::RecordError;
 use super::report_tallies::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
 use super::round::{self, Decided};
 use crate::ledger::EventTime;
 use crate::minting::{Durable, Refusal};
-use crate::storage::causes::WithCauses;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::{FailureKind, StoreError, WithCauses};
 use crate::storage::records::{RecordPlan, Records, WriteError, remembered_since};
-use crate::storage::store_error::StoreError;
 use crate::time::{Clock, UnixNanos};
 
 /// Events and reports that are decided on in one transaction, unless a single request has more.
@@ -139,15 +138,15 @@ impl RecordWriter {
             len += job.len();
             jobs.push(job);
         }
-        if !self.is_open() && !self.can_reopen() {
-            jobs.into_iter().for_each(|job| job.refuse(RecordError::Unavailable));
+        if let Some(kind) = self.records.obstacle().filter(|_| !self.can_reopen()) {
+            jobs.into_iter().for_each(|job| job.refuse(RecordError::of_failure(kind)));
             return Ok(());
         }
         self.work(jobs)
     }
 
-    /// Decides on the jobs, writes what they need, and replies. While another writer is faster, all of them are
-    /// decided on again: nothing was written, so nobody has been told anything that would now be false.
+    /// Decides on the jobs, writes what they need, and replies. While another writer is faster, those without a reply are
+    /// decided on again: nobody has been told anything that would now be false.
     fn work(&mut self, mut jobs: Vec<Job>) -> Result<(), StoreError> {
         let mut decisions = 0;
         loop {
@@ -155,10 +154,13 @@ impl RecordWriter {
             let Decided { plans, replies } =
                 round::decide(&*self.records, remembered_since(now), check_clock(&self.clock).map(|()| now), jobs);
             decisions += 1;
-            match Durable::write(plans, |plans| self.write(plans)) {
-                Ok(durable) => {
-                    replies.into_iter().for_each(|reply| reply.send(&durable));
-                    return Ok(());
+            let mut replies = VecDeque::from(replies);
+            match self.write_and_reply(plans, &mut replies) {
+                Ok(()) => return Ok(()),
+                Err(WriteError::NotWritten(error)) => {
+                    let told = RecordError::of_failure(error.failure_kind());
+                    replies.into_iter().for_each(|reply| reply.send_without_plans(told.clone()));
+                    return self.could_not_write(error);
                 }
                 Err(WriteError::Store(error)) => {
                     replies.into_iter().for_each(|reply| reply.send_without_plans(RecordError::Unknown));
@@ -184,21 +186,36 @@ impl RecordWriter {
     /// # Errors
     /// The error again, if the process should end.
     fn could_not_write(&mut self, error: StoreError) -> Result<(), StoreError> {
-        // A full disk may take more later, and has not lost what it took.
-        if error.failure_kind() != FailureKind::Full {
-            return Err(error);
+        match error.failure_kind() {
+            // A full disk may take more later, and has not lost what it took; who does not answer may answer later.
+            FailureKind::Full | FailureKind::Unreachable => {
+                warn!("records cannot be written for now: {}", WithCauses(&error));
+                Ok(())
+            }
+            FailureKind::Locked | FailureKind::NotUsable | FailureKind::Damaged | FailureKind::Disagrees => Err(error),
         }
-        warn!("records cannot be written for now: {}", WithCauses(&error));
-        Ok(())
     }
 
-    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
-        if plans.is_empty() { Ok(()) } else { self.records.write(plans) }
+    /// Writes plans, as many at once as fit, and sends each reply when what it rests on is durable. Those that are left
+    /// over rest on plans that are not.
+    fn write_and_reply(&self, mut plans: Vec<RecordPlan>, replies: &mut VecDeque<Reply>) -> Result<(), WriteError> {
+        let mut durable = DurablePlans::default();
+        loop {
+            while let Some(reply) = replies.pop_front_if(|reply| reply.may_be_sent(&durable)) {
+                reply.send(&durable);
+            }
+            if plans.is_empty() {
+                return Ok(());
+            }
+            let later = plans.split_off(self.records.fitting(&plans));
+            durable.add(Durable::write(plans, |plans| self.records.write(plans))?);
+            plans = later;
+        }
     }
 
     /// Whether nothing has failed since the database was opened: after an error of the disk it refuses everything.
     fn is_open(&self) -> bool {
-        self.records.is_usable()
+        self.records.obstacle().is_none()
     }
 
     /// Whether the database works again after an error of the disk.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::conjunction::{Pair, ReportTally, Seen, Tca};
+use crate::storage::failure::StoreError;
 use crate::storage::records::{AnchorKey, RecordStore, StoredConjunction};
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 /// Conjunctions whose reports gather; those of further ones are not counted until the next write.

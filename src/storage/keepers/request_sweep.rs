@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::ledger::EventTime;
+use crate::storage::failure::StoreError;
 use crate::storage::records::{RecordStore, remembered_since};
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 /// How long one sweep rests before the next: what is forgotten is a day at a time.

@@ -76,7 +76,7 @@ impl Round<'_> {
                 Outcome::Group(request, caller, outcome)
             }
         };
-        Reply::new(outcome, !self.plans.is_empty())
+        Reply::new(outcome, self.plans.len())
     }
 
     fn append(&mut self, request: &LedgerRequest) -> Result<Appended, RecordError> {

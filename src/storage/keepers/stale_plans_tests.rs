@@ -170,8 +170,8 @@ impl RecordStore for Contended {
         self.records.back_up(folder)
     }
 
-    fn is_usable(&self) -> bool {
-        true
+    fn obstacle(&self) -> Option<FailureKind> {
+        None
     }
 
     fn reopen(&self) -> Result<(), StoreError> {

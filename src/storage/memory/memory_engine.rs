@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::memory_records::MemoryRecords;
 use crate::minting::HorizonPlan;
+use crate::storage::failure::StoreError;
 use crate::storage::kept_formats::{FormatsError, KeptFormat, differences};
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
-use crate::storage::store_error::StoreError;
 use crate::time::UnixNanos;
 
 /// Ids minted on it are unique within one run only, up to what the clock adds. Clones are the same store.

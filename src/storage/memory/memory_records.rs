@@ -7,12 +7,11 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay,
     StoredAppend, StoredConjunction, WriteError, days_to_forget,
 };
-use crate::storage::store_error::StoreError;
 
 /// Records that are gone with the value.
 #[derive(Debug, Default)]
@@ -169,8 +168,8 @@ impl RecordStore for MemoryRecords {
         Err(StoreError::new(FailureKind::NotUsable, "nothing is kept in memory that a backup could restore"))
     }
 
-    fn is_usable(&self) -> bool {
-        true
+    fn obstacle(&self) -> Option<FailureKind> {
+        None
     }
 
     fn reopen(&self) -> Result<(), StoreError> {

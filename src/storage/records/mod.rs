@@ -5,6 +5,7 @@ mod done_request;
 mod record_plan;
 mod record_store;
 mod register;
+mod rows;
 mod stored_append;
 
 pub use done_request::DoneRequest;
@@ -12,4 +13,5 @@ pub(in crate::storage) use done_request::{RequestDay, days_to_forget, remembered
 pub use record_plan::RecordPlan;
 pub use record_store::{AnchorKey, BackedUp, LedgerSummary, RecordStore, Records, WriteError};
 pub use register::{ListPlace, ListRange, StoredConjunction};
+pub(in crate::storage) use rows::{append_row, tally_row};
 pub use stored_append::StoredAppend;

@@ -11,17 +11,23 @@ use super::register::{ListRange, StoredConjunction};
 use super::stored_append::StoredAppend;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::{FailureKind, StoreError};
 
 /// The records of a store, in whichever engine. Clones are the same records.
 pub type Records = Arc<dyn RecordStore>;
 
 /// The events of every ledger and the anchors of every pair.
 ///
-/// Reads show what is durable, or will be before a later write of this process is. They wait for the disk at most,
-/// and may be called from any thread. Every read fails with a [`StoreError`] when the store is damaged or refuses.
+/// Reads show what is durable, or will be before a later write of this process is. They wait for the disk at most, or,
+/// where the store [is remote](RecordStore::is_remote), for another machine; they may be called from any thread. Every read fails with a [`StoreError`] when the store is damaged or refuses.
 pub trait RecordStore: Debug + Send + Sync {
-    /// Stores plans in their order, all of them or none, and returns when they will survive a crash.
+    /// How many of these plans, from the first on, can be written at once; at least one if there is any.
+    fn fitting(&self, plans: &[RecordPlan]) -> usize {
+        plans.len()
+    }
+
+    /// Stores plans in their order, all of them or none, and returns when they will survive a crash. No more than
+    /// [fit](Self::fitting).
     ///
     /// Whether what they were decided on still holds is asked inside the transaction that writes them: the head of the
     /// ledger, or the anchors near a new one. An engine that several processes write to asks the same of the keys of
@@ -139,14 +145,19 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`]; what is in the folder is then no copy.
     fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError>;
 
-    /// Whether nothing was refused since the store was opened; if something was, only opening it again helps.
-    fn is_usable(&self) -> bool;
+    /// Why nothing can be read or written until the store is opened again; `None` if it can.
+    fn obstacle(&self) -> Option<FailureKind>;
 
     /// Closes the store and opens it again, after an error of the disk.
     ///
     /// # Errors
     /// [`StoreError`]; it then stays closed until this succeeds.
     fn reopen(&self) -> Result<(), StoreError>;
+
+    /// Whether reads wait for another machine: they are then not made on a thread that serves connections.
+    fn is_remote(&self) -> bool {
+        false
+    }
 }
 
 /// Why plans were not written.
@@ -155,6 +166,9 @@ pub enum WriteError {
     /// What a plan was decided on holds no longer. None of the plans was written: decide again.
     #[error("a record was written meanwhile")]
     Stale,
+    /// The store refuses, and none of the plans was written.
+    #[error(transparent)]
+    NotWritten(StoreError),
     /// The store is damaged or refuses; whether the plans are stored is unknown.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -63,9 +63,15 @@ pub(super) fn answer_body(bytes: &[u8]) {
         body.len()
     );
     CLIENT.with_borrow_mut(|client| {
-        let connected = client.get_or_insert_with(|| Client::connect(*SERVICE));
-        connected.send([head.as_bytes(), body].concat());
-        let answer = connected.receive();
+        let whole = [head.as_bytes(), body].concat();
+        let mut ask = || client.get_or_insert_with(|| Client::connect(*SERVICE)).try_exchange(&whole);
+        // A connection that was kept may just have been ended, for its age.
+        let answer = ask().or_else(|error| {
+            eprintln!("asked again: {error:?}");
+            *client = None;
+            client.insert(Client::connect(*SERVICE)).try_exchange(&whole)
+        });
+        let answer = answer.unwrap();
         assert!(![500, 504].contains(&answer.status), "{line}: {}", answer.text());
         if answer.header("connection").is_some() {
             *client = None;

@@ -4,8 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::horizon_block::CopyFault;
-use crate::storage::failure_kind::FailureKind;
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::{FailureKind, StoreError};
 
 /// Why the horizon cannot be read or raised.
 #[derive(Debug, thiserror::Error)]

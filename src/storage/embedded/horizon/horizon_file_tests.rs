@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use super::*;
 use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
 use crate::storage::embedded::simulation::{Fault, SimulatedDisk};
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::simulated_disk::SimulatedDisk;
 use crate::storage::embedded::tables::{Database, RecordTables};
+use crate::storage::failure::StoreError;
 use crate::storage::records::Records;
-use crate::storage::store_error::StoreError;
 
 /// Blocks of the log: so few that it begins anew every few commits.
 const LOG_LEN: u32 = 5;

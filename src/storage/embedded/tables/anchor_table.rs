@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use redb::{ReadableTable, Table, TableDefinition};
 
-use super::rows::anchor_row;
+use super::anchor_row;
 use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use crate::storage::records::AnchorKey;
 

@@ -2,8 +2,8 @@
 
 use redb::{AccessGuard, ReadableTable, TableDefinition};
 
-use super::rows::append_row;
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
+use crate::storage::records::append_row;
 use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend};
 
 /// Ledger and id of the last event to the events of one append.

@@ -6,7 +6,7 @@ use redb::{ReadableTable, TableDefinition};
 
 use super::*;
 use crate::storage::embedded::tables::engine::Engine;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
 use crate::storage::samples::{NOW, anchor, append, at, links, near, plan, write_ledger};
 
 fn in_memory() -> (Arc<Database>, RecordTables) {

@@ -16,8 +16,7 @@ use crate::storage::embedded::data_dir::DataDir;
 use crate::storage::embedded::database_file::{self, OpenFile};
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
-use crate::storage::failure_kind::FailureKind;
-use crate::storage::store_error::StoreError;
+use crate::storage::failure::{FailureKind, StoreError};
 
 /// How much of the database is kept in memory.
 const CACHE_BYTES: usize = 32 << 20;

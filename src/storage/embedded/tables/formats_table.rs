@@ -6,8 +6,8 @@ use redb::{ReadableTable, Table, TableDefinition};
 use sha2::{Digest, Sha256};
 
 use super::database::{Database, DatabaseError};
+use crate::storage::failure::StoreError;
 use crate::storage::kept_formats::{Difference, FormatsError, KeptFormat, differences};
-use crate::storage::store_error::StoreError;
 
 /// Row name to SHA-256 and description. Rows: `slots`, and `format/` followed by a format's name.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
-use crate::storage::failure_kind::FailureKind;
+use crate::storage::failure::FailureKind;
 
 fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
     let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();

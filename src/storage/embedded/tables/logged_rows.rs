@@ -10,15 +10,16 @@
 
 use redb::{Durability, Table, TableDefinition};
 
+use super::anchor_row;
 use super::anchor_table::{self, ANCHORS};
 use super::append_table;
 use super::append_table::APPENDS;
 use super::engine::Engine;
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
-use super::rows::{anchor_row, append_row};
 use crate::conjunction::{Pair, Tca};
 use crate::storage::records::RecordPlan;
+use crate::storage::records::append_row;
 
 /// The number of the last commit that is in the tables.
 const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");

@@ -1,5 +1,6 @@
 //! The transactional database: the kept formats and the records, in tables whose every row is checked when it is read.
 
+mod anchor_row;
 mod anchor_table;
 mod append_table;
 mod backup;
@@ -10,7 +11,6 @@ mod logged_rows;
 mod record_tables;
 mod register_table;
 mod request_table;
-mod rows;
 
 pub(super) use database::{Database, DatabaseError};
 pub(super) use formats_table::FormatsTable;

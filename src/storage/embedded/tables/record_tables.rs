@@ -19,14 +19,14 @@ use super::engine::Engine;
 use super::logged_rows::{self, LoggedRows};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
-use super::rows::append_row;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::storage::failure::{FailureKind, StoreError};
+use crate::storage::records::append_row;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
     StoredConjunction, WriteError,
 };
-use crate::storage::store_error::StoreError;
 
 /// The records of one database.
 #[derive(Debug)]
@@ -198,8 +198,8 @@ impl RecordStore for RecordTables {
         Ok(backup::copy(&self.database, folder)?)
     }
 
-    fn is_usable(&self) -> bool {
-        self.database.is_usable()
+    fn obstacle(&self) -> Option<FailureKind> {
+        (!self.database.is_usable()).then_some(FailureKind::NotUsable)
     }
 
     fn reopen(&self) -> Result<(), StoreError> {

@@ -4,10 +4,10 @@
 
 use redb::{ReadableTable, Table, TableDefinition};
 
+use super::anchor_row;
 use super::anchor_table::AnchorRows;
-use super::rows::anchor_row;
-use super::rows::tally_row;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::storage::records::tally_row;
 use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction};
 
 /// Format, time and pair of an anchor.

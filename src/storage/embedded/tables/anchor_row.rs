@@ -5,18 +5,18 @@ use crate::conjunction::{Anchor, Pair, Tca};
 const VERSION: u8 = 1;
 
 /// Bytes of a row.
-pub(in crate::storage::embedded::tables) const LEN: usize = 9;
+pub(super) const LEN: usize = 9;
 
 /// What names a row: the format, the pair, the time in microseconds.
-pub(in crate::storage::embedded::tables) type Name<'a> = (&'a str, u64, u64, i64);
+pub(super) type Name<'a> = (&'a str, u64, u64, i64);
 
 /// The name of the row of an anchor.
-pub(in crate::storage::embedded::tables) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
+pub(super) fn name(format: &str, pair: Pair, tca: Tca) -> Name<'_> {
     (format, pair.primary, pair.secondary, tca.0)
 }
 
 /// An anchor as bytes.
-pub(in crate::storage::embedded::tables) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
+pub(super) fn to_bytes(name: Name<'_>, rank: u32) -> [u8; LEN] {
     let mut bytes = [VERSION; LEN];
     bytes[1..5].copy_from_slice(&rank.to_be_bytes());
     let crc = crc_of(name, &bytes[..5]);
@@ -25,7 +25,7 @@ pub(in crate::storage::embedded::tables) fn to_bytes(name: Name<'_>, rank: u32) 
 }
 
 /// Reads the row of that name; `None` when it is not what was written.
-pub(in crate::storage::embedded::tables) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
+pub(super) fn from_bytes(name: Name<'_>, bytes: &[u8]) -> Option<Anchor> {
     let rank = u32::from_be_bytes(*bytes.get(1..5)?.first_chunk()?);
     (bytes == to_bytes(name, rank)).then_some(Anchor { tca: Tca(name.3), rank })
 }

@@ -13,6 +13,8 @@ pub enum FailureKind {
     NotUsable,
     /// The disk is full, and has lost nothing: make room (74, `EX_IOERR`).
     Full,
+    /// The store that nodes share does not answer: wait, it may again (75, `EX_TEMPFAIL`).
+    Unreachable,
     /// What is stored cannot be trusted: restore it, or state a floor (65, `EX_DATAERR`).
     Damaged,
     /// What is stored is sound and contradicts the configuration: change the configuration (78, `EX_CONFIG`).

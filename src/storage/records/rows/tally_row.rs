@@ -8,7 +8,7 @@ const VERSION: u8 = 1;
 const LEN: usize = 1 + 5 * 8 + 4;
 
 /// A tally as bytes.
-pub(in crate::storage::embedded::tables) fn to_bytes(tally: &ReportTally) -> Vec<u8> {
+pub(in crate::storage) fn to_bytes(tally: &ReportTally) -> Vec<u8> {
     let numbers = [
         tally.count.to_be_bytes(),
         tally.first.at.get().to_be_bytes(),
@@ -24,7 +24,7 @@ pub(in crate::storage::embedded::tables) fn to_bytes(tally: &ReportTally) -> Vec
 }
 
 /// Reads a row; `None` for an empty one, and for one that is not what was written: it is a hint, and begins anew.
-pub(in crate::storage::embedded::tables) fn from_bytes(bytes: &[u8]) -> Option<ReportTally> {
+pub(in crate::storage) fn from_bytes(bytes: &[u8]) -> Option<ReportTally> {
     let content = bytes.get(1..LEN - 4)?;
     let [count, first_at, first_tca, last_at, last_tca] = content.as_chunks::<8>().0 else { return None };
     let seen = |at: &[u8; 8], tca: &[u8; 8]| Seen {

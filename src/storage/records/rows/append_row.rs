@@ -13,7 +13,8 @@
 //! ```
 
 use crate::ledger::{Entry, EventId, EventTime, Head, KeyHash, RequestMark};
-use crate::storage::records::{DoneRequest, StoredAppend};
+use crate::storage::records::done_request::DoneRequest;
+use crate::storage::records::stored_append::StoredAppend;
 
 const WHOLE: u8 = 1;
 const IMPORTING: u8 = 2;
@@ -22,15 +23,15 @@ const ENTRY_LEN: usize = 48;
 const CRC_LEN: usize = 4;
 
 /// What names a row: the ledger, and the id of its last event.
-pub(in crate::storage::embedded::tables) type Name = (u32, u128);
+pub(in crate::storage) type Name = (u32, u128);
 
 /// The name of the row whose last event is `last`.
-pub(in crate::storage::embedded::tables) fn name(last: EventId) -> Name {
+pub(in crate::storage) fn name(last: EventId) -> Name {
     (last.ledger().bits(), last.value())
 }
 
 /// An append as the bytes of its row.
-pub(in crate::storage::embedded::tables) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
+pub(in crate::storage) fn to_bytes(append: &StoredAppend) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD_LEN + append.entries.len() * ENTRY_LEN + CRC_LEN);
     bytes.push(if append.is_importing { IMPORTING } else { WHOLE });
     bytes.extend(append.first_place.to_be_bytes());
@@ -48,7 +49,7 @@ pub(in crate::storage::embedded::tables) fn to_bytes(append: &StoredAppend) -> V
 }
 
 /// Reads the row of that name; `None` when it is not what was written.
-pub(in crate::storage::embedded::tables) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
+pub(in crate::storage) fn from_bytes(name: Name, bytes: &[u8]) -> Option<StoredAppend> {
     let (RowHead { first_place, recorded, mark, is_importing }, entries) = RowHead::of(name, bytes)?;
     let entries = entries.iter().map(entry_of).collect::<Option<_>>()?;
     Some(StoredAppend { first_place, recorded, mark, is_importing, entries })
@@ -56,7 +57,7 @@ pub(in crate::storage::embedded::tables) fn from_bytes(name: Name, bytes: &[u8])
 
 /// The first event of the row of that name, and the head of its ledger after it, without reading the events between; `None`
 /// when the row is not what was written.
-pub(in crate::storage::embedded::tables) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
+pub(in crate::storage) fn ends_of(name: Name, bytes: &[u8]) -> Option<(EventId, Head)> {
     let (RowHead { first_place, recorded, is_importing, .. }, entries) = RowHead::of(name, bytes)?;
     let between = u64::try_from(entries.len()).ok()?.checked_sub(1)?;
     let (id, place) = (EventId::from_value(name.1)?, first_place.checked_add(between)?);
@@ -66,10 +67,7 @@ pub(in crate::storage::embedded::tables) fn ends_of(name: Name, bytes: &[u8]) ->
 
 /// When the row of that name was recorded, and the request that it came with if that has a key; `None` when the row is not
 /// what was written.
-pub(in crate::storage::embedded::tables) fn request_of(
-    name: Name,
-    bytes: &[u8],
-) -> Option<(EventTime, Option<DoneRequest>)> {
+pub(in crate::storage) fn request_of(name: Name, bytes: &[u8]) -> Option<(EventTime, Option<DoneRequest>)> {
     let (RowHead { recorded, mark, .. }, _) = RowHead::of(name, bytes)?;
     let last = EventId::from_value(name.1)?;
     Some((recorded, mark.map(|mark| DoneRequest { key: mark.key, recorded, last })))

@@ -1,0 +1,162 @@
+//! Whether this node mints as its fleet does: the same number of slots, and under each name the same format.
+
+use std::num::NonZeroU32;
+
+use super::fleet_keys::FleetKeys;
+use super::stored::FleetMeta;
+use super::token::Token;
+use crate::storage::{
+    Compare, Entry, FailureKind, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
+};
+use crate::time::UnixNanos;
+
+/// How this node mints.
+#[derive(Debug, Clone)]
+pub(super) struct OwnLayout {
+    /// How many slots it takes the fleet to have.
+    pub(super) slots: NonZeroU32,
+    /// Its formats, of which those that are minted are kept by the fleet.
+    pub(super) formats: Vec<KeptFormat>,
+}
+
+/// What the fleet has agreed on, as far as a node goes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Agreed {
+    /// The revision at which it was read: every write about a slot compares it.
+    pub(super) revision: Revision,
+    /// Which fleet it is.
+    pub(super) fleet: Token,
+    /// No slot is used below.
+    pub(super) floor: UnixNanos,
+}
+
+/// What a look at `meta` says.
+#[derive(Debug)]
+pub(super) enum Agreement {
+    /// This node mints as the fleet does.
+    Agreed(Agreed),
+    /// The fleet does not know all of this node's formats, or there is none: to be written first.
+    ToWrite(Transaction),
+}
+
+impl OwnLayout {
+    /// Compares how this node mints with what the fleet has agreed on. A fleet that there is not yet begins at `floor`, as
+    /// `fleet`.
+    ///
+    /// # Errors
+    /// [`FormatsError`]: this node may not mint in this fleet.
+    pub(super) fn compare(
+        &self,
+        keys: &FleetKeys,
+        found: Option<&Entry>,
+        floor: UnixNanos,
+        fleet: Token,
+    ) -> Result<Agreement, FormatsError> {
+        let (revision, mut meta) = match found {
+            None => (Revision::ABSENT, FleetMeta::new(fleet, self.slots, floor)),
+            Some(entry) => (entry.modified, read(entry)?),
+        };
+        if meta.slots != self.slots {
+            return Err(FormatsError::SlotsChanged { kept: meta.slots.get(), now: self.slots.get() });
+        }
+        let mut is_whole = found.is_some();
+        for format in &self.formats {
+            match meta.formats.get(&format.name) {
+                Some(kept) => format.compare(kept)?,
+                None if format.is_minted => {
+                    meta.formats.insert(format.name.clone(), format.description.clone());
+                    is_whole = false;
+                }
+                None => {}
+            }
+        }
+        if is_whole {
+            return Ok(Agreement::Agreed(Agreed { revision, fleet: meta.fleet, floor: meta.floor }));
+        }
+        Ok(Agreement::ToWrite(Transaction {
+            compare: vec![Compare::Modified(keys.meta(), revision)],
+            write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
+            otherwise: vec![Range::one(keys.meta())],
+        }))
+    }
+}
+
+fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
+    FleetMeta::from_bytes(&entry.value).map_err(|error| {
+        let text = format!("what the fleet has agreed on cannot be read at {}: {error}", entry.key);
+        FormatsError::Store(StoreError::new(FailureKind::Damaged, text))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::storage::{Coordinator, MemoryCoordinator, Outcome};
+
+    fn format(name: &str, tick: &str, is_minted: bool) -> KeptFormat {
+        let description = BTreeMap::from([("tick".to_owned(), tick.to_owned())]);
+        KeptFormat { name: name.to_owned(), description, is_minted }
+    }
+
+    fn layout(slots: u32, formats: &[KeptFormat]) -> OwnLayout {
+        OwnLayout { slots: NonZeroU32::new(slots).expect("not zero"), formats: formats.to_vec() }
+    }
+
+    fn keys() -> FleetKeys {
+        FleetKeys::below("/idmint/v1/test/")
+    }
+
+    /// What the layout says of what is stored, after writing what it wanted written.
+    fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
+        let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
+        match layout.compare(&keys(), found.first(), UnixNanos::from_seconds(7), Token::new(1))? {
+            Agreement::Agreed(agreed) => Ok(agreed),
+            Agreement::ToWrite(transaction) => {
+                let outcome = store.commit(&transaction).expect("memory answers");
+                assert!(matches!(outcome, Outcome::Committed(_)));
+                join(store, layout)
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_node_founds_the_fleet_and_later_ones_bring_their_formats() {
+        let store = MemoryCoordinator::default();
+        let first = join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        assert_eq!((first.fleet, first.floor), (Token::new(1), UnixNanos::from_seconds(7)));
+        let read_only = format("c", "1s", false);
+        let both = [format("a", "1ms", true), format("b", "1s", true), read_only];
+        let second = join(&store, &layout(8, &both)).expect("a new name joins");
+        assert!(second.revision > first.revision);
+        assert_eq!(join(&store, &layout(8, &both[..1])).expect("it lacks one"), second);
+        join(&store, &layout(8, &[format("c", "1ms", true)])).expect("what was only read is not kept");
+    }
+
+    #[test]
+    fn a_node_that_differs_is_refused_with_the_difference_and_writes_nothing() {
+        let store = MemoryCoordinator::default();
+        let agreed = join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
+        let refused = join(&store, &layout(8, &[format("b", "1ms", true), format("a", "1s", false)]));
+        let text = refused.expect_err("another tick").to_string();
+        assert!(text.contains("format \"a\"") && text.contains("tick: kept 1ms, now 1s"), "{text}");
+        let refused = join(&store, &layout(9, &[]));
+        assert!(matches!(refused, Err(FormatsError::SlotsChanged { kept: 8, now: 9 })));
+        assert_eq!(join(&store, &layout(8, &[])).expect("unchanged"), agreed);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_damage_and_is_not_written_over() {
+        let store = MemoryCoordinator::default();
+        let put = |value: &[u8]| Transaction {
+            write: vec![Write::Put { key: keys().meta(), value: value.to_vec(), lease: None }],
+            ..Transaction::default()
+        };
+        for value in [&b"{\"v\":2}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {
+            store.commit(&put(value)).expect("memory answers");
+            let refused = join(&store, &layout(8, &[])).expect_err("unreadable");
+            assert_eq!(refused.failure_kind(), FailureKind::Damaged, "{refused}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What goes wrong, how often, and when: drawn from the seed.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+/// The dice of one run.
+pub(super) struct Dice(StdRng);
+
+impl Dice {
+    pub(super) fn of(seed: u64) -> Dice {
+        Dice(StdRng::seed_from_u64(seed))
+    }
+
+    /// Whether something happens that does so in so many of a thousand cases.
+    pub(super) fn per_mille(&mut self, cases: u32) -> bool {
+        self.0.random_range(0..1000) < cases
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0.random_range(0..bound.max(1))
+    }
+
+    pub(super) fn millis(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(self.0.random_range(least..=most))
+    }
+
+    pub(super) fn bits(&mut self) -> u128 {
+        self.0.random()
+    }
+
+    /// Other dice, for somebody else.
+    pub(super) fn split(&mut self) -> Dice {
+        Dice::of(self.0.random())
+    }
+}
+
+/// How the network and the coordinator are for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weather {
+    Calm,
+    /// Requests and answers are late, lost, doubled; reads are stale.
+    Rough,
+    /// No leader: nothing is answered.
+    Leaderless,
+    /// No space left: writes are refused.
+    Full,
+}
+
+impl Weather {
+    pub(super) fn draw(dice: &mut Dice) -> Weather {
+        match dice.below(20) {
+            0..9 => Weather::Calm,
+            9..17 => Weather::Rough,
+            17..19 => Weather::Leaderless,
+            _ => Weather::Full,
+        }
+    }
+}

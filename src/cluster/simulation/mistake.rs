@@ -1,0 +1,119 @@
+//! Mistakes that a protocol like this is easily built with, made on the way between a node and the network.
+
+use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_lease::{Reply, Request};
+use crate::cluster::stored::HorizonRecord;
+use crate::cluster::token::Token;
+use crate::storage::{Compare, Entry, Outcome, Revision, Transaction, Write};
+use crate::time::UnixNanos;
+
+/// What a node does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mistake {
+    None,
+    /// A renewal does not compare the revision of what it renews.
+    RenewsWithoutComparing,
+    /// Whoever takes a slot begins at its own clock, whatever its horizon is.
+    StartsAtOwnClock,
+    /// Whoever gives a slot back gives back the time that it did not use, by its clock.
+    LowersHorizonAtShutdown,
+    /// A renewal without an answer is taken for done if its horizon can be read.
+    BelievesARead,
+    /// A refused renewal is taken for one's own if one's own process wrote what is there.
+    AdoptsByInstance,
+}
+
+/// What a mistake has to know of the node that makes it.
+pub(super) struct Maker<'a> {
+    pub(super) keys: &'a FleetKeys,
+    pub(super) instance: Token,
+    pub(super) now: UnixNanos,
+}
+
+impl Mistake {
+    /// The request as it is sent.
+    pub(super) fn of_request(self, request: Request, maker: &Maker<'_>) -> Request {
+        let Request::Commit(mut transaction) = request else { return request };
+        match self {
+            Mistake::RenewsWithoutComparing if is_renewal(&transaction) => {
+                transaction.compare.retain(|compare| *compare.key() == maker.keys.meta());
+            }
+            Mistake::LowersHorizonAtShutdown => {
+                if let Some(Write::Delete(key)) = transaction.write.first() {
+                    let slot = (0..8).find(|slot| maker.keys.slot(*slot) == *key).expect("a slot is given back");
+                    let now = UnixNanos::new(maker.now.get() / 1_000_000 * 1_000_000);
+                    let record = HorizonRecord::new(now, maker.instance, Token::new(0), now);
+                    let (key, value) = (maker.keys.horizon(slot), record.to_bytes());
+                    transaction.write.push(Write::Put { key, value, lease: None });
+                }
+            }
+            _ => {}
+        }
+        Request::Commit(transaction)
+    }
+
+    /// The reply as it is understood.
+    pub(super) fn of_reply(self, request: &Request, reply: Reply, maker: &Maker<'_>) -> Reply {
+        match (self, request, reply) {
+            (Mistake::StartsAtOwnClock, _, Reply::Read(mut snapshot)) => {
+                for entry in snapshot.ranges.iter_mut().skip(1).take(1).flatten() {
+                    rewrite(entry, |record| record.horizon = UnixNanos::default());
+                }
+                Reply::Read(snapshot)
+            }
+            (Mistake::BelievesARead, Request::Commit(transaction), Reply::Outcome(Outcome::Refused(snapshot)))
+                if is_renewal(transaction) =>
+            {
+                let found = snapshot.ranges.iter().flatten().find(|entry| {
+                    HorizonRecord::from_bytes(&entry.value).is_ok()
+                        && transaction.compare.iter().any(|compare| *compare.key() == entry.key)
+                });
+                match found.filter(|entry| !is_compared_at(transaction, entry.modified)) {
+                    Some(entry) => Reply::Outcome(Outcome::Committed(entry.modified)),
+                    None => Reply::Outcome(Outcome::Refused(snapshot)),
+                }
+            }
+            (
+                Mistake::AdoptsByInstance,
+                Request::Commit(transaction),
+                Reply::Outcome(Outcome::Refused(mut snapshot)),
+            ) => {
+                if let Some(sent) = horizon_of(transaction) {
+                    for entry in snapshot.ranges.iter_mut().flatten() {
+                        rewrite(entry, |record| {
+                            if record.instance == maker.instance {
+                                (record.attempt, record.horizon) = (sent.attempt, sent.horizon);
+                            }
+                        });
+                    }
+                }
+                Reply::Outcome(Outcome::Refused(snapshot))
+            }
+            (_, _, reply) => reply,
+        }
+    }
+}
+
+/// The horizon that a transaction writes.
+pub(super) fn horizon_of(transaction: &Transaction) -> Option<HorizonRecord> {
+    transaction.write.iter().find_map(|write| match write {
+        Write::Put { value, .. } => HorizonRecord::from_bytes(value).ok(),
+        Write::Delete(_) => None,
+    })
+}
+
+/// Whether it writes a horizon and no holder: a slot that is held is renewed.
+pub(super) fn is_renewal(transaction: &Transaction) -> bool {
+    transaction.write.len() == 1 && horizon_of(transaction).is_some()
+}
+
+fn is_compared_at(transaction: &Transaction, revision: Revision) -> bool {
+    transaction.compare.iter().any(|compare| matches!(compare, Compare::Modified(_, of) if *of == revision))
+}
+
+fn rewrite(entry: &mut Entry, change: impl FnOnce(&mut HorizonRecord)) {
+    if let Ok(mut record) = HorizonRecord::from_bytes(&entry.value) {
+        change(&mut record);
+        entry.value = record.to_bytes();
+    }
+}

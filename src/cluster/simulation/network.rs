@@ -1,0 +1,208 @@
+//! The coordinator, and the way to it and back.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::faults::{Dice, Weather};
+use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_lease::{Reply, Request};
+use crate::storage::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Snapshot};
+
+/// After so long a node does not wait for an answer any more.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How many earlier states a stale read may show.
+const HISTORY: usize = 12;
+
+/// Which request of which node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) node: usize,
+    pub(super) message: u64,
+}
+
+/// What is on its way, by when it arrives.
+#[derive(Debug)]
+enum Parcel {
+    /// To the coordinator; the answer goes nowhere if nobody waits for it.
+    Request { request: Request, answer_after: Option<(Address, Duration)> },
+    /// To a node.
+    Reply { to: Address, reply: Reply },
+}
+
+/// What went wrong on the way.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Mishaps {
+    pub(super) lost_requests: u64,
+    pub(super) lost_answers: u64,
+    pub(super) late: u64,
+    pub(super) doubled: u64,
+    pub(super) stale_reads: u64,
+    pub(super) leases_ended: u64,
+    pub(super) leaderless: u64,
+    pub(super) full: u64,
+}
+
+/// The coordinator and everything that is on its way. Times are the true ones, since the beginning of the run.
+pub(super) struct Network {
+    pub(super) dice: Dice,
+    pub(super) weather: Weather,
+    pub(super) mishaps: Mishaps,
+    store: MemoryCoordinator,
+    keys: FleetKeys,
+    lease_time: BTreeMap<i64, (Duration, Duration)>,
+    history: VecDeque<Snapshot>,
+    on_the_way: BTreeMap<(Duration, u64), Parcel>,
+    sent: u64,
+}
+
+impl Network {
+    pub(super) fn new(dice: Dice, keys: FleetKeys) -> Network {
+        Network {
+            dice,
+            weather: Weather::Calm,
+            mishaps: Mishaps::default(),
+            store: MemoryCoordinator::default(),
+            keys,
+            lease_time: BTreeMap::new(),
+            history: VecDeque::new(),
+            on_the_way: BTreeMap::new(),
+            sent: 0,
+        }
+    }
+
+    /// Sends a request on its way, which one of the ways there are.
+    pub(super) fn send(&mut self, now: Duration, from: Address, request: Request) {
+        let no_answer = Reply::Failed(CoordinatorError::NoAnswer("timeout".to_owned()));
+        let there = match self.weather {
+            Weather::Rough => self.dice.millis(1, 700),
+            _ => self.dice.millis(1, 30),
+        };
+        let late = self.dice.millis(1_000, 90_000);
+        let trouble = match self.weather {
+            Weather::Calm => self.dice.below(100),
+            Weather::Rough => self.dice.below(25),
+            // Most get lost; some are done when there is a leader again.
+            Weather::Leaderless => {
+                self.mishaps.leaderless += 1;
+                self.dice.below(3)
+            }
+            Weather::Full if matches!(request, Request::Commit(_)) => {
+                self.mishaps.full += 1;
+                let reply = Reply::Failed(CoordinatorError::Full("no space".to_owned()));
+                return self.put(now + there, Parcel::Reply { to: from, reply });
+            }
+            Weather::Full => 50,
+        };
+        match trouble {
+            0 => {
+                self.mishaps.lost_requests += 1;
+                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+            }
+            1 => {
+                self.mishaps.late += 1;
+                self.put(now + late, Parcel::Request { request, answer_after: None });
+                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+            }
+            2 if self.weather == Weather::Leaderless => {
+                let reply = Reply::Failed(CoordinatorError::NotSent("no leader".to_owned()));
+                self.put(now + there, Parcel::Reply { to: from, reply });
+            }
+            2 => {
+                self.mishaps.lost_answers += 1;
+                self.put(now + there, Parcel::Request { request, answer_after: None });
+                self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+            }
+            3 => {
+                self.mishaps.doubled += 1;
+                self.put(now + late, Parcel::Request { request: request.clone(), answer_after: None });
+                self.deliver(now, there, from, request, no_answer);
+            }
+            _ => self.deliver(now, there, from, request, no_answer),
+        }
+    }
+
+    fn deliver(&mut self, now: Duration, there: Duration, from: Address, request: Request, no_answer: Reply) {
+        let back = self.dice.millis(1, if self.weather == Weather::Rough { 700 } else { 30 });
+        let in_time = there + back < TIMEOUT;
+        let answer_after = in_time.then_some((from, back));
+        self.put(now + there, Parcel::Request { request, answer_after });
+        if !in_time {
+            self.mishaps.lost_answers += 1;
+            self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+        }
+    }
+
+    fn put(&mut self, at: Duration, parcel: Parcel) {
+        self.sent += 1;
+        self.on_the_way.insert((at, self.sent), parcel);
+    }
+
+    /// Everything that arrives until `now`; what arrives at nodes is returned.
+    pub(super) fn arrive(&mut self, now: Duration) -> Vec<(Address, Reply)> {
+        self.end_leases(now);
+        let mut replies = Vec::new();
+        while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= now) {
+            let at = entry.key().0;
+            match entry.remove() {
+                Parcel::Reply { to, reply } => replies.push((to, reply)),
+                Parcel::Request { request, answer_after } => {
+                    let reply = self.serve(at, &request);
+                    if let Some((to, back)) = answer_after {
+                        self.put(at + back, Parcel::Reply { to, reply });
+                    }
+                }
+            }
+        }
+        replies
+    }
+
+    fn serve(&mut self, now: Duration, request: &Request) -> Reply {
+        if let Request::Read(_) = request
+            && !self.history.is_empty()
+            && self.dice.per_mille(if self.weather == Weather::Rough { 300 } else { 20 })
+        {
+            self.mishaps.stale_reads += 1;
+            let at = self.dice.below(u64::try_from(self.history.len()).expect("a short list"));
+            return Reply::Read(self.history[usize::try_from(at).expect("its place in a list")].clone());
+        }
+        let reply = request.send(&self.store);
+        match (request, &reply) {
+            (Request::Grant(lasts), Reply::Granted(lease)) => {
+                self.lease_time.insert(lease.0, (*lasts, now + *lasts));
+            }
+            (Request::KeepAlive(lease), Reply::KeptAlive(true)) => {
+                let (lasts, ends) = self.lease_time.get_mut(&lease.0).expect("a lease that was granted");
+                *ends = now + *lasts;
+            }
+            (Request::Commit(_), Reply::Outcome(Outcome::Committed(_))) => {
+                let snapshot = self.store.read(&self.keys.survey()).expect("memory answers");
+                if self.history.len() == HISTORY {
+                    self.history.pop_front();
+                }
+                self.history.push_back(snapshot);
+            }
+            _ => {}
+        }
+        reply
+    }
+
+    fn end_leases(&mut self, now: Duration) {
+        let ended: Vec<i64> =
+            self.lease_time.iter().filter(|(_, (_, ends))| *ends <= now).map(|(lease, _)| *lease).collect();
+        for lease in ended {
+            self.lease_time.remove(&lease);
+            self.store.end_lease(Lease(lease));
+        }
+    }
+
+    /// Ends a lease for no reason.
+    pub(super) fn revoke_a_lease(&mut self) {
+        let Some(count) = u64::try_from(self.lease_time.len()).ok().filter(|count| *count > 0) else { return };
+        let at = usize::try_from(self.dice.below(count)).expect("its place in a list");
+        let lease = *self.lease_time.keys().nth(at).expect("it is one of them");
+        self.mishaps.leases_ended += 1;
+        self.lease_time.remove(&lease);
+        self.store.end_lease(Lease(lease));
+    }
+}

@@ -1,0 +1,248 @@
+//! A node: the product's clock, mint and tenure on a machine that stops, starts, and is copied.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use super::faults::Dice;
+use super::mistake::{Maker, Mistake, horizon_of};
+use super::network::{Address, Network};
+use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_lease::{LeaseRule, NodeName, Reply, Request, Step};
+use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
+use crate::cluster::token::{Entropy, Token};
+use crate::id::{Format, preset};
+use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
+use crate::storage::CoordinatorError;
+use crate::time::{Clock, ManualClock, UnixNanos};
+
+static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
+
+/// How far a horizon may be ahead of the clock when a slot is taken, as configured.
+const AHEAD_MAX: Duration = Duration::from_secs(5);
+
+/// What a node can do at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    Running,
+    /// Stopped, while time passes.
+    Paused {
+        until: Duration,
+    },
+    /// The whole machine is stopped, with its clocks.
+    Frozen {
+        until: Duration,
+    },
+    /// It has been told to end.
+    Leaving {
+        until: Duration,
+    },
+    /// It has ended.
+    Gone,
+}
+
+pub(super) struct Node {
+    pub(super) condition: Condition,
+    pub(super) name: NodeName,
+    hand: ManualClock,
+    clock: Arc<Clock>,
+    minter: Arc<Minter>,
+    tenure: SlotTenure,
+    /// How fast its clock runs, in millionths more than it should.
+    drift_ppm: i64,
+    asked: Option<(u64, Request)>,
+    messages: u64,
+    sleeps_until: UnixNanos,
+    needed: UnixNanos,
+    /// The highest horizon that it has asked for since it has its slot.
+    asked_for: UnixNanos,
+    /// What a copy shares with its original: below this both may mint the same.
+    shared_below: Option<UnixNanos>,
+}
+
+impl Node {
+    pub(super) fn start(wall: UnixNanos, drift_ppm: i64, name: NodeName, slots: NonZeroU32, dice: &mut Dice) -> Node {
+        let hand = ManualClock::at(wall);
+        let clock = Arc::new(hand.clock());
+        let (mint, minter) = mint(&clock, slots);
+        let rule = LeaseRule::new(keys(), slots, Vec::new(), name.clone(), AHEAD_MAX);
+        let tenure = SlotTenure::new(mint, rule, entropy(dice));
+        Node::of(hand, clock, minter, tenure, drift_ppm, name)
+    }
+
+    fn of(
+        hand: ManualClock,
+        clock: Arc<Clock>,
+        minter: Arc<Minter>,
+        tenure: SlotTenure,
+        drift_ppm: i64,
+        name: NodeName,
+    ) -> Node {
+        Node {
+            condition: Condition::Running,
+            name,
+            hand,
+            clock,
+            minter,
+            tenure,
+            drift_ppm,
+            asked: None,
+            messages: 0,
+            sleeps_until: UnixNanos::default(),
+            needed: UnixNanos::default(),
+            asked_for: UnixNanos::default(),
+            shared_below: None,
+        }
+    }
+
+    /// A copy of its memory on another machine, which nobody tells that it is one. Connections are not copied.
+    pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
+        let tenancy = self.tenure.tenancy.as_ref().filter(|tenancy| tenancy.is_minting)?;
+        let hand = ManualClock::at(self.clock.now());
+        let clock = Arc::new(hand.clock());
+        let (mint, minter) = mint(&clock, slots);
+        let start = clock.now();
+        let session = mint.prepare_in_slot(SessionStart::at(start), tenancy.slot);
+        let usable_until = tenancy.session.horizon().max(start);
+        let plan = HorizonPlan::leased(usable_until, usable_until);
+        let durable =
+            Durable::write(plan, |_| Ok::<(), std::convert::Infallible>(())).expect("it was, before the copy");
+        session.raise(&durable, clock.now());
+        mint.begin(Arc::clone(&session));
+        let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
+        let lease = self.tenure.lease.clone();
+        let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy) };
+        let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
+        copy.shared_below = Some(self.asked_for);
+        copy.asked_for = self.asked_for;
+        copy.asked.clone_from(&self.asked);
+        Some(copy)
+    }
+
+    /// Lets time pass on its machine.
+    pub(super) fn pass(&mut self, passed: Duration) {
+        if matches!(self.condition, Condition::Frozen { .. } | Condition::Gone) {
+            return;
+        }
+        let millionths = u64::try_from(1_000_000 + self.drift_ppm).expect("a clock runs forward");
+        let nanos = u64::try_from(passed.as_nanos()).expect("a short while") / 1000 * millionths / 1000;
+        self.hand.advance(Duration::from_nanos(nanos));
+    }
+
+    /// Sets its wall clock.
+    pub(super) fn step_clock(&mut self, by: Duration, is_back: bool) {
+        let wall = self.hand.wall();
+        self.hand.set_wall(if is_back { wall.before(by) } else { wall.after(by) });
+        self.clock.observe(AHEAD_MAX);
+    }
+
+    /// Tells it to end.
+    pub(super) fn leave(&mut self, until: Duration) {
+        self.condition = Condition::Leaving { until };
+        self.tenure.release();
+        self.asked = None;
+        self.sleeps_until = UnixNanos::default();
+    }
+
+    /// Whether a reply is still waited for.
+    pub(super) fn waits_for(&self, message: u64) -> bool {
+        self.asked.as_ref().is_some_and(|(asked, _)| *asked == message)
+    }
+
+    /// What an own request was, once its reply has come.
+    pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
+        let (_, request) = self.asked.take().expect("a reply that is waited for");
+        let now = self.clock.now();
+        let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
+        let event = self.tenure.answer(now, reply.clone());
+        if matches!(event, Event::Fenced(_)) {
+            self.shared_below = None;
+            self.asked_for = UnixNanos::default();
+        }
+        self.sleeps_until = UnixNanos::default();
+        (request, reply, event)
+    }
+
+    /// The answer that a copy waits for never comes.
+    pub(super) fn forget_connections(&mut self, mistake: Mistake) {
+        if self.asked.is_some() {
+            self.take_reply(Reply::Failed(CoordinatorError::NoAnswer("another machine".to_owned())), mistake);
+        }
+    }
+
+    /// Does what its thread would do now; returns whether it has ended.
+    pub(super) fn act(&mut self, at: Duration, place: usize, mistake: Mistake, network: &mut Network) -> bool {
+        let now = self.clock.now();
+        if self.asked.is_some() || (now < self.sleeps_until && self.needed <= now) {
+            return false;
+        }
+        match self.tenure.next(now, std::mem::take(&mut self.needed)) {
+            Step::WaitUntil(until) => self.sleeps_until = until,
+            Step::Ended => return true,
+            Step::Send(request) => {
+                let maker = Maker { keys: &keys(), instance: self.name.instance, now };
+                let request = mistake.of_request(request, &maker);
+                if let Request::Commit(transaction) = &request
+                    && let Some(record) = horizon_of(transaction)
+                {
+                    self.asked_for = self.asked_for.max(record.horizon);
+                }
+                self.messages += 1;
+                self.asked = Some((self.messages, request.clone()));
+                network.send(at, Address { node: place, message: self.messages }, request);
+            }
+        }
+        false
+    }
+
+    /// Mints a few ids, if it can.
+    pub(super) fn mint(&mut self, count: u32, minted: &mut Vec<u128>) {
+        let request = self.minter.request(NonZeroU32::new(count).expect("some"), None).expect("a sound request");
+        match self.minter.reserve(&request) {
+            Ok(mut granted) => {
+                let (mut ids, first) = ([0; 8], minted.len());
+                let count = granted.batch.fill(&mut ids);
+                minted.extend_from_slice(&ids[..count]);
+                if let Some(shared_below) = self.shared_below {
+                    let is_its_own = |id: &u128| time_of(*id) >= shared_below;
+                    let own: Vec<u128> = minted.drain(first..).filter(is_its_own).collect();
+                    minted.extend(own);
+                }
+            }
+            Err(Denied::Horizon { needed }) => self.needed = needed,
+            Err(Denied::Refused(_)) => {}
+        }
+    }
+}
+
+/// The time that an id carries.
+pub(super) fn time_of(id: u128) -> UnixNanos {
+    let time = FORMAT.split(id).expect("an id").time.expect("has a time");
+    UnixNanos::new(u64::try_from(time.nanos()).expect("after 1970"))
+}
+
+pub(super) fn keys() -> FleetKeys {
+    FleetKeys::below("/idmint/v1/simulation/")
+}
+
+pub(super) fn instance(dice: &mut Dice) -> Token {
+    Token::new(dice.bits())
+}
+
+fn entropy(dice: &mut Dice) -> Entropy {
+    let mut dice = dice.split();
+    Entropy::new(move || dice.bits())
+}
+
+fn mint(clock: &Arc<Clock>, slots: NonZeroU32) -> (Arc<Mint>, Arc<Minter>) {
+    let settings = MintSettings {
+        wait_max: Duration::from_millis(250),
+        lead_max: Duration::from_millis(5),
+        window: Duration::from_secs(60),
+        shard: 0,
+    };
+    let lanes = SlotLanes::of(&FORMAT, slots, LaneCount::UpTo(1), 0).expect("few slots fit");
+    let mut mint = Mint::new(Arc::clone(clock), settings);
+    let minter = mint.add_leased(Arc::clone(&FORMAT), lanes);
+    (Arc::new(mint), minter)
+}

@@ -1,0 +1,104 @@
+//! What the simulation has to show.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use super::{Mistake, Tally, run};
+
+/// How many runs there are, unless `SIMULATION_SEEDS` says so.
+const SEEDS: u64 = 10_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+/// The first seed below `seeds` that shows something that must not be, and what it is; else what all of them did.
+fn search(seeds: u64, mistake: Mistake) -> Result<Tally, (u64, String)> {
+    let (next, found) = (AtomicU64::new(0), Mutex::new(Ok(Tally::default())));
+    let threads = thread::available_parallelism().map_or(2, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        return;
+                    }
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, mistake)));
+                    let outcome = outcome.unwrap_or_else(|panic| Err(message_of(panic.as_ref())));
+                    let mut found = found.lock().expect("no holder of this lock panics");
+                    match (&mut *found, outcome) {
+                        (Ok(tally), Ok(more)) => *tally += &more,
+                        (Ok(_), Err(error)) => {
+                            *found = Err((seed, error));
+                            next.store(seeds, Ordering::Relaxed);
+                        }
+                        (Err(_), _) => return,
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no holder of this lock panics")
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+}
+
+#[test]
+fn no_id_is_minted_twice_whatever_fails() {
+    if let Some(seed) = number("SIMULATION_SEED") {
+        let tally = run(seed, Mistake::None).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        println!("{tally:#?}");
+        return;
+    }
+    let seeds = number("SIMULATION_SEEDS").unwrap_or(SEEDS);
+    let tally = search(seeds, Mistake::None);
+    let tally = tally.unwrap_or_else(|(seed, error)| panic!("SIMULATION_SEED={seed}: {error}"));
+    println!("{seeds} seeds: {tally:#?}");
+    let mishaps = &tally.mishaps;
+    for (happened, what) in [
+        (tally.minted / 1_000, "ids, in thousands"),
+        (tally.acquired, "slots taken"),
+        (tally.fenced, "fences"),
+        (tally.adopted, "adoptions"),
+        (tally.reclaimed, "slots taken back"),
+        (tally.crashes, "crashes"),
+        (tally.pauses, "pauses"),
+        (tally.freezes, "machines that stood still"),
+        (tally.copies, "copies"),
+        (tally.clock_steps, "clock steps"),
+        (tally.leaves, "slots given back"),
+        (mishaps.lost_requests, "lost requests"),
+        (mishaps.lost_answers, "lost answers"),
+        (mishaps.late, "late requests"),
+        (mishaps.doubled, "doubled requests"),
+        (mishaps.stale_reads, "stale reads"),
+        (mishaps.leases_ended, "leases lost"),
+        (mishaps.leaderless, "requests without a leader"),
+        (mishaps.full, "requests to a full store"),
+    ] {
+        assert!(happened * 10 > seeds, "only {happened} {what} in {seeds} runs");
+    }
+}
+
+/// A simulation that finds nothing shows something only if it would find a mistake.
+#[test]
+fn every_deliberate_mistake_is_found() {
+    for mistake in [
+        Mistake::RenewsWithoutComparing,
+        Mistake::StartsAtOwnClock,
+        Mistake::LowersHorizonAtShutdown,
+        Mistake::BelievesARead,
+        Mistake::AdoptsByInstance,
+    ] {
+        match search(SEEDS, mistake) {
+            Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),
+            Ok(tally) => panic!("{mistake:?} is not found in {SEEDS} runs: {tally:?}"),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! One run: a fleet from its first start on, for some minutes of its own time.
+
+use std::num::NonZeroU32;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use super::faults::{Dice, Weather};
+use super::mistake::{Mistake, horizon_of, is_renewal};
+use super::network::{Mishaps, Network};
+use super::node::{Condition, Node, instance, keys, time_of};
+use crate::cluster::slot_lease::{NodeName, Reply, Request};
+use crate::cluster::slot_tenure::Event;
+use crate::cluster::stored::HorizonRecord;
+use crate::storage::Outcome;
+use crate::time::UnixNanos;
+
+const BEGINS: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
+/// How long a run lasts, in its own time.
+const LASTS: Duration = Duration::from_secs(240);
+
+/// What happened in a run, or in many.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Tally {
+    pub(super) minted: u64,
+    pub(super) acquired: u64,
+    pub(super) fenced: u64,
+    pub(super) adopted: u64,
+    pub(super) reclaimed: u64,
+    pub(super) crashes: u64,
+    pub(super) pauses: u64,
+    pub(super) freezes: u64,
+    pub(super) copies: u64,
+    pub(super) clock_steps: u64,
+    pub(super) leaves: u64,
+    pub(super) mishaps: Mishaps,
+}
+
+impl AddAssign<&Tally> for Tally {
+    fn add_assign(&mut self, other: &Tally) {
+        let (a, b) = (&mut self.mishaps, &other.mishaps);
+        for (sum, more) in [
+            (&mut self.minted, other.minted),
+            (&mut self.acquired, other.acquired),
+            (&mut self.fenced, other.fenced),
+            (&mut self.adopted, other.adopted),
+            (&mut self.reclaimed, other.reclaimed),
+            (&mut self.crashes, other.crashes),
+            (&mut self.pauses, other.pauses),
+            (&mut self.freezes, other.freezes),
+            (&mut self.copies, other.copies),
+            (&mut self.clock_steps, other.clock_steps),
+            (&mut self.leaves, other.leaves),
+            (&mut a.lost_requests, b.lost_requests),
+            (&mut a.lost_answers, b.lost_answers),
+            (&mut a.late, b.late),
+            (&mut a.doubled, b.doubled),
+            (&mut a.stale_reads, b.stale_reads),
+            (&mut a.leases_ended, b.leases_ended),
+            (&mut a.leaderless, b.leaderless),
+            (&mut a.full, b.full),
+        ] {
+            *sum += more;
+        }
+    }
+}
+
+struct World {
+    dice: Dice,
+    network: Network,
+    nodes: Vec<Node>,
+    slots: NonZeroU32,
+    mistake: Mistake,
+    at: Duration,
+    weather_until: Duration,
+    minted: Vec<u128>,
+    tally: Tally,
+}
+
+/// Runs one seed, and compares every id that was minted with every other.
+///
+/// # Errors
+/// What happened that must not.
+pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
+    let mut dice = Dice::of(seed);
+    let slots = NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
+    let network = Network::new(dice.split(), keys());
+    let mut world = World {
+        dice,
+        network,
+        nodes: Vec::new(),
+        slots,
+        mistake,
+        at: Duration::ZERO,
+        weather_until: Duration::ZERO,
+        minted: Vec::new(),
+        tally: Tally::default(),
+    };
+    for place in 0..2 + world.dice.below(3) {
+        world.start(place);
+    }
+    while world.at < LASTS {
+        world.step();
+    }
+    world.finish()
+}
+
+impl World {
+    fn step(&mut self) {
+        let passed = self.dice.millis(5, 200);
+        self.at += passed;
+        if self.at >= self.weather_until {
+            self.network.weather = Weather::draw(&mut self.dice);
+            let lasts = self.dice.millis(2_000, 30_000);
+            // Now and then for longer than a slot may be used without a renewal.
+            let factor = if self.dice.per_mille(100) { 4 } else { 1 };
+            self.weather_until = self.at + lasts * factor;
+        }
+        for node in &mut self.nodes {
+            node.pass(passed);
+        }
+        for (to, reply) in self.network.arrive(self.at) {
+            self.deliver(to.node, to.message, reply);
+        }
+        for place in 0..self.nodes.len() {
+            self.act(place);
+        }
+        self.trouble();
+    }
+
+    fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
+        let node = &mut self.nodes[place];
+        // What comes to a machine that stands still waits in its socket: as if it came when that goes on.
+        let listens = matches!(node.condition, Condition::Running | Condition::Leaving { .. });
+        if !node.waits_for(message) || !listens {
+            return;
+        }
+        let (request, reply, event) = node.take_reply(reply, self.mistake);
+        match &event {
+            Event::Acquired(_) => self.tally.acquired += 1,
+            Event::Fenced(_) => self.tally.fenced += 1,
+            Event::Disagrees(error) => panic!("all nodes are alike: {error}"),
+            Event::None | Event::Renewed => {}
+        }
+        let (Request::Commit(transaction), Reply::Outcome(outcome)) = (&request, &reply) else { return };
+        let Some(sent) = horizon_of(transaction) else { return };
+        match outcome {
+            Outcome::Refused(snapshot) => {
+                let records = snapshot.ranges.iter().flatten();
+                let mut records = records.filter_map(|entry| HorizonRecord::from_bytes(&entry.value).ok());
+                self.tally.adopted += u64::from(records.any(|record| record.attempt == sent.attempt));
+            }
+            Outcome::Committed(_) => {
+                let is_reclaim = !is_renewal(transaction) && matches!(event, Event::Renewed);
+                self.tally.reclaimed += u64::from(is_reclaim);
+            }
+        }
+    }
+
+    fn act(&mut self, place: usize) {
+        let node = &mut self.nodes[place];
+        match node.condition {
+            Condition::Gone => return,
+            Condition::Paused { until } | Condition::Frozen { until } => {
+                if self.at < until {
+                    return;
+                }
+                node.condition = Condition::Running;
+                // Whatever came meanwhile came too late.
+                node.forget_connections(self.mistake);
+            }
+            Condition::Leaving { until } if self.at >= until => return node.condition = Condition::Gone,
+            Condition::Leaving { .. } | Condition::Running => {}
+        }
+        // A thread that mints may have been first, or the one that renews.
+        let mints_first = self.dice.per_mille(500);
+        let count = u32::try_from(1 + self.dice.below(5)).expect("few");
+        if mints_first {
+            node.mint(count, &mut self.minted);
+        }
+        if node.act(self.at, place, self.mistake, &mut self.network) {
+            node.condition = Condition::Gone;
+        }
+        if !mints_first {
+            node.mint(count, &mut self.minted);
+        }
+    }
+
+    /// What happens to machines and leases.
+    fn trouble(&mut self) {
+        if self.dice.per_mille(4) {
+            self.network.revoke_a_lease();
+        }
+        if !self.dice.per_mille(25) {
+            return;
+        }
+        let place = usize::try_from(self.dice.below(u64::try_from(self.nodes.len()).expect("few"))).expect("few");
+        let for_a_while =
+            if self.dice.per_mille(300) { self.dice.millis(30_000, 150_000) } else { self.dice.millis(100, 20_000) };
+        let until = self.at + for_a_while;
+        let nodes = self.nodes.len();
+        let node = &mut self.nodes[place];
+        if node.condition == Condition::Gone {
+            // Sometimes on the same machine, and sometimes on another one.
+            self.restart(place);
+            return;
+        }
+        if node.condition != Condition::Running {
+            return;
+        }
+        match self.dice.below(12) {
+            0 | 1 => {
+                node.condition = Condition::Paused { until };
+                self.tally.pauses += 1;
+            }
+            2 => {
+                node.condition = Condition::Frozen { until };
+                self.tally.freezes += 1;
+            }
+            3 | 4 => {
+                node.condition = Condition::Gone;
+                self.tally.crashes += 1;
+            }
+            5..8 => {
+                node.leave(self.at + Duration::from_secs(3));
+                self.tally.leaves += 1;
+            }
+            8 | 9 => {
+                let most = if self.dice.per_mille(100) { 3_600_000 } else { 8_000 };
+                let (by, is_back) = (self.dice.millis(1, most), self.dice.per_mille(500));
+                node.step_clock(by, is_back);
+                self.tally.clock_steps += 1;
+            }
+            10 if nodes < 8 => {
+                if let Some(mut copy) = node.copy(self.slots, &mut self.dice) {
+                    copy.forget_connections(self.mistake);
+                    self.nodes.push(copy);
+                    self.tally.copies += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, machine: u64) {
+        let node = self.new_node(machine);
+        self.nodes.push(node);
+    }
+
+    fn restart(&mut self, place: usize) {
+        let machine = if self.dice.per_mille(700) { place as u64 } else { 100 + self.dice.below(1000) };
+        let node = self.new_node(machine);
+        // Answers to the one before go to nobody.
+        self.nodes[place].condition = Condition::Gone;
+        if self.nodes.len() < 12 {
+            self.nodes.push(node);
+        }
+    }
+
+    fn new_node(&mut self, machine: u64) -> Node {
+        let true_time = BEGINS.after(self.at);
+        let skew = if self.dice.per_mille(50) { self.dice.millis(0, 40_000) } else { self.dice.millis(0, 3_000) };
+        let wall = if self.dice.per_mille(500) { true_time.before(skew) } else { true_time.after(skew) };
+        let drift_ppm = i64::try_from(self.dice.below(1_000)).expect("small") - 500;
+        let name = NodeName {
+            instance: instance(&mut self.dice),
+            node: format!("node-{machine}"),
+            addr: "0.0.0.0:1".to_owned(),
+        };
+        Node::start(wall, drift_ppm, name, self.slots, &mut self.dice)
+    }
+
+    fn finish(mut self) -> Result<Tally, String> {
+        self.tally.minted = u64::try_from(self.minted.len()).expect("few");
+        self.tally.mishaps = self.network.mishaps.clone();
+        self.minted.sort_unstable();
+        match self.minted.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(format!("{} was minted twice, of {}", pair[0], time_of(pair[0]))),
+            None => Ok(self.tally),
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The thread that leases a slot and renews it, so that no mint waits for the coordinator while there is time reserved.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+
+use super::slot_lease::{LeaseRule, Reply, Step};
+use super::slot_tenure::{Event, SlotTenure};
+use super::token::Entropy;
+use crate::minting::Mint;
+use crate::storage::{Coordinator, CoordinatorError, FormatsError, MetaRevision, Outcome};
+use crate::time::{Clock, UnixNanos};
+
+/// How long the thread sleeps at most: the clock it goes by may run faster than the one that it sleeps by.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Leases a slot, and begins and ends the sessions in which it is used, on a thread of its own.
+pub struct SlotKeeper {
+    shared: Arc<Shared>,
+    state: watch::Receiver<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the thread has achieved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct State {
+    slot: Option<u32>,
+    /// Below this ids can be minted now; `None` where there is no session.
+    usable_until: Option<UnixNanos>,
+    has_ended: bool,
+}
+
+/// What the thread and its callers have in common.
+#[derive(Debug, Default)]
+struct Shared {
+    wanted: Mutex<Wanted>,
+    asked: Condvar,
+    counts: SlotCounts,
+    disagreement: Mutex<Option<FormatsError>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    /// Callers wait until ids can be minted up to this instant.
+    needed: UnixNanos,
+    /// The slot is to be given back.
+    is_ending: bool,
+}
+
+/// What is counted of slots. Each only grows; Relaxed, since nothing else depends on them.
+#[derive(Debug, Default)]
+pub struct SlotCounts {
+    renewed: AtomicU64,
+    fenced: AtomicU64,
+    requests: [AtomicU64; RequestOutcome::ALL.len()],
+}
+
+/// What became of a request to the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestOutcome {
+    /// It was done.
+    Done,
+    /// Something else had been written meanwhile, so it was not done.
+    Outdated,
+    /// No answer came in time.
+    NoAnswer,
+    /// It could not be sent.
+    NotSent,
+    /// There was no space left.
+    Full,
+    /// It was refused, for whom it came from or for what it is.
+    Refused,
+}
+
+impl RequestOutcome {
+    /// Each of them.
+    pub const ALL: [RequestOutcome; 6] = [
+        RequestOutcome::Done,
+        RequestOutcome::Outdated,
+        RequestOutcome::NoAnswer,
+        RequestOutcome::NotSent,
+        RequestOutcome::Full,
+        RequestOutcome::Refused,
+    ];
+
+    /// Its name in metrics.
+    pub fn label(self) -> &'static str {
+        match self {
+            RequestOutcome::Done => "done",
+            RequestOutcome::Outdated => "outdated",
+            RequestOutcome::NoAnswer => "no_answer",
+            RequestOutcome::NotSent => "not_sent",
+            RequestOutcome::Full => "full",
+            RequestOutcome::Refused => "refused",
+        }
+    }
+
+    fn of(reply: &Reply) -> RequestOutcome {
+        match reply {
+            Reply::Granted(_) | Reply::KeptAlive(_) | Reply::Read(_) | Reply::Outcome(Outcome::Committed(_)) => {
+                RequestOutcome::Done
+            }
+            Reply::Outcome(Outcome::Refused(_)) => RequestOutcome::Outdated,
+            Reply::Failed(CoordinatorError::NoAnswer(_)) => RequestOutcome::NoAnswer,
+            Reply::Failed(CoordinatorError::NotSent(_)) => RequestOutcome::NotSent,
+            Reply::Failed(CoordinatorError::Full(_)) => RequestOutcome::Full,
+            Reply::Failed(CoordinatorError::Refused(_)) => RequestOutcome::Refused,
+        }
+    }
+}
+
+impl SlotCounts {
+    /// How often the time that is reserved was extended.
+    pub fn renewed(&self) -> u64 {
+        self.renewed.load(Ordering::Relaxed)
+    }
+
+    /// How often a slot was lost to another node.
+    pub fn fenced(&self) -> u64 {
+        self.fenced.load(Ordering::Relaxed)
+    }
+
+    /// Requests to the coordinator with this outcome.
+    pub fn of(&self, outcome: RequestOutcome) -> u64 {
+        self.requests[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    fn count(&self, outcome: RequestOutcome) {
+        self.requests[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl SlotKeeper {
+    /// Begins to look for a slot; sessions of `mint` begin and end with it. What the fleet has agreed on, once this node agrees
+    /// with it, is told by `meta`.
+    pub fn start(
+        mint: Arc<Mint>,
+        coordinator: Arc<dyn Coordinator>,
+        rule: LeaseRule,
+        meta: Arc<MetaRevision>,
+        entropy: Entropy,
+    ) -> SlotKeeper {
+        let shared = Arc::new(Shared::default());
+        let (report, state) = watch::channel(State::default());
+        let clock = Arc::clone(mint.clock());
+        let tenure = SlotTenure::new(mint, rule, entropy);
+        let worker =
+            Worker { tenure, clock, coordinator, shared: Arc::clone(&shared), meta, report, is_answered: true };
+        let thread = thread::Builder::new()
+            .name("slot".to_owned())
+            .spawn(move || worker.run())
+            .expect("a program that just started can start a thread");
+        SlotKeeper { shared, state, thread: Mutex::new(Some(thread)) }
+    }
+
+    /// Asks for enough time for ids up to `needed`, and waits until it is reserved, or until there is no slot.
+    pub async fn raise_to(&self, needed: UnixNanos) {
+        self.shared.want(|wanted| wanted.needed = wanted.needed.max(needed));
+        let mut state = self.state.clone();
+        let is_decided = |state: &State| state.usable_until.is_none_or(|until| until >= needed);
+        // An error: the thread has ended, and its slot with it.
+        let _ = state.wait_for(is_decided).await;
+    }
+
+    /// Returns when this node may not mint in its fleet, with the difference, and never otherwise.
+    pub async fn disagrees(&self) -> FormatsError {
+        let mut state = self.state.clone();
+        let _ = state.wait_for(|state| state.has_ended).await;
+        let found = self.shared.disagreement.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match found {
+            Some(error) => error,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The slot that is held.
+    pub fn slot(&self) -> Option<u32> {
+        self.state.borrow().slot
+    }
+
+    /// What is counted.
+    pub fn counts(&self) -> &SlotCounts {
+        &self.shared.counts
+    }
+
+    /// Ends minting and gives the slot back, so that another node can have it at once. Waits until that is done, or left to
+    /// the end of its lease: a few seconds at most.
+    pub async fn release(&self) {
+        self.shared.want(|wanted| wanted.is_ending = true);
+        let _ = self.state.clone().wait_for(|state| state.has_ended).await;
+    }
+}
+
+impl Drop for SlotKeeper {
+    fn drop(&mut self) {
+        self.shared.want(|wanted| wanted.is_ending = true);
+        // A thread that panicked has said so.
+        if let Some(thread) = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for SlotKeeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotKeeper").field("state", &*self.state.borrow()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn want(&self, change: impl FnOnce(&mut Wanted)) {
+        change(&mut self.wanted());
+        self.asked.notify_one();
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().expect("no holder of this lock panics")
+    }
+
+    /// Waits until something else is wanted, at most so long.
+    fn wait(&self, known: Wanted, most: Duration) {
+        let is_known = |wanted: &mut Wanted| wanted.needed == known.needed && wanted.is_ending == known.is_ending;
+        drop(self.asked.wait_timeout_while(self.wanted(), most, is_known).expect("no holder of this lock panics"));
+    }
+}
+
+struct Worker {
+    tenure: SlotTenure,
+    clock: Arc<Clock>,
+    coordinator: Arc<dyn Coordinator>,
+    shared: Arc<Shared>,
+    meta: Arc<MetaRevision>,
+    report: watch::Sender<State>,
+    /// Whether the coordinator answered when it was last asked.
+    is_answered: bool,
+}
+
+impl Worker {
+    fn run(mut self) {
+        let mut is_ending = false;
+        loop {
+            let wanted = *self.shared.wanted();
+            if wanted.is_ending && !is_ending {
+                is_ending = true;
+                self.tenure.release();
+                self.tell();
+            }
+            match self.tenure.next(self.clock.now(), wanted.needed) {
+                Step::Ended => break,
+                Step::WaitUntil(until) => {
+                    self.tell();
+                    self.shared.wait(wanted, until.since(self.clock.now()).min(LOOK_EVERY));
+                }
+                Step::Send(request) => {
+                    let reply = request.send(self.coordinator.as_ref());
+                    self.shared.counts.count(RequestOutcome::of(&reply));
+                    self.log_failure(&reply);
+                    let event = self.tenure.answer(self.clock.now(), reply);
+                    if self.has_ended_by(event) {
+                        break;
+                    }
+                    self.tell();
+                }
+            }
+        }
+        self.report.send_replace(State { has_ended: true, ..State::default() });
+    }
+
+    /// Tells what happened; returns whether nothing can be done any more.
+    fn has_ended_by(&self, event: Event) -> bool {
+        match event {
+            Event::None => {}
+            Event::Renewed => {
+                self.shared.counts.renewed.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Acquired(slot) => info!(slot, "this node has slot {slot} and mints"),
+            Event::Fenced(slot) => {
+                self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
+                warn!(
+                    slot,
+                    "slot {slot} was lost to another node, or may be; nothing is minted until there is another slot"
+                );
+            }
+            Event::Disagrees(problem) => {
+                error!("this node may not mint in its fleet: {problem}");
+                *self.shared.disagreement.lock().unwrap_or_else(PoisonError::into_inner) = Some(problem);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Says when the coordinator stops answering, and when it answers again.
+    fn log_failure(&mut self, reply: &Reply) {
+        let is_answered = !matches!(reply, Reply::Failed(_));
+        match reply {
+            Reply::Failed(error) if self.is_answered => {
+                warn!("{error}; minting goes on for as long as time is reserved, and this is tried again");
+            }
+            _ if is_answered && !self.is_answered => info!("the coordinator answers again"),
+            _ => {}
+        }
+        self.is_answered = is_answered;
+    }
+
+    fn tell(&self) {
+        if let Some(revision) = self.tenure.agreed_revision() {
+            self.meta.agree(revision);
+        }
+        let state = State { slot: self.tenure.slot(), usable_until: self.tenure.usable_until(), has_ended: false };
+        self.report.send_if_modified(|told| {
+            let is_new = *told != state;
+            *told = state;
+            is_new
+        });
+    }
+}
+
+#[cfg(test)]
+#[path = "slot_keeper_tests.rs"]
+mod tests;

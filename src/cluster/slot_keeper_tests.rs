@@ -1,0 +1,240 @@
+//! A keeper with a coordinator in memory, and a clock that tests move.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::AtomicBool;
+
+use super::*;
+use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_lease::NodeName;
+use crate::cluster::token::Token;
+use crate::id::preset;
+use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
+use crate::storage::{KeptFormat, Lease, MemoryCoordinator, Range, Revision, Snapshot, Transaction, Write};
+use crate::time::ManualClock;
+
+const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+const AHEAD_MAX: Duration = Duration::from_secs(5);
+
+/// A coordinator that a test can cut off.
+#[derive(Debug, Default)]
+struct Cuttable {
+    store: MemoryCoordinator,
+    is_cut: AtomicBool,
+    last_lease: Mutex<Option<Lease>>,
+}
+
+impl Cuttable {
+    fn reached(&self) -> Result<&MemoryCoordinator, CoordinatorError> {
+        if self.is_cut.load(Ordering::SeqCst) {
+            return Err(CoordinatorError::NoAnswer("cut off".to_owned()));
+        }
+        Ok(&self.store)
+    }
+}
+
+impl Coordinator for Cuttable {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        self.reached()?.commit(transaction)
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        self.reached()?.read(ranges)
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        let lease = self.reached()?.grant(lasts)?;
+        *self.last_lease.lock().expect("no holder panics") = Some(lease);
+        Ok(lease)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.reached()?.keep_alive(lease)
+    }
+}
+
+struct TestNode {
+    hand: ManualClock,
+    mint: Arc<Mint>,
+    minter: Arc<Minter>,
+    keeper: SlotKeeper,
+}
+
+impl TestNode {
+    fn start(coordinator: &Arc<Cuttable>, number: u128, hand: ManualClock) -> TestNode {
+        TestNode::of_formats(coordinator, number, hand, Vec::new())
+    }
+
+    fn of_formats(coordinator: &Arc<Cuttable>, number: u128, hand: ManualClock, formats: Vec<KeptFormat>) -> TestNode {
+        let wait_max = Duration::from_millis(250);
+        let (lead_max, window) = (Duration::from_millis(5), Duration::from_secs(60));
+        let mut mint = Mint::new(Arc::new(hand.clock()), MintSettings { wait_max, lead_max, window, shard: 0 });
+        let (format, slots) = (Arc::new(preset("snowflake")), NonZeroU32::new(2).expect("not zero"));
+        let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
+        let minter = mint.add_leased(format, lanes);
+        let mint = Arc::new(mint);
+        let node = NodeName { instance: Token::new(number), node: format!("node-{number}"), addr: String::new() };
+        let rule = LeaseRule::new(keys(), slots, formats, node, AHEAD_MAX);
+        let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
+        let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), Entropy::of_kernel());
+        TestNode { hand, mint, minter, keeper }
+    }
+
+    /// Lets its time pass in steps, until something is so.
+    async fn pass_until(&self, is_so: impl Fn(&TestNode) -> bool) {
+        while !is_so(self) {
+            self.hand.advance(Duration::from_millis(200));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn begin(&self) -> u32 {
+        self.pass_until(|node| node.mint.session().is_ok()).await;
+        self.keeper.slot().expect("it mints")
+    }
+
+    /// Waits, as callers do, until its horizon covers an id at this instant.
+    async fn mint(&self) -> Result<u128, Refusal> {
+        let request = self.minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        loop {
+            match self.minter.reserve(&request) {
+                Ok(mut granted) => {
+                    let mut id = [0];
+                    assert_eq!(granted.batch.fill(&mut id), 1);
+                    return Ok(id[0]);
+                }
+                Err(Denied::Refused(refusal)) => return Err(refusal),
+                Err(Denied::Horizon { needed }) => self.keeper.raise_to(needed).await,
+            }
+        }
+    }
+
+    /// Up to where it was last told that it may mint.
+    fn usable_until(&self) -> UnixNanos {
+        self.keeper.state.borrow().usable_until.unwrap_or_default()
+    }
+
+    fn lack(&self) -> Option<SlotLack> {
+        match self.mint.session() {
+            Err(Refusal::NoWorkerSlot { lack, .. }) => Some(lack),
+            _ => None,
+        }
+    }
+}
+
+fn keys() -> FleetKeys {
+    FleetKeys::below("/idmint/v1/test/")
+}
+
+fn holder_of(coordinator: &Cuttable, slot: u32) -> usize {
+    coordinator.store.read(&[Range::one(keys().slot(slot))]).expect("memory answers").ranges[0].len()
+}
+
+#[tokio::test]
+async fn two_nodes_have_two_slots_and_a_third_waits_until_one_is_given_back() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = |number| TestNode::start(&coordinator, number, ManualClock::at(NOON));
+    let (one, two) = (node(1), node(2));
+    assert_ne!(one.begin().await, two.begin().await);
+    assert_ne!(one.mint().await.expect("it has a slot"), two.mint().await.expect("it has a slot"));
+    let third = TestNode::start(&coordinator, 3, ManualClock::at(one.hand.wall().after(Duration::from_secs(120))));
+    third.pass_until(|node| node.lack() == Some(SlotLack::NoneFree)).await;
+    assert!(matches!(third.mint().await, Err(Refusal::NoWorkerSlot { .. })));
+
+    let slot = one.keeper.slot().expect("it has one");
+    one.keeper.release().await;
+    assert_eq!((one.lack(), holder_of(&coordinator, slot)), (Some(SlotLack::Released), 0));
+    assert_eq!(third.begin().await, slot);
+    third.mint().await.expect("it has a slot");
+    assert_eq!(third.keeper.counts().fenced(), 0);
+}
+
+#[tokio::test]
+async fn an_idle_node_goes_on_renewing_its_slot() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    node.begin().await;
+    let until = node.hand.wall().after(Duration::from_secs(300));
+    node.pass_until(|node| {
+        assert!(node.mint.session().is_ok(), "it never stops");
+        node.hand.wall() >= until
+    })
+    .await;
+    node.mint().await.expect("it has a slot");
+    assert!(node.keeper.counts().renewed() >= 20, "{:?}", node.keeper.counts());
+}
+
+#[tokio::test]
+async fn a_lost_lease_is_taken_back_and_nobody_notices() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    let slot = node.begin().await;
+    let lease = coordinator.last_lease.lock().expect("no holder panics").expect("one was granted");
+    coordinator.store.end_lease(lease);
+    assert_eq!(holder_of(&coordinator, slot), 0);
+    node.pass_until(|_| holder_of(&coordinator, slot) == 1).await;
+    assert_eq!((node.keeper.slot(), node.keeper.counts().fenced()), (Some(slot), 0));
+    node.mint().await.expect("it has its slot");
+}
+
+#[tokio::test]
+async fn a_node_whose_slot_was_taken_is_fenced_and_takes_another() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    let slot = node.begin().await;
+    let before = node.mint().await.expect("it has a slot");
+    let entry = coordinator.store.read(&[Range::one(keys().horizon(slot))]).expect("memory answers");
+    let taken = Write::Put { key: keys().horizon(slot), value: entry.ranges[0][0].value.clone(), lease: None };
+    let transaction = Transaction { write: vec![taken], ..Transaction::default() };
+    assert!(
+        matches!(coordinator.store.commit(&transaction), Ok(Outcome::Committed(found)) if found > Revision::ABSENT)
+    );
+    node.pass_until(|node| node.keeper.counts().fenced() == 1 && node.mint.session().is_ok()).await;
+    assert_ne!(node.keeper.slot(), Some(slot), "its own key still holds the lost one");
+    assert_ne!(node.mint().await.expect("it has another slot"), before);
+}
+
+#[tokio::test]
+async fn without_the_coordinator_minting_goes_on_to_the_deadline_and_again_when_it_is_back() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    let slot = node.begin().await;
+    node.pass_until(|node| node.keeper.counts().renewed() >= 15).await;
+    // A renewal is due after 5 s and good for 50 s: at the latest one that is due now makes this so.
+    let left = || node.usable_until().since(node.hand.wall());
+    while left() < Duration::from_secs(44) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+
+    coordinator.is_cut.store(true, Ordering::SeqCst);
+    while left() > Duration::from_millis(200) {
+        node.mint().await.expect("it is reserved");
+        node.hand.advance(Duration::from_millis(200));
+    }
+    node.hand.advance(Duration::from_millis(200));
+    let request = node.minter.request(NonZeroU32::MIN, None).expect("a sound request");
+    assert!(node.minter.reserve(&request).is_err(), "the deadline has come");
+    let has_tried = || node.keeper.counts().of(RequestOutcome::NoAnswer) > 0;
+    node.pass_until(|node| node.lack() == Some(SlotLack::Overdue) && has_tried()).await;
+    assert!(matches!(node.mint().await, Err(Refusal::NoWorkerSlot { lack: SlotLack::Overdue, .. })));
+
+    coordinator.is_cut.store(false, Ordering::SeqCst);
+    assert_eq!(node.begin().await, slot, "nobody took it meanwhile");
+    node.mint().await.expect("it has its slot again");
+}
+
+#[tokio::test]
+async fn a_node_that_mints_otherwise_than_its_fleet_never_begins() {
+    let coordinator = Arc::new(Cuttable::default());
+    let format = |tick: &str| KeptFormat {
+        name: "snowflake".to_owned(),
+        description: [("tick".to_owned(), tick.to_owned())].into(),
+        is_minted: true,
+    };
+    let one = TestNode::of_formats(&coordinator, 1, ManualClock::at(NOON), vec![format("1ms")]);
+    one.begin().await;
+    let other = TestNode::of_formats(&coordinator, 2, ManualClock::at(NOON), vec![format("1s")]);
+    let problem = other.keeper.disagrees().await.to_string();
+    assert!(problem.contains("tick: kept 1ms, now 1s"), "{problem}");
+    assert!(other.mint().await.is_err());
+    one.mint().await.expect("it is not concerned");
+}

@@ -1,0 +1,22 @@
+//! The protocol of a slot that is leased: what a node sends next, and what became of it. No I/O, no clock, no thread.
+//!
+//! ```text
+//! Looking ──► Agreeing ──► Looking ──► Claiming ──► Acquiring ──► Holding ──► Releasing ──► Released
+//!    ▲  what the fleet kept            a free slot     compare      │  extend, reclaim: compare, or adopt what is known
+//!    └──────────────────────────────── refused ◄────────┘           │  again by its attempt
+//!    └────────────────────────── fenced: another has the slot ◄─────┘
+//! ```
+
+mod exchange;
+mod holding;
+mod reservation;
+mod retry;
+mod rule;
+mod slot_lease;
+
+#[cfg(test)]
+pub(super) use exchange::Request;
+pub(super) use exchange::{Acquired, Change, Reply, Step, Want};
+pub(super) use reservation::{DEADLINE, Reserved};
+pub use rule::{LeaseRule, NodeName};
+pub(super) use slot_lease::SlotLease;

@@ -1,0 +1,172 @@
+//! What the lease of a slot means for minting: a session for each slot that is taken, and none without.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
+use super::token::Entropy;
+use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
+use crate::storage::{FormatsError, Revision};
+use crate::time::UnixNanos;
+
+/// When callers should try again who were refused for want of a slot that may be had at any time.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A slot whose renewal is as late as this is not waited for by callers any more.
+const OVERDUE: Duration = Duration::from_secs(2);
+
+/// The slots of one process, one after the other, and the sessions in which it mints with them.
+#[derive(Debug)]
+pub(super) struct SlotTenure {
+    pub(super) mint: Arc<Mint>,
+    pub(super) lease: SlotLease,
+    pub(super) entropy: Entropy,
+    pub(super) tenancy: Option<Tenancy>,
+}
+
+/// A slot that is held, and the session of its worker numbers.
+#[derive(Debug)]
+pub(super) struct Tenancy {
+    pub(super) slot: u32,
+    pub(super) session: Arc<Session>,
+    pub(super) reserved_at: UnixNanos,
+    /// Not while its renewal is overdue.
+    pub(super) is_minting: bool,
+}
+
+/// What became of a tenure.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// What is minted may have changed, or not.
+    None,
+    /// More time is reserved.
+    Renewed,
+    /// This slot was taken.
+    Acquired(u32),
+    /// It was lost.
+    Fenced(u32),
+    /// This node may not mint in this fleet.
+    Disagrees(FormatsError),
+}
+
+impl SlotTenure {
+    pub(super) fn new(mint: Arc<Mint>, rule: LeaseRule, entropy: Entropy) -> SlotTenure {
+        mint.wait_for(without(SlotLack::Asking, SOON));
+        SlotTenure { mint, lease: SlotLease::new(rule), entropy, tenancy: None }
+    }
+
+    /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
+    pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
+        self.stop_if_overdue(now);
+        let want = match &self.tenancy {
+            None => Want { horizon: now, at_once: false },
+            Some(tenancy) => {
+                let is_short = needed > tenancy.session.horizon() && needed <= now.after(DEADLINE);
+                let needed = if is_short { needed } else { now };
+                Want { horizon: tenancy.session.plan_extension(now, needed).horizon(), at_once: is_short }
+            }
+        };
+        match self.lease.next(now, want, &mut self.entropy) {
+            Step::WaitUntil(until) => {
+                let ends_at = self.tenancy.as_ref().filter(|tenancy| tenancy.is_minting).map(Tenancy::overdue_at);
+                Step::WaitUntil(ends_at.map_or(until, |ends_at| until.min(ends_at)))
+            }
+            step => step,
+        }
+    }
+
+    /// Takes in what became of the last request.
+    pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
+        match self.lease.answer(now, reply, &mut self.entropy) {
+            Change::None | Change::Released => Event::None,
+            Change::StillWithout(lack, wait) => {
+                self.mint.wait_for(without(lack, wait));
+                Event::None
+            }
+            Change::Acquired(acquired) => {
+                self.acquired(&acquired, now);
+                Event::Acquired(acquired.slot)
+            }
+            Change::Extended(reserved) => {
+                self.extended(reserved, now);
+                Event::Renewed
+            }
+            Change::Fenced => Event::Fenced(self.give_up(SlotLack::Lost).expect("a slot that was lost was held")),
+            Change::Disagrees(error) => {
+                self.give_up(SlotLack::Lost);
+                Event::Disagrees(error)
+            }
+        }
+    }
+
+    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
+    pub(super) fn agreed_revision(&self) -> Option<Revision> {
+        self.lease.agreed_revision()
+    }
+
+    /// The slot that is held.
+    pub(super) fn slot(&self) -> Option<u32> {
+        self.tenancy.as_ref().map(|tenancy| tenancy.slot)
+    }
+
+    /// Below this instant ids can be minted now; `None` where there is no session.
+    pub(super) fn usable_until(&self) -> Option<UnixNanos> {
+        self.tenancy.as_ref().filter(|tenancy| tenancy.is_minting).map(|tenancy| tenancy.session.horizon())
+    }
+
+    /// Stops minting, and gives the slot back, or stops looking for one.
+    pub(super) fn release(&mut self) {
+        self.give_up(SlotLack::Released);
+        self.lease.release();
+    }
+
+    /// No renewal was acknowledged in time: nothing can be minted, and callers are told so without waiting.
+    fn stop_if_overdue(&mut self, now: UnixNanos) {
+        if let Some(tenancy) = self.tenancy.as_mut().filter(|tenancy| tenancy.is_minting && tenancy.is_overdue(now)) {
+            tenancy.is_minting = false;
+            self.mint.end(without(SlotLack::Overdue, SOON));
+        }
+    }
+
+    fn acquired(&mut self, acquired: &Acquired, now: UnixNanos) {
+        let Acquired { slot, start, floor, reserved } = *acquired;
+        assert!(self.tenancy.is_none(), "a slot is taken when there is none");
+        let start = SessionStart::at(start).above_floor(Some(floor));
+        let session = self.mint.prepare_in_slot(start, slot);
+        self.tenancy = Some(Tenancy { slot, session, reserved_at: now, is_minting: false });
+        self.extended(reserved, now);
+    }
+
+    fn extended(&mut self, reserved: Reserved, now: UnixNanos) {
+        let tenancy = self.tenancy.as_mut().expect("a slot that is renewed is held");
+        let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
+        tenancy.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
+        tenancy.reserved_at = now;
+        if !tenancy.is_minting && !tenancy.is_overdue(now) {
+            tenancy.is_minting = true;
+            self.mint.begin(Arc::clone(&tenancy.session));
+        }
+    }
+
+    /// Ends the session. What is reserved of it stays so: whoever has begun to mint may end.
+    fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
+        self.mint.end(without(lack, SOON));
+        self.tenancy.take().map(|tenancy| tenancy.slot)
+    }
+}
+
+impl Tenancy {
+    /// Nothing can be minted, and the next renewal is late.
+    fn is_overdue(&self, now: UnixNanos) -> bool {
+        now >= self.overdue_at()
+    }
+
+    fn overdue_at(&self) -> UnixNanos {
+        self.session.horizon().max(self.reserved_at.after(OVERDUE))
+    }
+}
+
+fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
+    Refusal::NoWorkerSlot { lack, retry_after }
+}

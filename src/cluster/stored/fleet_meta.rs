@@ -1,0 +1,41 @@
+//! What all nodes of a fleet have agreed on.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{self, ValueError, millis};
+use crate::cluster::token::Token;
+use crate::time::UnixNanos;
+
+/// One fleet: how its worker numbers are dealt out, and what its ids are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cluster) struct FleetMeta {
+    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    version: (),
+    /// Which fleet it is: another one after it was restored from a backup.
+    pub(in crate::cluster) fleet: Token,
+    /// How many slots there are.
+    pub(in crate::cluster) slots: NonZeroU32,
+    /// No slot is used below this instant, whatever its horizon says; whole milliseconds.
+    #[serde(rename = "floor_ms", with = "millis")]
+    pub(in crate::cluster) floor: UnixNanos,
+    /// What makes the ids of each minted format comparable.
+    pub(in crate::cluster) formats: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl FleetMeta {
+    pub(in crate::cluster) fn new(fleet: Token, slots: NonZeroU32, floor: UnixNanos) -> FleetMeta {
+        FleetMeta { version: (), fleet, slots, floor: value::ceil_to_millis(floor), formats: BTreeMap::new() }
+    }
+
+    pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {
+        value::write(self)
+    }
+
+    pub(in crate::cluster) fn from_bytes(bytes: &[u8]) -> Result<FleetMeta, ValueError> {
+        value::read(bytes)
+    }
+}

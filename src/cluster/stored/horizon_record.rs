@@ -1,0 +1,77 @@
+//! Below which instant a slot may have been used, and who said so.
+
+use serde::{Deserialize, Serialize};
+
+use super::value::{self, ValueError, millis};
+use crate::cluster::token::Token;
+use crate::time::UnixNanos;
+
+/// The horizon of a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::cluster) struct HorizonRecord {
+    #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
+    version: (),
+    /// The first instant that nobody has been allowed to use yet; whole milliseconds.
+    #[serde(rename = "h_ms", with = "millis")]
+    pub(in crate::cluster) horizon: UnixNanos,
+    /// The process that wrote it.
+    pub(in crate::cluster) instance: Token,
+    /// The request that wrote it: by this a node knows its own request again that it got no answer to.
+    pub(in crate::cluster) attempt: Token,
+    /// What the clock of the node showed, rounded up to whole milliseconds.
+    #[serde(rename = "wall_ms", with = "millis")]
+    pub(in crate::cluster) clock: UnixNanos,
+}
+
+impl HorizonRecord {
+    pub(in crate::cluster) fn new(
+        horizon: UnixNanos,
+        instance: Token,
+        attempt: Token,
+        now: UnixNanos,
+    ) -> HorizonRecord {
+        HorizonRecord { version: (), horizon, instance, attempt, clock: value::ceil_to_millis(now) }
+    }
+
+    pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {
+        value::write(self)
+    }
+
+    pub(in crate::cluster) fn from_bytes(bytes: &[u8]) -> Result<HorizonRecord, ValueError> {
+        value::read(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_as_it_was_written_and_nothing_else_is() {
+        let record = HorizonRecord::new(UnixNanos::from_seconds(9), Token::new(1), Token::new(2), UnixNanos::new(1));
+        let text = String::from_utf8(record.to_bytes()).expect("JSON");
+        assert_eq!(
+            text,
+            "{\"v\":1,\"h_ms\":9000,\"instance\":\"00000000000000000000000000000001\",\
+             \"attempt\":\"00000000000000000000000000000002\",\"wall_ms\":1}"
+        );
+        assert_eq!(HorizonRecord::from_bytes(text.as_bytes()).expect("read"), record);
+        let newer = text.replace("\"v\":1", "\"v\":2").replace("wall_ms", "since");
+        assert!(matches!(HorizonRecord::from_bytes(newer.as_bytes()), Err(ValueError::OtherVersion(2))));
+        for (part, other) in [
+            ("\"v\":1,", ""),
+            ("\"h_ms\":9000,", ""),
+            ("9000", "-1"),
+            ("9000", "9000.5"),
+            ("9000", "18446744073709551"),
+            ("\"wall_ms\":1", "\"wall_ms\":1,\"more\":0"),
+            ("0002\"", "002\""),
+            ("0002\"", "000G\""),
+        ] {
+            let wrong = text.replacen(part, other, 1);
+            assert_ne!(wrong, text, "{part}");
+            assert!(HorizonRecord::from_bytes(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Which slot a node takes: one that nobody has, and that nobody can be using any more.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::fleet_keys::FleetKeys;
+use super::slot_lease::NodeName;
+use super::stored::{HorizonRecord, SlotRecord};
+use super::token::Entropy;
+use crate::storage::{Entry, Revision, Snapshot};
+use crate::time::UnixNanos;
+
+/// What was seen of a slot that can be taken. A hint: taking it compares all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FreeSlot {
+    pub(super) slot: u32,
+    /// The revision that created its holder: of an earlier process of this node, or of none.
+    pub(super) holder: Revision,
+    /// The revision of its horizon.
+    pub(super) revision: Revision,
+    /// Its horizon; 1970 if it has never been used.
+    pub(super) horizon: UnixNanos,
+}
+
+/// What a survey of all slots says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// This one.
+    Take(FreeSlot),
+    /// One can be taken after so long: its last holder may use it until then.
+    Rests(Duration),
+    /// A node holds each of them.
+    AllHeld,
+}
+
+/// Chooses a slot among those whose horizon the clock has passed, at random, so that nodes that start together seldom meet;
+/// else the one that it passes first, if that is at most `ahead_max` ahead.
+///
+/// `snapshot` answers [`FleetKeys::survey`].
+pub(super) fn choose(
+    snapshot: &Snapshot,
+    keys: &FleetKeys,
+    slots: NonZeroU32,
+    node: &NodeName,
+    now: UnixNanos,
+    ahead_max: Duration,
+    entropy: &mut Entropy,
+) -> Choice {
+    let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+    let free: Vec<FreeSlot> =
+        (0..slots.get()).filter_map(|slot| free_slot(slot, keys, horizons, holders, node)).collect();
+    let passed: Vec<&FreeSlot> = free.iter().filter(|free| free.horizon <= now).collect();
+    if !passed.is_empty() {
+        let at = entropy.below(u64::try_from(passed.len()).expect("slots are fewer than 2^32"));
+        return Choice::Take(*passed[usize::try_from(at).expect("it is the place in a list")]);
+    }
+    let Some(first) = free.into_iter().min_by_key(|free| free.horizon) else { return Choice::AllHeld };
+    match first.horizon.since(now.after(ahead_max)) {
+        Duration::ZERO => Choice::Take(first),
+        rests => Choice::Rests(rests),
+    }
+}
+
+fn free_slot(slot: u32, keys: &FleetKeys, horizons: &[Entry], holders: &[Entry], node: &NodeName) -> Option<FreeSlot> {
+    let entry_of = |entries: &'_ [Entry], key: String| -> Option<usize> {
+        entries.binary_search_by(|entry| entry.key.as_str().cmp(key.as_str())).ok()
+    };
+    let holder = match entry_of(holders, keys.slot(slot)).map(|at| &holders[at]) {
+        None => Revision::ABSENT,
+        Some(entry) if is_of(entry, node) => entry.created,
+        Some(_) => return None,
+    };
+    let Some(entry) = entry_of(horizons, keys.horizon(slot)).map(|at| &horizons[at]) else {
+        return Some(FreeSlot { slot, holder, revision: Revision::ABSENT, horizon: UnixNanos::default() });
+    };
+    match HorizonRecord::from_bytes(&entry.value) {
+        Ok(record) => Some(FreeSlot { slot, holder, revision: entry.modified, horizon: record.horizon }),
+        Err(error) => {
+            warn!(slot, "slot {slot} is not used, its horizon at {} cannot be trusted: {error}", entry.key);
+            None
+        }
+    }
+}
+
+/// Whether an earlier process of this node holds the slot. Nobody else can listen where it did, so it has ended, and its
+/// slot need not rest until its lease ends. If it has not ended after all, it is fenced like everybody who loses a slot.
+fn is_of(holder: &Entry, node: &NodeName) -> bool {
+    SlotRecord::from_bytes(&holder.value)
+        .is_ok_and(|record| record.node == node.node && record.addr == node.addr && record.instance != node.instance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::token::Token;
+    use crate::storage::{Coordinator, MemoryCoordinator, Transaction, Write};
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const AHEAD_MAX: Duration = Duration::from_secs(5);
+
+    fn keys() -> FleetKeys {
+        FleetKeys::below("/idmint/v1/test/")
+    }
+
+    fn node(instance: u128) -> NodeName {
+        NodeName { instance: Token::new(instance), node: "here".to_owned(), addr: "127.0.0.1:1".to_owned() }
+    }
+
+    fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
+        let write = vec![Write::Put { key, value, lease: None }];
+        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+    }
+
+    fn reserve(store: &MemoryCoordinator, slot: u32, seconds_ahead: i64) {
+        let ahead = Duration::from_secs(seconds_ahead.unsigned_abs());
+        let horizon = if seconds_ahead < 0 { NOON.before(ahead) } else { NOON.after(ahead) };
+        let record = HorizonRecord::new(horizon, Token::new(1), Token::new(2), NOON);
+        put(store, keys().horizon(slot), record.to_bytes());
+    }
+
+    fn hold(store: &MemoryCoordinator, slot: u32, instance: u128, addr: &str) {
+        put(store, keys().slot(slot), SlotRecord::new(Token::new(instance), "here", addr, NOON).to_bytes());
+    }
+
+    fn choose_of(store: &MemoryCoordinator, slots: u32, draw: u128) -> Choice {
+        let snapshot = store.read(&keys().survey()).expect("memory answers");
+        let slots = NonZeroU32::new(slots).expect("not zero");
+        choose(&snapshot, &keys(), slots, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw))
+    }
+
+    fn slot_of(choice: Choice) -> u32 {
+        let Choice::Take(free) = choice else { panic!("{choice:?}") };
+        free.slot
+    }
+
+    #[test]
+    fn any_slot_whose_horizon_has_passed_is_taken_at_random() {
+        let store = MemoryCoordinator::default();
+        reserve(&store, 0, 60);
+        reserve(&store, 1, -1);
+        hold(&store, 2, 1, "127.0.0.1:2");
+        assert_eq!([0, 1, 2, 3].map(|draw| slot_of(choose_of(&store, 4, draw))), [1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn without_one_the_first_to_pass_is_taken_if_it_is_near_enough() {
+        let store = MemoryCoordinator::default();
+        reserve(&store, 0, 5);
+        reserve(&store, 1, 4);
+        assert_eq!(slot_of(choose_of(&store, 2, 0)), 1);
+        reserve(&store, 0, 7);
+        reserve(&store, 1, 9);
+        assert_eq!(choose_of(&store, 2, 0), Choice::Rests(Duration::from_secs(2)));
+        hold(&store, 0, 1, "127.0.0.1:2");
+        hold(&store, 1, 1, "127.0.0.1:3");
+        assert_eq!(choose_of(&store, 2, 0), Choice::AllHeld);
+    }
+
+    #[test]
+    fn the_slot_of_an_earlier_process_of_this_node_need_not_wait_for_its_lease() {
+        let store = MemoryCoordinator::default();
+        hold(&store, 0, 1, "127.0.0.1:1");
+        reserve(&store, 0, -1);
+        let Choice::Take(free) = choose_of(&store, 1, 0) else { panic!("it is free for this node") };
+        assert_ne!(free.holder, Revision::ABSENT, "taking it compares who held it");
+        hold(&store, 0, 9, "127.0.0.1:1");
+        assert_eq!(choose_of(&store, 1, 0), Choice::AllHeld, "this process itself is no earlier one");
+    }
+
+    #[test]
+    fn a_slot_whose_horizon_cannot_be_read_is_left_alone() {
+        let store = MemoryCoordinator::default();
+        put(&store, keys().horizon(0), b"{\"v\":2}".to_vec());
+        assert_eq!(choose_of(&store, 1, 0), Choice::AllHeld);
+    }
+}

@@ -1,0 +1,84 @@
+//! Random numbers of 128 bits that tell processes and requests apart.
+
+use std::fmt;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A random number of 128 bits: nobody else has it. As text 32 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token(u128);
+
+impl Token {
+    /// The token of these bits.
+    pub const fn new(bits: u128) -> Token {
+        Token(bits)
+    }
+}
+
+impl Token {
+    /// Half of its bits.
+    pub fn low_bits(self) -> u64 {
+        u64::try_from(self.0 & u128::from(u64::MAX)).expect("64 bits")
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let is_plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let bits = is_plain.then(|| u128::from_str_radix(&text, 16).ok()).flatten();
+        bits.map(Token).ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
+    }
+}
+
+/// Where random numbers come from: in a program the kernel, asked each time, so that a process that was copied while it
+/// ran does not draw what its copy draws.
+pub struct Entropy(Box<dyn FnMut() -> u128 + Send>);
+
+impl Entropy {
+    /// Numbers that `draw` draws.
+    pub fn new(draw: impl FnMut() -> u128 + Send + 'static) -> Entropy {
+        Entropy(Box::new(draw))
+    }
+
+    /// Numbers of the kernel.
+    ///
+    /// # Panics
+    /// Drawing does, where the kernel has none: nothing could be told apart then.
+    pub fn of_kernel() -> Entropy {
+        Entropy::new(|| {
+            let mut bytes = [0; 16];
+            rand::TryRng::try_fill_bytes(&mut rand::rngs::SysRng, &mut bytes).expect("the kernel has random numbers");
+            u128::from_le_bytes(bytes)
+        })
+    }
+
+    /// A token that nobody has yet.
+    pub fn token(&mut self) -> Token {
+        Token((self.0)())
+    }
+
+    /// A number below `bound`, which is at least 1.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        u64::try_from((self.0)() % u128::from(bound.max(1))).expect("below 64 bits")
+    }
+}
+
+impl fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Entropy")
+    }
+}

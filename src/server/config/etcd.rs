@@ -1,0 +1,154 @@
+//! The etcd that the nodes of a fleet share.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer};
+
+use super::value;
+use crate::storage::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
+
+/// The section `etcd`. Without effect unless `storage.engine` is `"etcd"`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EtcdConfig {
+    /// Where its members answer clients. Default none.
+    #[serde(deserialize_with = "endpoints")]
+    pub endpoints: Vec<EtcdEndpoint>,
+    /// The fleet: nodes of one namespace never mint the same id. Default `default`.
+    #[serde(deserialize_with = "namespace")]
+    pub namespace: Namespace,
+    /// The user to authenticate as. Default none.
+    pub user: Option<String>,
+    /// The file whose first line is the user's password. Default none.
+    pub password_file: Option<PathBuf>,
+    /// The authorities whose certificates etcd may show, as PEM. Default none: everything crosses the network in the clear.
+    pub ca: Option<PathBuf>,
+    /// The certificate to show to etcd, as PEM. Default none.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, as PEM. Default none.
+    pub key: Option<PathBuf>,
+}
+
+impl EtcdConfig {
+    /// Refuses settings that do not go together: the setting to change, and why.
+    pub(super) fn check(&self, is_fleet: bool) -> Result<(), (&'static str, &'static str)> {
+        self.settings(is_fleet).map(drop)
+    }
+
+    /// What it takes to connect, settled when the configuration was loaded.
+    ///
+    /// # Panics
+    /// Where the configuration was not loaded, or `storage.engine` is not `"etcd"`.
+    #[must_use]
+    pub fn checked(&self) -> EtcdSettings {
+        let settings = self.settings(true).expect("checked when the configuration was loaded");
+        settings.expect("there are endpoints in a fleet, checked when the configuration was loaded")
+    }
+
+    /// `None` without endpoints, where none are needed.
+    fn settings(&self, is_fleet: bool) -> Result<Option<EtcdSettings>, (&'static str, &'static str)> {
+        let access = match (&self.user, &self.password_file) {
+            (None, None) => None,
+            (Some(user), Some(password_file)) => {
+                Some(EtcdAccess { user: user.clone(), password_file: password_file.clone() })
+            }
+            (Some(_), None) => return Err(("etcd.password_file", "is needed with etcd.user")),
+            (None, Some(_)) => return Err(("etcd.user", "is needed with etcd.password_file")),
+        };
+        let identity = match (&self.certificate, &self.key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+            (Some(_), None) => return Err(("etcd.key", "is needed with etcd.certificate")),
+            (None, Some(_)) => return Err(("etcd.certificate", "is needed with etcd.key")),
+        };
+        let tls = match (&self.ca, identity) {
+            (None, None) => None,
+            (Some(ca), identity) => Some(EtcdTls { ca: ca.clone(), identity }),
+            (None, Some(_)) => return Err(("etcd.ca", "is needed with etcd.certificate")),
+        };
+        if self.endpoints.is_empty() {
+            let missing =
+                "names no member of etcd: storage.engine = \"etcd\" needs one such as \"http://127.0.0.1:2379\"";
+            return if is_fleet { Err(("etcd.endpoints", missing)) } else { Ok(None) };
+        }
+        if self.endpoints.iter().any(|endpoint| endpoint.is_tls() != tls.is_some()) {
+            let problem = "begin all with https:// where etcd.ca is set, and all with http:// where it is not";
+            return Err(("etcd.endpoints", problem));
+        }
+        let endpoints = self.endpoints.clone();
+        Ok(Some(EtcdSettings { endpoints, namespace: self.namespace.clone(), access, tls }))
+    }
+}
+
+#[derive(PartialEq)]
+struct Endpoint(EtcdEndpoint);
+
+impl<'de> Deserialize<'de> for Endpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "scheme, host and port such as \"http://127.0.0.1:2379\" or \"https://etcd-0.etcd:2379\"";
+        value::read_text(deserializer, expected, |text| EtcdEndpoint::parse(text).map(Self))
+    }
+}
+
+fn endpoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EtcdEndpoint>, D::Error> {
+    Ok(value::distinct::<D, Endpoint>(deserializer)?.into_iter().map(|endpoint| endpoint.0).collect())
+}
+
+fn namespace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Namespace, D::Error> {
+    value::read_text(deserializer, "1 to 63 of a-z, 0-9 and -, first a letter or a digit", Namespace::parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, is_fleet: bool) -> Result<(), &'static str> {
+        let config: EtcdConfig = toml::from_str(text).expect("each setting is sound");
+        config.check(is_fleet).map_err(|(key, _)| key)
+    }
+
+    #[test]
+    fn settings_that_do_not_go_together_are_refused() {
+        for (text, key) in [
+            ("", "etcd.endpoints"),
+            ("endpoints = ['http://a:1', 'https://b:1']", "etcd.endpoints"),
+            ("endpoints = ['https://a:1']", "etcd.endpoints"),
+            ("endpoints = ['http://a:1']\nca = 'ca.pem'", "etcd.endpoints"),
+            ("endpoints = ['https://a:1']\nca = 'ca.pem'\ncertificate = 'c.pem'", "etcd.key"),
+            ("endpoints = ['https://a:1']\nca = 'ca.pem'\nkey = 'c.key'", "etcd.certificate"),
+            ("endpoints = ['https://a:1']\ncertificate = 'c.pem'\nkey = 'c.key'", "etcd.ca"),
+            ("endpoints = ['http://a:1']\nuser = 'idmint'", "etcd.password_file"),
+            ("endpoints = ['http://a:1']\npassword_file = 'password'", "etcd.user"),
+        ] {
+            assert_eq!(check(text, true), Err(key), "{text}");
+        }
+        for text in [
+            "endpoints = ['http://127.0.0.1:2379', 'http://[::1]:2379']",
+            "endpoints = ['https://etcd-0.etcd:2379']\nca = 'ca.pem'",
+            "endpoints = ['https://a:1']\nca = 'ca.pem'\ncertificate = 'c.pem'\nkey = 'c.key'\nuser = 'u'\npassword_file = 'p'",
+        ] {
+            assert_eq!(check(text, true), Ok(()), "{text}");
+        }
+        assert_eq!(check("", false), Ok(()));
+        assert_eq!(check("user = 'idmint'", false), Err("etcd.password_file"), "a slip, with or without effect");
+    }
+
+    #[test]
+    fn what_is_no_endpoint_or_namespace_is_refused_where_it_is_read() {
+        for text in [
+            "endpoints = ['127.0.0.1:2379']",
+            "endpoints = ['http://127.0.0.1']",
+            "endpoints = ['http://127.0.0.1:2379/']",
+            "endpoints = ['http://user@a:2379']",
+            "endpoints = ['http://:2379']",
+            "endpoints = ['http://a:0']",
+            "endpoints = ['http://a:2379', 'http://a:2379']",
+            "namespace = ''",
+            "namespace = 'Fleet'",
+            "namespace = 'a/b'",
+            "namespace = '-a'",
+        ] {
+            assert!(toml::from_str::<EtcdConfig>(text).is_err(), "{text}");
+        }
+    }
+}

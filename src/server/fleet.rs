@@ -1,0 +1,208 @@
+//! How a node of a fleet begins: it leases a slot from the coordinator, and mints while it has one.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::assembly::{kept_formats, slots_of};
+use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
+use crate::cluster::{Entropy, FleetKeys, LeaseRule, NodeName};
+use crate::server::config::Config;
+use crate::service::{Reserver, Service};
+use crate::storage::{
+    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, StoreError,
+};
+use crate::time::UnixNanos;
+
+/// Where the state of a process is.
+pub(super) enum State {
+    /// In a store of its own, where its slot is its own too.
+    Own(Opened),
+    /// In the coordinator of a fleet.
+    Shared(Fleet),
+}
+
+impl State {
+    /// Opens the store, or makes a client of the fleet's.
+    ///
+    /// # Errors
+    /// [`StoreError`]; its kind says whose it is.
+    pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
+        match config.engine_choice() {
+            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, slots_of(config))?)),
+            own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
+        }
+    }
+
+    /// The slot of a process that has one for good.
+    pub(super) fn slot(&self, config: &Config) -> Option<u32> {
+        match self {
+            State::Own(_) => Some(config.worker.assignment().slot),
+            State::Shared(_) => None,
+        }
+    }
+
+    /// The horizon that was found, if there was one.
+    pub(super) fn horizon(&self) -> Option<UnixNanos> {
+        match self {
+            State::Own(opened) => opened.horizon(),
+            State::Shared(_) => None,
+        }
+    }
+}
+
+/// How often a start that waits for the coordinator looks whether it has answered.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A fleet whose slots this node may lease.
+pub(super) struct Fleet {
+    coordinator: Arc<dyn Coordinator>,
+    namespace: Namespace,
+    slots: NonZeroU32,
+}
+
+impl Fleet {
+    /// The fleet of this etcd. Nothing is asked yet: a node may start before its coordinator.
+    ///
+    /// # Errors
+    /// [`StoreError`]: a file cannot be read, or this build has no etcd.
+    fn of_etcd(settings: &EtcdSettings, slots: NonZeroU32) -> Result<Fleet, StoreError> {
+        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), slots })
+    }
+
+    /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
+    /// it; sequenced ids are minted whenever there is a slot.
+    ///
+    /// # Errors
+    /// [`StartError`]: this node may not mint in this fleet.
+    pub(super) async fn begin(self, service: &Service, rule: StartRule, listen: SocketAddr) -> Result<(), StartError> {
+        wait_for_clock(service, rule, None).await;
+        let machine = rustix::system::uname();
+        let node = machine.nodename().to_string_lossy().into_owned();
+        let instance = Entropy::of_kernel().token();
+        let node = NodeName { instance, node, addr: listen.to_string() };
+        let keys = FleetKeys::below(self.namespace.key_prefix());
+        let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, rule.max_ahead);
+        let meta = Arc::new(MetaRevision::default());
+        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
+        let has_agreed = async {
+            while meta.get() == Revision::ABSENT {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        tokio::select! {
+            () = has_agreed => {}
+            error = disagreement(service) => return Err(error),
+        }
+        let process = instance.low_bits();
+        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, process)));
+        Ok(())
+    }
+}
+
+/// Returns when this node may not mint in its fleet, and never otherwise: without a slot it looks for another one.
+async fn disagreement(service: &Service) -> StartError {
+    match service.reserver() {
+        Some(Reserver::Slot(keeper)) => StartError::Formats(keeper.disagrees().await),
+        Some(Reserver::Horizon(_)) | None => panic!("a node of a fleet leases its slot"),
+    }
+}
+
+/// Returns when a node of a fleet can go on no more.
+pub(super) async fn failure(service: &Service) -> StartError {
+    tokio::select! {
+        error = disagreement(service) => error,
+        kind = records_failed(service) => StartError::RecordsFailed(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::minting::{Randomness, Refusal};
+    use crate::server::assembly::assemble;
+    use crate::server::config::{Engine, WorkerConfig};
+    use crate::storage::MemoryCoordinator;
+    use crate::time::ManualClock;
+
+    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+    const RULE: StartRule = StartRule { slots: 8, max_ahead: Duration::from_secs(5), run_ahead: false };
+    const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+
+    fn config(more: &str) -> Config {
+        let mut config: Config = toml::from_str(more).expect("known settings");
+        config.worker = WorkerConfig::leased(8);
+        config.storage.engine = Engine::Etcd;
+        config
+    }
+
+    /// A node of the fleet in this store, which looks for a slot.
+    async fn node(
+        store: &Arc<MemoryCoordinator>,
+        config: &Config,
+        hand: &ManualClock,
+    ) -> (Result<(), StartError>, Arc<Service>) {
+        let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = service.expect("a sound configuration");
+        let slots = NonZeroU32::new(8).expect("not zero");
+        let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots };
+        (fleet.begin(&service, RULE, LISTEN).await, service)
+    }
+
+    async fn pass_until(hand: &ManualClock, is_so: impl Fn() -> bool) {
+        while !is_so() {
+            hand.advance(Duration::from_millis(100));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    async fn mint(service: &Arc<Service>) -> Result<u128, Refusal> {
+        let minter = service.formats().named("snowflake").expect("a built-in format").minter().expect("minted");
+        let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        let mut outgoing = service.mint(minter, &request).await?;
+        let mut id = [0];
+        assert_eq!(outgoing.batch.fill(&mut id), 1);
+        Ok(id[0])
+    }
+
+    #[tokio::test]
+    async fn a_node_of_a_fleet_mints_in_its_slot_and_gives_it_back() {
+        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+        let (config, mut ids) = (config(""), Vec::new());
+        for round in 0..3 {
+            let (begun, service) = node(&store, &config, &hand).await;
+            begun.expect("it is alike");
+            assert_eq!(service.readiness().records, Ok(()), "records need no slot");
+            let is_founded = round > 0;
+            assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
+            pass_until(&hand, || service.readiness().horizon.is_ok()).await;
+            let slot = service.readiness().slot.expect("it is ready");
+            let snowflake = service.formats().named("snowflake").expect("a built-in format");
+            assert_eq!(snowflake.workers().first(), Some(&slot));
+            ids.push(mint(&service).await.expect("it has a slot"));
+            service.release_slot().await;
+            assert!(matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })));
+            assert_eq!(service.readiness().slot, None);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 3, "no id twice");
+    }
+
+    #[tokio::test]
+    async fn a_node_with_another_format_of_the_same_name_is_told_to_end() {
+        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+        let (begun, _first) = node(&store, &config(""), &hand).await;
+        begun.expect("it is the first");
+        let other = config("[formats.snowflake]\nepoch = '2021-01-01T00:00:00Z'");
+        let (begun, _other) = node(&store, &other, &hand).await;
+        let problem = begun.expect_err("another format");
+        assert!(problem.to_string().contains("format \"snowflake\""), "{problem}");
+    }
+}

@@ -1,0 +1,150 @@
+//! A coordinator in memory that never fails, for tests: those that fail on purpose are made around it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::{
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
+
+/// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
+#[derive(Debug, Default)]
+pub(crate) struct MemoryCoordinator(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    revision: Revision,
+    entries: BTreeMap<Key, (Entry, Option<Lease>)>,
+    leases: BTreeSet<i64>,
+    leases_granted: i64,
+}
+
+impl MemoryCoordinator {
+    /// Ends a lease now, with all keys under it.
+    pub(crate) fn end_lease(&self, lease: Lease) {
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        if state.leases.remove(&lease.0) {
+            state.revision = Revision(state.revision.0 + 1);
+            state.entries.retain(|_, (_, held_by)| *held_by != Some(lease));
+        }
+    }
+}
+
+impl Coordinator for MemoryCoordinator {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        assert_etcd_would_take(transaction);
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        if !transaction.compare.iter().all(|compare| state.holds(compare)) {
+            return Ok(Outcome::Refused(state.read(&transaction.otherwise)));
+        }
+        let without_lease =
+            |write: &&Write| matches!(write, Write::Put { lease: Some(lease), .. } if !state.leases.contains(&lease.0));
+        if transaction.write.iter().any(|write| without_lease(&write)) {
+            return Err(CoordinatorError::Refused("requested lease not found".to_owned()));
+        }
+        if !transaction.write.is_empty() {
+            state.revision = Revision(state.revision.0 + 1);
+        }
+        transaction.write.iter().for_each(|write| state.write(write));
+        Ok(Outcome::Committed(state.revision))
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        Ok(self.0.lock().expect("no holder of this lock panics").read(ranges))
+    }
+
+    fn grant(&self, _lasts: Duration) -> Result<Lease, CoordinatorError> {
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        state.leases_granted += 1;
+        let lease = state.leases_granted;
+        state.leases.insert(lease);
+        Ok(Lease(lease))
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        Ok(self.0.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
+    }
+}
+
+/// Operations of one kind, and bytes of a transaction, that etcd takes.
+const OPERATIONS_MAX: usize = 128;
+const BYTES_MAX: usize = 1_572_864;
+
+/// A transaction that etcd would refuse is a mistake of whoever made it.
+fn assert_etcd_would_take(Transaction { compare, write, otherwise }: &Transaction) {
+    assert!(compare.len().max(write.len()).max(otherwise.len()) <= OPERATIONS_MAX, "too many operations");
+    let key_of = |write: &Write| match write {
+        Write::Put { key, .. } | Write::Delete(key) => key.clone(),
+    };
+    let keys: BTreeSet<Key> = write.iter().map(key_of).collect();
+    assert_eq!(keys.len(), write.len(), "a key is written twice");
+    let len_of = |write: &Write| match write {
+        Write::Put { key, value, .. } => key.len() + value.len(),
+        Write::Delete(key) => key.len(),
+    };
+    assert!(write.iter().map(len_of).sum::<usize>() < BYTES_MAX, "too many bytes");
+}
+
+impl State {
+    fn holds(&self, compare: &Compare) -> bool {
+        let entry = |key: &Key| self.entries.get(key).map(|(entry, _)| entry);
+        match compare {
+            Compare::Modified(key, revision) => {
+                entry(key).map_or(Revision::ABSENT, |entry| entry.modified) == *revision
+            }
+            Compare::Created(key, revision) => entry(key).map_or(Revision::ABSENT, |entry| entry.created) == *revision,
+        }
+    }
+
+    fn write(&mut self, write: &Write) {
+        match write {
+            Write::Put { key, value, lease } => {
+                let created = self.entries.get(key).map_or(self.revision, |(entry, _)| entry.created);
+                let entry = Entry { key: key.clone(), value: value.clone(), created, modified: self.revision };
+                self.entries.insert(key.clone(), (entry, *lease));
+            }
+            Write::Delete(key) => {
+                self.entries.remove(key);
+            }
+        }
+    }
+
+    fn read(&self, ranges: &[Range]) -> Snapshot {
+        let within = |range: &Range| -> Vec<Entry> {
+            let is_within = |key: &Key| match &range.to {
+                None => *key == range.from,
+                Some(to) => *key >= range.from && key < to,
+            };
+            let mut found: Vec<_> =
+                self.entries.values().map(|(entry, _)| entry).filter(|e| is_within(&e.key)).collect();
+            if range.is_descending {
+                found.reverse();
+            }
+            let count = if range.count_max == 0 { found.len() } else { range.count_max };
+            found.into_iter().take(count).cloned().collect()
+        };
+        Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_that_ends_takes_its_keys_along() {
+        let coordinator = MemoryCoordinator::default();
+        let lease = coordinator.grant(Duration::from_secs(60)).expect("never fails");
+        let put = |key: &str, lease| Write::Put { key: key.to_owned(), value: Vec::new(), lease };
+        let write = Transaction { write: vec![put("held", Some(lease)), put("kept", None)], ..Transaction::default() };
+        coordinator.commit(&write).expect("the lease is there");
+        assert_eq!(coordinator.keep_alive(lease), Ok(true));
+        coordinator.end_lease(lease);
+        assert_eq!(coordinator.keep_alive(lease), Ok(false));
+        let left = coordinator.read(&[Range { to: Some("z".to_owned()), count_max: 0, ..Range::one("a") }]);
+        let left = left.expect("never fails").ranges.remove(0);
+        assert_eq!(left.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["kept"]);
+        assert!(matches!(coordinator.commit(&write), Err(CoordinatorError::Refused(_))));
+    }
+}

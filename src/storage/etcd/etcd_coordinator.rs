@@ -1,0 +1,131 @@
+//! A coordinator that is an etcd.
+
+use std::fmt;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use etcd_client::{Error, LeaseClient};
+use tokio::runtime::{Builder, Runtime};
+
+use super::members::{Members, Repeat};
+use super::settings::EtcdSettings;
+use super::transactions::{outcome_of, snapshot_of, to_read, to_txn};
+use crate::storage::coordinator::{Coordinator, CoordinatorError, Lease, Outcome, Range, Snapshot, Transaction};
+use crate::storage::failure::{FailureKind, StoreError};
+
+/// Operations of one kind that etcd takes in a transaction (`--max-txn-ops`).
+const OPERATIONS_MAX: usize = 128;
+
+/// The longest answer that is read: ranges of rows of half a megabyte.
+const ANSWER_LEN_MAX: usize = 256 * 1024 * 1024;
+
+/// A client of an etcd, on a thread of its own: callers may wait on any thread, those of another runtime, too.
+pub(super) struct EtcdCoordinator {
+    members: Arc<Members>,
+    /// `None` once it is being dropped.
+    runtime: Option<Runtime>,
+}
+
+impl EtcdCoordinator {
+    /// A client of this etcd; nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`StoreError`]: a file cannot be read.
+    pub(super) fn new(settings: &EtcdSettings) -> Result<EtcdCoordinator, StoreError> {
+        let members = Arc::new(Members::new(settings)?);
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("etcd").enable_all().build();
+        let runtime = runtime.map_err(|error| StoreError::new(FailureKind::NotUsable, error))?;
+        Ok(EtcdCoordinator { members, runtime: Some(runtime) })
+    }
+
+    /// Asks the members by `request`, and waits for the answer.
+    fn ask<T, F>(
+        &self,
+        repeat: Repeat,
+        request: impl Fn(etcd_client::Client) -> F + Send + Sync + 'static,
+    ) -> Result<T, CoordinatorError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let members = Arc::clone(&self.members);
+        let (answer, answered) = mpsc::sync_channel(1);
+        let asking = async move {
+            // A caller that has gone needs no answer.
+            drop(answer.send(members.ask(request, repeat).await));
+        };
+        self.runtime.as_ref().expect("taken only by drop").spawn(asking);
+        answered.recv().expect("the runtime lives as long as this value, and asking does not panic")
+    }
+
+    fn read_some(&self, ranges: &[Range], at: Option<&Snapshot>) -> Result<Snapshot, CoordinatorError> {
+        let read = to_read(ranges, at.map(|earlier| earlier.revision));
+        self.ask(Repeat::Harmless, move |client| {
+            let (mut kv, read) = (client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX), read.clone());
+            async move { snapshot_of(&kv.txn(read).await?) }
+        })
+    }
+
+    fn ask_of_lease<T, F>(
+        &self,
+        request: impl Fn(LeaseClient) -> F + Send + Sync + 'static,
+    ) -> Result<T, CoordinatorError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.ask(Repeat::Harmless, move |client| request(client.lease_client()))
+    }
+}
+
+impl Coordinator for EtcdCoordinator {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        let txn = to_txn(transaction);
+        self.ask(Repeat::Callers, move |client| {
+            let (mut kv, txn) = (client.kv_client().max_decoding_message_size(ANSWER_LEN_MAX), txn.clone());
+            async move { outcome_of(&kv.txn(txn).await?) }
+        })
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        let mut parts = ranges.chunks(OPERATIONS_MAX);
+        let mut snapshot = self.read_some(parts.next().unwrap_or_default(), None)?;
+        for part in parts {
+            let more = self.read_some(part, Some(&snapshot))?;
+            snapshot.ranges.extend(more.ranges);
+        }
+        Ok(snapshot)
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        let seconds = i64::try_from(lasts.as_secs()).expect("a lease is short").max(1);
+        self.ask_of_lease(move |mut leases| async move { Ok(Lease(leases.grant(seconds, None).await?.id())) })
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.ask_of_lease(move |mut leases| async move {
+            // The stream that this opens begins with a request, whose answer has come when it returns.
+            match leases.keep_alive(lease.0).await {
+                Ok(_) => Ok(true),
+                // The library makes an error of the answer that there is none.
+                Err(Error::LeaseKeepAliveError(why)) if why == "lease not found" => Ok(false),
+                Err(error) => Err(error),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for EtcdCoordinator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EtcdCoordinator")
+    }
+}
+
+impl Drop for EtcdCoordinator {
+    fn drop(&mut self) {
+        // Without waiting: it may be dropped on a thread of another runtime, which must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

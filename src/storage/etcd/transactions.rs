@@ -1,0 +1,105 @@
+//! What the protocols ask of a coordinator, in the words of etcd, and its answers in theirs.
+
+use etcd_client::{
+    Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue, PutOptions, ResponseHeader, SortOrder, SortTarget,
+    Txn, TxnOp, TxnOpResponse, TxnResponse,
+};
+
+use crate::storage::coordinator::{Compare, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
+
+/// A transaction as etcd takes it.
+pub(super) fn to_txn(transaction: &Transaction) -> Txn {
+    let compare: Vec<EtcdCompare> = transaction.compare.iter().map(to_compare).collect();
+    let write: Vec<TxnOp> = transaction.write.iter().map(to_op).collect();
+    let otherwise: Vec<TxnOp> = transaction.otherwise.iter().map(|range| to_get(range, None)).collect();
+    Txn::new().when(compare).and_then(write).or_else(otherwise)
+}
+
+/// Reads at one revision: that of now, or one that was read at before.
+pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
+    Txn::new().and_then(ranges.iter().map(|range| to_get(range, at)).collect::<Vec<_>>())
+}
+
+/// What became of a transaction.
+///
+/// # Errors
+/// [`Error`]: the answer is none that etcd gives, so nothing is known.
+pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
+    match response.succeeded() {
+        true => Ok(Outcome::Committed(revision_of(response.header())?)),
+        false => Ok(Outcome::Refused(snapshot_of(response)?)),
+    }
+}
+
+/// What was read.
+///
+/// # Errors
+/// As [`outcome_of`].
+pub(super) fn snapshot_of(response: &TxnResponse) -> Result<Snapshot, Error> {
+    let entries = |operation: &TxnOpResponse| match operation {
+        TxnOpResponse::Get(found) => found.kvs().iter().map(to_entry).collect::<Result<Vec<Entry>, Error>>(),
+        TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) | TxnOpResponse::Txn(_) => Err(strange("no range")),
+    };
+    let ranges = response.op_responses().iter().map(entries).collect::<Result<_, _>>()?;
+    Ok(Snapshot { revision: revision_of(response.header())?, ranges })
+}
+
+fn to_compare(compare: &Compare) -> EtcdCompare {
+    match compare {
+        Compare::Modified(key, revision) => {
+            EtcdCompare::mod_revision(key.as_bytes(), CompareOp::Equal, to_etcd(*revision))
+        }
+        Compare::Created(key, revision) => {
+            EtcdCompare::create_revision(key.as_bytes(), CompareOp::Equal, to_etcd(*revision))
+        }
+    }
+}
+
+fn to_op(write: &Write) -> TxnOp {
+    match write {
+        Write::Put { key, value, lease } => {
+            let options = lease.map(|lease| PutOptions::new().with_lease(lease.0));
+            TxnOp::put(key.as_bytes(), value.as_slice(), options)
+        }
+        Write::Delete(key) => TxnOp::delete(key.as_bytes(), None),
+    }
+}
+
+fn to_get(range: &Range, at: Option<Revision>) -> TxnOp {
+    let mut options = GetOptions::new().with_limit(i64::try_from(range.count_max).unwrap_or(i64::MAX));
+    if let Some(to) = &range.to {
+        options = options.with_range(to.as_bytes());
+    }
+    if range.is_descending {
+        options = options.with_sort(SortTarget::Key, SortOrder::Descend);
+    }
+    if let Some(at) = at {
+        options = options.with_revision(to_etcd(at));
+    }
+    TxnOp::get(range.from.as_bytes(), Some(options))
+}
+
+fn to_entry(found: &KeyValue) -> Result<Entry, Error> {
+    Ok(Entry {
+        key: found.key_str()?.to_owned(),
+        value: found.value().to_vec(),
+        created: to_revision(found.create_revision())?,
+        modified: to_revision(found.mod_revision())?,
+    })
+}
+
+fn revision_of(header: Option<&ResponseHeader>) -> Result<Revision, Error> {
+    to_revision(header.ok_or_else(|| strange("no header"))?.revision())
+}
+
+fn to_revision(revision: i64) -> Result<Revision, Error> {
+    u64::try_from(revision).map(Revision).map_err(|_| strange("a negative revision"))
+}
+
+fn to_etcd(revision: Revision) -> i64 {
+    i64::try_from(revision.0).expect("revisions come from etcd, which counts them in 63 bits")
+}
+
+fn strange(what: &str) -> Error {
+    Error::Internal(format!("an answer of etcd with {what}"))
+}

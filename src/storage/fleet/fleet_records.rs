@@ -1,0 +1,165 @@
+//! The records of a fleet, as an engine.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::keys::Keys;
+use super::meta_revision::MetaRevision;
+use super::round::{Round, fitting, has_landed};
+use super::rows::Attempt;
+use super::shared_store::{NotWritten, SharedStore, Written};
+use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::storage::coordinator::Coordinator;
+use crate::storage::etcd::Namespace;
+use crate::storage::failure::{FailureKind, StoreError};
+use crate::storage::records::{
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
+    StoredConjunction, WriteError,
+};
+
+/// Records that the nodes of a fleet share.
+pub struct FleetRecords {
+    store: SharedStore,
+    /// Tells this process from all others.
+    process: u64,
+    /// The attempts of this process so far. Relaxed: each only has to differ from the others.
+    attempts: AtomicU64,
+}
+
+impl FleetRecords {
+    /// The records of a namespace. `process` is drawn at random for each process; `meta` is what the fleet has agreed on.
+    pub fn new(
+        coordinator: Arc<dyn Coordinator>,
+        namespace: &Namespace,
+        meta: Arc<MetaRevision>,
+        process: u64,
+    ) -> FleetRecords {
+        let store = SharedStore::new(coordinator, Keys::of(namespace), meta);
+        FleetRecords { store, process, attempts: AtomicU64::new(0) }
+    }
+
+    fn attempt(&self) -> Attempt {
+        let number = self.attempts.fetch_add(1, Ordering::Relaxed);
+        Attempt(u128::from(self.process) << 64 | u128::from(number))
+    }
+}
+
+impl RecordStore for FleetRecords {
+    fn fitting(&self, plans: &[RecordPlan]) -> usize {
+        fitting(plans)
+    }
+
+    fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
+        assert_eq!(self.fitting(plans), plans.len(), "a caller writes no more than fits into a transaction");
+        if plans.is_empty() {
+            return Ok(());
+        }
+        let mut round = Round::read(&self.store, self.attempt(), plans).map_err(WriteError::NotWritten)?;
+        if !plans.iter().all(|plan| round.add(plan)) {
+            return Err(WriteError::Stale);
+        }
+        let transaction = round.transaction();
+        match self.store.write(transaction.clone(), |stored| has_landed(&transaction, stored)) {
+            Ok(Written::Committed) => Ok(()),
+            Ok(Written::Stale) => Err(WriteError::Stale),
+            Err(NotWritten::Refused(error)) => Err(WriteError::NotWritten(error)),
+            Err(NotWritten::Unknown(error)) => Err(WriteError::Store(error)),
+        }
+    }
+
+    fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
+        Ok(self.store.ledger(ledger)?.map(|ledger| ledger.head))
+    }
+
+    fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError> {
+        self.store.ledger(ledger)
+    }
+
+    fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
+        self.store.ledgers(after, count_max)
+    }
+
+    fn chain(&self, ledger: LedgerId, after: Option<EventId>, count_max: usize) -> Result<Vec<Link>, StoreError> {
+        self.store.chain(ledger, after, count_max)
+    }
+
+    fn link(&self, id: EventId) -> Result<Option<Link>, StoreError> {
+        self.store.link(id)
+    }
+
+    fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
+        self.store.append(last)
+    }
+
+    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+        self.store.requests(keys, since)
+    }
+
+    fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
+        self.store.forget_requests(since, count_max)
+    }
+
+    fn neighbours(
+        &self,
+        format: &str,
+        times: &mut dyn Iterator<Item = (Pair, Tca)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        self.store.anchors_within(format, &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())))
+    }
+
+    fn anchors_within(
+        &self,
+        format: &str,
+        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+        self.store.anchors_within(format, spans)
+    }
+
+    fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {
+        self.store.conjunctions(range, count_max)
+    }
+
+    fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
+        self.store.add_reports(tallies)
+    }
+
+    fn forget_anchors(
+        &self,
+        from: Option<&AnchorKey>,
+        before: Tca,
+        count_max: usize,
+    ) -> Result<Option<AnchorKey>, StoreError> {
+        self.store.forget_anchors(from, before, count_max, || self.attempt())
+    }
+
+    fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
+        let advice = "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)";
+        Err(StoreError::new(FailureKind::NotUsable, advice))
+    }
+
+    fn obstacle(&self) -> Option<FailureKind> {
+        (!self.store.answers()).then_some(FailureKind::Unreachable)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.store.look_again()
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for FleetRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FleetRecords").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "fleet_records_tests.rs"]
+mod tests;

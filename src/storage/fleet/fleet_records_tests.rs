@@ -1,0 +1,215 @@
+//! What a node does when its coordinator loses answers, says nothing, or has no space left.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::*;
+use crate::ledger::AppendPlan;
+use crate::storage::coordinator::{
+    Compare, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
+use crate::storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
+
+/// What becomes of a transaction on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is done, and the answer is lost.
+    AnswerLost,
+    /// It is lost, and nobody knows.
+    Lost,
+    /// It does not get away.
+    NotSent,
+    /// There is no space left for it.
+    Full,
+    /// Another node appends to the same ledger before it.
+    Overtaken,
+}
+
+/// A coordinator that does to transactions what it is told to, in their order, and then nothing any more.
+#[derive(Debug, Default)]
+struct Faulty {
+    memory: Arc<MemoryCoordinator>,
+    fates: Mutex<VecDeque<Fate>>,
+    seen: Mutex<Vec<Transaction>>,
+    overtaking: Mutex<Option<AppendPlan>>,
+}
+
+impl Coordinator for Faulty {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        self.seen.lock().unwrap().push(transaction.clone());
+        let no_answer = || CoordinatorError::NoAnswer("lost".to_owned());
+        let fate = self.fates.lock().unwrap().pop_front();
+        match fate {
+            None => self.memory.commit(transaction),
+            Some(Fate::AnswerLost) => {
+                self.memory.commit(transaction)?;
+                Err(no_answer())
+            }
+            Some(Fate::Lost) => Err(no_answer()),
+            Some(Fate::NotSent) => Err(CoordinatorError::NotSent("no connection".to_owned())),
+            Some(Fate::Full) => Err(CoordinatorError::Full("no space".to_owned())),
+            Some(Fate::Overtaken) => {
+                let other = self.overtaking.lock().unwrap().take().expect("another append");
+                node(Arc::clone(&self.memory) as Arc<dyn Coordinator>).write(&[RecordPlan::Append(other)]).unwrap();
+                Err(no_answer())
+            }
+        }
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        match self.fates.lock().unwrap().front() {
+            Some(Fate::NotSent) => Err(CoordinatorError::NotSent("no connection".to_owned())),
+            _ => self.memory.read(ranges),
+        }
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        self.memory.grant(lasts)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.memory.keep_alive(lease)
+    }
+}
+
+fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
+    FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), rand::random())
+}
+
+/// A node with a ledger of one event, and an append to it.
+fn bench() -> (Arc<Faulty>, FleetRecords, AppendPlan, AppendPlan) {
+    let faulty = Arc::new(Faulty::default());
+    let records = node(Arc::clone(&faulty) as Arc<dyn Coordinator>);
+    let genesis = plan(&create("genesis", 1), None, NOW);
+    records.write(&[RecordPlan::Append(genesis.clone())]).unwrap();
+    faulty.seen.lock().unwrap().clear();
+    let next = plan(&append(genesis.ledger(), &["a"], 2), Some(genesis.head()), NOW + 1);
+    (faulty, records, genesis, next)
+}
+
+fn tell(faulty: &Faulty, fates: &[Fate]) {
+    faulty.fates.lock().unwrap().extend(fates);
+}
+
+#[test]
+fn without_an_answer_the_same_bytes_go_again_and_land_once() {
+    for fates in [[Fate::AnswerLost, Fate::Lost], [Fate::Lost, Fate::AnswerLost], [Fate::AnswerLost, Fate::AnswerLost]]
+    {
+        let (faulty, records, genesis, next) = bench();
+        tell(&faulty, &fates);
+        records.write(&[RecordPlan::Append(next.clone()), anchor(0, 0)]).unwrap();
+        let seen = faulty.seen.lock().unwrap();
+        assert_eq!(seen.len(), 3, "{fates:?}");
+        assert!(seen.iter().all(|transaction| *transaction == seen[0]), "byte for byte");
+        assert_eq!(records.chain(genesis.ledger(), None, 9).unwrap(), links(&[genesis, next]));
+        assert_eq!(near(&records, 0), [(0, 0)]);
+    }
+}
+
+#[test]
+fn a_refusal_after_no_answer_is_believed_only_where_nothing_has_landed() {
+    let (faulty, records, genesis, next) = bench();
+    let other = plan(&append(genesis.ledger(), &["other"], 3), Some(genesis.head()), NOW + 1);
+    *faulty.overtaking.lock().unwrap() = Some(other.clone());
+    tell(&faulty, &[Fate::Overtaken]);
+    assert!(matches!(records.write(&[RecordPlan::Append(next)]), Err(WriteError::Stale)));
+    assert_eq!(records.chain(genesis.ledger(), None, 9).unwrap(), links(&[genesis, other]));
+
+    tell(&faulty, &[Fate::AnswerLost]);
+    records.write(&[anchor(0, 0)]).unwrap();
+    tell(&faulty, &[Fate::Lost]);
+    assert!(matches!(records.write(&[anchor(0, 0)]), Err(WriteError::Stale)), "another process's anchor is no proof");
+}
+
+#[test]
+fn an_outcome_that_stays_unknown_is_said_to_be_and_others_are_not_made_to_wait() {
+    let (faulty, records, genesis, next) = bench();
+    tell(&faulty, &[Fate::Lost, Fate::NotSent, Fate::Lost, Fate::NotSent, Fate::NotSent, Fate::NotSent]);
+    let Err(WriteError::Store(error)) = records.write(&[RecordPlan::Append(next.clone())]) else { panic!("unknown") };
+    assert_eq!(error.failure_kind(), FailureKind::Unreachable);
+    assert_eq!(records.obstacle(), Some(FailureKind::Unreachable));
+    let refused = records.head(genesis.ledger()).unwrap_err();
+    assert!(refused.to_string().contains("a moment ago"), "nobody waits for it: {refused}");
+
+    records.reopen().unwrap();
+    assert_eq!(records.obstacle(), None);
+    records.write(&[RecordPlan::Append(next)]).unwrap();
+}
+
+#[test]
+fn what_was_not_sent_or_found_no_space_is_not_written() {
+    let (faulty, records, genesis, next) = bench();
+    tell(&faulty, &[Fate::Full]);
+    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next.clone())]) else { panic!("full") };
+    assert_eq!((error.failure_kind(), records.obstacle()), (FailureKind::Full, None));
+    assert_eq!(records.head(genesis.ledger()).unwrap(), Some(genesis.head()), "it is read all the same");
+    tell(&faulty, &[Fate::NotSent]);
+    let Err(WriteError::NotWritten(error)) = records.write(&[RecordPlan::Append(next)]) else { panic!("not sent") };
+    assert_eq!(error.failure_kind(), FailureKind::Unreachable);
+}
+
+#[test]
+fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
+    let memory = Arc::new(MemoryCoordinator::default());
+    let meta = Arc::new(MetaRevision::default());
+    let coordinator = Arc::clone(&memory) as Arc<dyn Coordinator>;
+    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&meta), 7);
+    let key = "/idmint/v1/default/meta".to_owned();
+    let agree = Transaction {
+        compare: vec![Compare::Modified(key.clone(), Revision::ABSENT)],
+        write: vec![Write::Put { key, value: b"{}".to_vec(), lease: None }],
+        otherwise: Vec::new(),
+    };
+    let Outcome::Committed(revision) = memory.commit(&agree).unwrap() else { panic!("there was none") };
+    let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else { panic!("it was written") };
+    assert_eq!(error.failure_kind(), FailureKind::Unreachable);
+    assert_eq!(near(&records, 0), []);
+    meta.agree(revision);
+    records.write(&[anchor(0, 0)]).unwrap();
+}
+
+#[test]
+fn as_many_plans_are_written_at_once_as_fit_into_a_transaction() {
+    let records = node(Arc::new(MemoryCoordinator::default()));
+    let mut plans = vec![plan(&create("genesis", 1), None, NOW)];
+    for key in 2..250 {
+        plans.push(plan(&append(plans[0].ledger(), &["a"], key), plans.last().map(AppendPlan::head), NOW));
+    }
+    let long: Vec<&str> = vec!["long"; 10_000];
+    plans.push(plan(&append(plans[0].ledger(), &long, 250), plans.last().map(AppendPlan::head), NOW));
+    let mut all: Vec<RecordPlan> = plans.iter().cloned().map(RecordPlan::Append).collect();
+    all.extend((1..500).map(|object| anchor_of("conjunction", (object, 9), 0, 0)));
+    let (mut rest, mut rounds) = (all.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(records.fitting(rest));
+        records.write(now).unwrap();
+        rounds.push(now.len());
+        rest = later;
+    }
+    assert!(rounds.len() < 16 && rounds[0] == 100, "{rounds:?}");
+    assert_eq!(records.chain(plans[0].ledger(), None, 20_000).unwrap(), links(&plans));
+    assert_eq!(records.fitting(&[]), 0);
+}
+
+#[test]
+fn what_is_damaged_is_not_read() {
+    let (faulty, records, genesis, _) = bench();
+    records.write(&[anchor(0, 0)]).unwrap();
+    let everything = faulty.memory.read(&[Range::prefix("/")]).unwrap().ranges.remove(0);
+    for entry in everything {
+        let mut value = entry.value;
+        *value.first_mut().unwrap() ^= 2;
+        let damage = Write::Put { key: entry.key, value, lease: None };
+        faulty.memory.commit(&Transaction { write: vec![damage], ..Transaction::default() }).unwrap();
+    }
+    let pair = (Pair { primary: 1, secondary: 2 }, Tca(0));
+    let errors = [
+        records.head(genesis.ledger()).unwrap_err(),
+        records.chain(genesis.ledger(), None, 9).unwrap_err(),
+        records.requests(&[KeyHash(1)], genesis.recorded).unwrap_err(),
+        records.neighbours("conjunction", &mut std::iter::once(pair)).unwrap_err(),
+    ];
+    assert!(errors.iter().all(|error| error.failure_kind() == FailureKind::Damaged), "{errors:?}");
+}

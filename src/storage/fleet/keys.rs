@@ -1,0 +1,171 @@
+//! Under which keys records are stored. Numbers have as many digits as they can have, so keys sort as they do.
+//!
+//! ```text
+//! meta                                   what the fleet has agreed on                     (written by cluster/)
+//! ledger/LEDGER                          its first event and its head
+//! event/LEDGER/LAST-EVENT                the appends of one transaction, by the id of their last event
+//! request/KEY                            the last request with that key
+//! request-day/DAY/LAST-EVENT             keys of requests of a day, for the sweep
+//! conj/FORMAT/PRIMARY-SECONDARY          the anchors of a pair, in the order of their creation
+//! conj-t/FORMAT/TIME/PRIMARY-SECONDARY   one anchor and what is known of its reports, by time
+//! ```
+
+use crate::conjunction::{Pair, Tca};
+use crate::ledger::{EventId, KeyHash, LedgerId};
+use crate::storage::coordinator::{Key, Range};
+use crate::storage::etcd::Namespace;
+use crate::storage::records::{ListPlace, RequestDay};
+
+/// The keys of one fleet.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn of(namespace: &Namespace) -> Keys {
+        Keys { prefix: namespace.key_prefix() }
+    }
+
+    pub(super) fn meta(&self) -> Key {
+        format!("{}meta", self.prefix)
+    }
+
+    pub(super) fn ledger(&self, ledger: LedgerId) -> Key {
+        format!("{}ledger/{ledger}", self.prefix)
+    }
+
+    pub(super) fn ledgers(&self, after: Option<LedgerId>) -> Range {
+        let all = Range::prefix(format!("{}ledger/", self.prefix));
+        Range { from: after.map_or(all.from, |after| behind(&self.ledger(after))), ..all }
+    }
+
+    pub(super) fn event(&self, last: EventId) -> Key {
+        format!("{}event/{}/{last}", self.prefix, last.ledger())
+    }
+
+    /// The appends of a ledger that end at this event or behind it.
+    pub(super) fn events_from(&self, event: EventId) -> Range {
+        Range { from: self.event(event), ..self.events_of(event.ledger()) }
+    }
+
+    /// The appends of a ledger that end behind this event.
+    pub(super) fn events_behind(&self, event: EventId) -> Range {
+        Range { from: behind(&self.event(event)), ..self.events_of(event.ledger()) }
+    }
+
+    pub(super) fn events_of(&self, ledger: LedgerId) -> Range {
+        Range::prefix(format!("{}event/{ledger}/", self.prefix))
+    }
+
+    pub(super) fn request(&self, key: KeyHash) -> Key {
+        format!("{}request/{:032x}", self.prefix, key.0)
+    }
+
+    pub(super) fn request_day(&self, day: RequestDay, last: EventId) -> Key {
+        format!("{}{last}", self.day_prefix(day))
+    }
+
+    /// The keys of requests of all days.
+    pub(super) fn request_days(&self) -> Range {
+        Range::prefix(format!("{}request-day/", self.prefix))
+    }
+
+    /// The keys of requests of a day.
+    pub(super) fn requests_of(&self, day: RequestDay) -> Range {
+        Range::prefix(self.day_prefix(day))
+    }
+
+    /// The keys of requests of the days before that one.
+    pub(super) fn request_days_before(&self, day: RequestDay) -> Range {
+        Range { to: Some(self.day_prefix(day)), ..self.request_days() }
+    }
+
+    fn day_prefix(&self, day: RequestDay) -> String {
+        format!("{}request-day/{:010}/", self.prefix, day.number())
+    }
+
+    /// The day of a key of [`Keys::request_days`]; `None` where there is none in it.
+    pub(super) fn day_of(&self, key: &str) -> Option<RequestDay> {
+        let (day, _) = key.strip_prefix(&self.prefix)?.strip_prefix("request-day/")?.split_once('/')?;
+        day.parse().ok().map(RequestDay::numbered)
+    }
+
+    pub(super) fn pair(&self, format: &str, pair: Pair) -> Key {
+        format!("{}conj/{format}/{}", self.prefix, pair_text(pair))
+    }
+
+    /// All pairs of all formats, from this one on.
+    pub(super) fn pairs_from(&self, first: Option<(&str, Pair)>) -> Range {
+        let all = Range::prefix(format!("{}conj/", self.prefix));
+        Range { from: first.map_or(all.from, |(format, pair)| self.pair(format, pair)), ..all }
+    }
+
+    /// The format and the pair of a key of [`Keys::pair`]; `None` where it is none.
+    pub(super) fn pair_of(&self, key: &str) -> Option<(String, Pair)> {
+        let (format, pair) = key.strip_prefix(&self.prefix)?.strip_prefix("conj/")?.rsplit_once('/')?;
+        Some((format.to_owned(), read_pair(pair)?))
+    }
+
+    pub(super) fn conjunction(&self, format: &str, (tca, pair): ListPlace) -> Key {
+        format!("{}conj-t/{format}/{:016x}/{}", self.prefix, to_ordered(tca), pair_text(pair))
+    }
+
+    /// The conjunctions of a format between two places, both included.
+    pub(super) fn conjunctions(&self, format: &str, (first, last): (ListPlace, ListPlace)) -> Range {
+        let (from, last) = (self.conjunction(format, first), self.conjunction(format, last));
+        Range { from, to: Some(behind(&last)), count_max: 0, is_descending: false }
+    }
+
+    /// The place of a key of [`Keys::conjunction`]; `None` where it is none.
+    pub(super) fn place_of(&self, key: &str) -> Option<ListPlace> {
+        let (rest, pair) = key.strip_prefix(&self.prefix)?.rsplit_once('/')?;
+        let (_, time) = rest.rsplit_once('/')?;
+        Some((of_ordered(u64::from_str_radix(time, 16).ok()?), read_pair(pair)?))
+    }
+}
+
+/// The first key behind that one.
+fn behind(key: &str) -> Key {
+    format!("{key}\0")
+}
+
+fn pair_text(Pair { primary, secondary }: Pair) -> String {
+    format!("{primary:020}-{secondary:020}")
+}
+
+fn read_pair(text: &str) -> Option<Pair> {
+    let (primary, secondary) = text.split_once('-')?;
+    Some(Pair { primary: primary.parse().ok()?, secondary: secondary.parse().ok()? })
+}
+
+/// A time as a number that grows with it, from 0.
+fn to_ordered(tca: Tca) -> u64 {
+    tca.0.cast_unsigned() ^ (1 << 63)
+}
+
+fn of_ordered(number: u64) -> Tca {
+    Tca((number ^ (1 << 63)).cast_signed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_as_they_were_written_and_sort_as_times_do() {
+        let keys = Keys::of(&Namespace::default());
+        let pair = Pair { primary: u64::MAX, secondary: 5 };
+        assert_eq!(keys.pair_of(&keys.pair("conjunction", pair)), Some(("conjunction".to_owned(), pair)));
+        let times = [i64::MIN, -1, 0, 1, i64::MAX].map(Tca);
+        let of_times = times.map(|tca| keys.conjunction("conjunction", (tca, pair)));
+        assert!(of_times.is_sorted(), "{of_times:?}");
+        for (tca, key) in times.into_iter().zip(&of_times) {
+            assert_eq!(keys.place_of(key), Some((tca, pair)), "{key}");
+        }
+        let day = RequestDay::numbered(20_000);
+        let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
+        assert_eq!(keys.day_of(&keys.request_day(day, last)), Some(day));
+        assert_eq!((keys.day_of("x"), keys.pair_of("x"), keys.place_of("x")), (None, None, None));
+    }
+}

@@ -1,0 +1,27 @@
+//! Ledgers and conjunctions that nodes share, on any coordinator.
+//!
+//! ```text
+//! keys  rows                 what is stored, under which keys
+//! meta_revision              what the fleet has agreed on, as this node knows it
+//! shared_store               reads and writes, and what their errors mean
+//! ledgers  requests  anchors what is read, and what is forgotten
+//! round                      what one transaction compares and writes
+//! fleet_records              all of it, as an engine
+//! ```
+//!
+//! Several nodes write here. So each write compares the heads, the keys of requests and the pairs that it was decided on, by
+//! their revisions, and what the fleet has agreed on (`meta`); what is read is a hint. A write without an answer is
+//! repeated byte for byte.
+
+mod anchors;
+mod fleet_records;
+mod keys;
+mod ledgers;
+mod meta_revision;
+mod requests;
+mod round;
+mod rows;
+mod shared_store;
+
+pub use fleet_records::FleetRecords;
+pub use meta_revision::MetaRevision;

@@ -1,0 +1,259 @@
+//! What one transaction writes: plans in their order, each on top of those before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::anchors::anchors_of;
+use super::keys::Keys;
+use super::ledgers::ledger_of;
+use super::requests::request_of;
+use super::rows::{
+    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_list_to_bytes,
+    request_to_bytes,
+};
+use super::shared_store::SharedStore;
+use crate::conjunction::{Anchor, AnchorPlan, Pair};
+use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
+use crate::storage::coordinator::{Compare, Entry, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::failure::StoreError;
+use crate::storage::records::{
+    DoneRequest, LedgerSummary, RecordPlan, RequestDay, StoredAppend, append_row, remembered_since,
+};
+
+/// Operations of one kind in a transaction: etcd takes 128 of each, and one compares what the fleet has agreed on.
+const OPERATIONS_MAX: usize = 127;
+
+/// Bytes of a transaction, about: etcd takes 1.5 MiB.
+const BYTES_MAX: usize = 1_400_000;
+
+/// What a pair is taken to need in a transaction: a thousand anchors.
+const PAIR_LEN: usize = 12_000;
+
+/// Keys of requests in a transaction: the sweep forgets as many in one of its own, with their list.
+const REQUESTS_MAX: usize = 100;
+
+/// How many of these plans, from the first on, go into one transaction; at least one if there is any.
+pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
+    let mut need = Need::default();
+    let fits = plans.iter().take_while(|plan| {
+        need.add(plan);
+        need.fits()
+    });
+    fits.count().max(plans.len().min(1))
+}
+
+/// What plans need of a transaction.
+#[derive(Default)]
+struct Need<'a> {
+    ledgers: BTreeSet<LedgerId>,
+    pairs: BTreeSet<(&'a str, Pair)>,
+    days: BTreeSet<RequestDay>,
+    requests: usize,
+    anchors: usize,
+    bytes: usize,
+}
+
+impl<'a> Need<'a> {
+    fn add(&mut self, plan: &'a RecordPlan) {
+        match plan {
+            RecordPlan::Append(plan) => {
+                self.ledgers.insert(plan.ledger());
+                self.bytes += append_row::to_bytes(&StoredAppend::of(plan)).len() + 500;
+                if plan.mark.is_some() {
+                    self.requests += 1;
+                    self.days.insert(RequestDay::of(plan.recorded));
+                }
+            }
+            RecordPlan::Anchor(plan) => {
+                self.anchors += 1;
+                self.bytes += 500;
+                if self.pairs.insert((&plan.format, plan.pair)) {
+                    self.bytes += PAIR_LEN;
+                }
+            }
+        }
+    }
+
+    fn fits(&self) -> bool {
+        let (ledgers, pairs) = (self.ledgers.len(), self.pairs.len());
+        let written = 2 * ledgers + self.requests + self.days.len() + pairs + self.anchors;
+        let compared = 2 * ledgers + self.requests + pairs;
+        let is_short = written <= OPERATIONS_MAX && compared <= OPERATIONS_MAX;
+        is_short && self.requests <= REQUESTS_MAX && self.bytes <= BYTES_MAX
+    }
+}
+
+/// Plans on top of what is stored.
+pub(super) struct Round<'a> {
+    keys: &'a Keys,
+    attempt: Attempt,
+    ledgers: BTreeMap<LedgerId, OfLedger>,
+    requests: BTreeMap<KeyHash, OfRequest>,
+    pairs: BTreeMap<(String, Pair), OfPair>,
+}
+
+/// A ledger before the round, and what the round appends.
+struct OfLedger {
+    revision: Revision,
+    before: Option<LedgerSummary>,
+    previous: Option<EventId>,
+    appends: Vec<StoredAppend>,
+}
+
+/// A key of a request before the round, and the request that comes with it.
+struct OfRequest {
+    revision: Revision,
+    before: Option<DoneRequest>,
+    done: Option<DoneRequest>,
+}
+
+/// A pair before the round, and its anchors after it; the last ones are new.
+struct OfPair {
+    revision: Revision,
+    anchors: Vec<Anchor>,
+    new: usize,
+}
+
+impl<'a> Round<'a> {
+    /// Reads what the plans were decided on.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(super) fn read(
+        store: &'a SharedStore,
+        attempt: Attempt,
+        plans: &[RecordPlan],
+    ) -> Result<Round<'a>, StoreError> {
+        let keys = &store.keys;
+        let (mut ledgers, mut requests, mut pairs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for plan in plans {
+            match plan {
+                RecordPlan::Append(plan) => {
+                    ledgers.insert(plan.ledger());
+                    requests.extend(plan.mark.map(|mark| mark.key));
+                }
+                RecordPlan::Anchor(plan) => drop(pairs.insert((plan.format.clone(), plan.pair))),
+            }
+        }
+        let of_ledgers = ledgers.iter().map(|ledger| Range::one(keys.ledger(*ledger)));
+        let of_requests = requests.iter().map(|key| Range::one(keys.request(*key)));
+        let of_pairs = pairs.iter().map(|(format, pair)| Range::one(keys.pair(format, *pair)));
+        let mut found = store.read(&of_ledgers.chain(of_requests).chain(of_pairs).collect::<Vec<_>>())?.into_iter();
+        let mut next = || found.next().expect("there is an answer to each range");
+        let mut round =
+            Round { keys, attempt, ledgers: BTreeMap::new(), requests: BTreeMap::new(), pairs: BTreeMap::new() };
+        for ledger in ledgers {
+            let found = next();
+            let before = found.first().map(ledger_of).transpose()?;
+            let of_ledger = OfLedger { revision: revision_of(&found), before, previous: None, appends: Vec::new() };
+            round.ledgers.insert(ledger, of_ledger);
+        }
+        for key in requests {
+            let found = next();
+            let before = found.first().map(|entry| request_of(entry, key)).transpose()?;
+            round.requests.insert(key, OfRequest { revision: revision_of(&found), before, done: None });
+        }
+        for pair in pairs {
+            let found = next();
+            let of_pair = OfPair { revision: revision_of(&found), anchors: anchors_of(&found)?, new: 0 };
+            round.pairs.insert(pair, of_pair);
+        }
+        Ok(round)
+    }
+
+    /// Adds a plan. Returns whether what it was decided on still holds; if not, nothing of the round may be written.
+    #[must_use]
+    pub(super) fn add(&mut self, plan: &RecordPlan) -> bool {
+        match plan {
+            RecordPlan::Append(plan) => self.add_append(plan),
+            RecordPlan::Anchor(plan) => self.add_anchor(plan),
+        }
+    }
+
+    fn add_append(&mut self, plan: &AppendPlan) -> bool {
+        let of_ledger = self.ledgers.get_mut(&plan.ledger()).expect("its ledger was read");
+        let stored = of_ledger.before.map(|ledger| ledger.head);
+        let head = of_ledger.appends.last().map_or(stored, |append| Some(append.head()));
+        if head != plan.before {
+            return false;
+        }
+        of_ledger.previous.get_or_insert(plan.previous());
+        of_ledger.appends.push(StoredAppend::of(plan));
+        let Some(mark) = plan.mark else { return true };
+        let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
+        of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
+        // Somebody was faster with the same key; a former request is forgotten after a day.
+        of_request.before.is_none_or(|before| before.recorded < remembered_since(plan.recorded))
+    }
+
+    fn add_anchor(&mut self, plan: &AnchorPlan) -> bool {
+        let AnchorPlan { format, pair, anchor, free } = plan;
+        let of_pair = self.pairs.get_mut(&(format.clone(), *pair)).expect("its pair was read");
+        let is_free = free.iter().all(|times| !of_pair.anchors.iter().any(|other| times.contains(&other.tca)));
+        let around = anchor.tca.neighbourhood();
+        let near: Vec<Anchor> = of_pair.anchors.iter().copied().filter(|other| around.contains(&other.tca)).collect();
+        of_pair.anchors.push(*anchor);
+        of_pair.new += 1;
+        is_free && Anchor::create(anchor.tca, &near) == *anchor
+    }
+
+    /// The transaction that writes the round.
+    pub(super) fn transaction(&self) -> Transaction {
+        let mut transaction = Transaction::default();
+        let mut days: BTreeMap<RequestDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
+        for (ledger, of_ledger) in &self.ledgers {
+            self.write_ledger(*ledger, of_ledger, &mut transaction);
+        }
+        for (hash, of_request) in &self.requests {
+            let done = of_request.done.expect("its plan was added");
+            let key = self.keys.request(*hash);
+            transaction.compare.push(Compare::Modified(key.clone(), of_request.revision));
+            transaction.write.push(put(key.clone(), request_to_bytes(&key, &done)));
+            days.entry(RequestDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(*hash);
+        }
+        for (day, (last, hashes)) in days {
+            let key = self.keys.request_day(day, last);
+            transaction.write.push(put(key.clone(), request_list_to_bytes(&key, &hashes)));
+        }
+        for ((format, pair), of_pair) in &self.pairs {
+            let key = self.keys.pair(format, *pair);
+            transaction.compare.push(Compare::Modified(key.clone(), of_pair.revision));
+            transaction.otherwise.push(Range::one(key.clone()));
+            transaction.write.push(put(key.clone(), pair_to_bytes(&key, self.attempt, &of_pair.anchors)));
+            for anchor in &of_pair.anchors[of_pair.anchors.len() - of_pair.new..] {
+                let key = self.keys.conjunction(format, (anchor.tca, *pair));
+                transaction.write.push(put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
+            }
+        }
+        transaction
+    }
+
+    fn write_ledger(&self, ledger: LedgerId, of_ledger: &OfLedger, transaction: &mut Transaction) {
+        let previous = of_ledger.previous.expect("a plan of it was added");
+        let commit = Commit { attempt: self.attempt, previous, appends: of_ledger.appends.clone() };
+        let genesis = of_ledger.before.map_or(commit.appends[0].entries[0].id, |before| before.genesis);
+        let (key, event) = (self.keys.ledger(ledger), self.keys.event(commit.head().id));
+        transaction.compare.push(Compare::Modified(key.clone(), of_ledger.revision));
+        transaction.compare.push(Compare::Created(event.clone(), Revision::ABSENT));
+        transaction.otherwise.push(Range::one(event.clone()));
+        let summary = LedgerSummary { genesis, head: commit.head() };
+        transaction.write.push(put(key.clone(), ledger_to_bytes(&key, &summary)));
+        transaction.write.push(put(event, commit_to_bytes(&commit)));
+    }
+}
+
+/// Whether a transaction has landed, by what is stored instead of what it compared: a row that carries its attempt.
+pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
+    let is_written = |entry: &Entry| {
+        let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));
+        transaction.write.iter().any(is_it)
+    };
+    stored.ranges.iter().flatten().any(is_written)
+}
+
+fn revision_of(found: &[Entry]) -> Revision {
+    found.first().map_or(Revision::ABSENT, |entry| entry.modified)
+}
+
+fn put(key: String, value: Vec<u8>) -> Write {
+    Write::Put { key, value, lease: None }
+}

@@ -1,0 +1,169 @@
+//! Reads and writes of the store that nodes share, and what their errors mean for records.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::keys::Keys;
+use super::meta_revision::MetaRevision;
+use crate::storage::coordinator::{
+    Compare, Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
+};
+use crate::storage::failure::{FailureKind, StoreError};
+
+/// How often a transaction is sent, the same each time, before its outcome is called unknown. Each time takes about a second
+/// at most, so that callers are answered before they have waited too long.
+const SENT_MAX: u32 = 6;
+
+/// The pause before it is sent again: all of them together are longer than etcd takes to elect a leader.
+const PAUSE: Duration = Duration::from_millis(300);
+
+/// The coordinator, and what of it is this fleet's.
+#[derive(Debug)]
+pub(super) struct SharedStore {
+    coordinator: Arc<dyn Coordinator>,
+    pub(super) keys: Keys,
+    meta: Arc<MetaRevision>,
+    /// Whether it answered the last time it was asked. Written by whoever asks it; Relaxed: a hint that saves callers from
+    /// waiting for what was just not there.
+    answers: AtomicBool,
+}
+
+/// What became of a transaction.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It is written.
+    Committed,
+    /// What it was decided on holds no longer; nothing is written.
+    Stale,
+}
+
+/// Why a transaction was not written, or not as far as is known.
+#[derive(Debug)]
+pub(super) enum NotWritten {
+    /// It is certainly not written.
+    Refused(StoreError),
+    /// It may be.
+    Unknown(StoreError),
+}
+
+impl SharedStore {
+    pub(super) fn new(coordinator: Arc<dyn Coordinator>, keys: Keys, meta: Arc<MetaRevision>) -> SharedStore {
+        SharedStore { coordinator, keys, meta, answers: AtomicBool::new(true) }
+    }
+
+    /// Whether it answered the last time it was asked.
+    pub(super) fn answers(&self) -> bool {
+        self.answers.load(Ordering::Relaxed)
+    }
+
+    /// Asks whether it answers again.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it does not.
+    pub(super) fn look_again(&self) -> Result<(), StoreError> {
+        self.ask(&[Range::one(self.keys.meta())]).map(drop)
+    }
+
+    /// Reads ranges at one revision.
+    ///
+    /// # Errors
+    /// [`StoreError`]; at once while it does not answer.
+    pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<Entry>>, StoreError> {
+        if !self.answers() {
+            let error = "the coordinator did not answer a moment ago; it is asked again every second";
+            return Err(StoreError::new(FailureKind::Unreachable, error));
+        }
+        Ok(self.ask(ranges)?.ranges)
+    }
+
+    /// Reads one range.
+    ///
+    /// # Errors
+    /// As [`SharedStore::read`].
+    pub(super) fn read_range(&self, range: Range) -> Result<Vec<Entry>, StoreError> {
+        Ok(self.read(&[range])?.pop().unwrap_or_default())
+    }
+
+    /// Reads one key.
+    ///
+    /// # Errors
+    /// As [`SharedStore::read`].
+    pub(super) fn read_key(&self, key: String) -> Result<Option<Entry>, StoreError> {
+        Ok(self.read_range(Range::one(key))?.pop())
+    }
+
+    /// Writes a transaction if what it compares still holds, and the fleet still agrees on what this node knows. Without an
+    /// answer the same is sent again; `is_ours` says then, of what there is where a comparison failed, whether an earlier
+    /// one has landed.
+    ///
+    /// # Errors
+    /// [`NotWritten`].
+    pub(super) fn write(
+        &self,
+        mut transaction: Transaction,
+        is_ours: impl Fn(&Snapshot) -> bool,
+    ) -> Result<Written, NotWritten> {
+        let meta = self.meta.get();
+        transaction.compare.push(Compare::Modified(self.keys.meta(), meta));
+        transaction.otherwise.push(Range::one(self.keys.meta()));
+        let mut is_unanswered = false;
+        for sent in 0..SENT_MAX {
+            if sent > 0 {
+                thread::sleep(PAUSE);
+            }
+            match self.coordinator.commit(&transaction) {
+                Ok(Outcome::Committed(_)) => return Ok(self.note(Written::Committed)),
+                Ok(Outcome::Refused(snapshot)) if is_unanswered && is_ours(&snapshot) => {
+                    return Ok(self.note(Written::Committed));
+                }
+                Ok(Outcome::Refused(snapshot)) => {
+                    let now = snapshot.ranges.last().and_then(|meta| meta.first());
+                    if now.map_or(Revision::ABSENT, |meta| meta.modified) == meta {
+                        return Ok(self.note(Written::Stale));
+                    }
+                    let error = "the fleet has agreed on something new, which this node has not seen yet";
+                    return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
+                }
+                Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
+                // Not sent this time; an earlier one may still be on its way.
+                Err(CoordinatorError::NotSent(_)) if is_unanswered => {}
+                // When it is applied, which one before it may have been, too.
+                Err(error) if is_unanswered => return Err(NotWritten::Unknown(self.note_failure(&error))),
+                Err(error) => return Err(NotWritten::Refused(self.note_failure(&error))),
+            }
+        }
+        let error = CoordinatorError::NoAnswer(format!("{SENT_MAX} times in a row"));
+        Err(NotWritten::Unknown(self.note_failure(&error)))
+    }
+
+    fn ask(&self, ranges: &[Range]) -> Result<Snapshot, StoreError> {
+        match self.coordinator.read(ranges) {
+            Ok(snapshot) => Ok(self.note(snapshot)),
+            Err(error) => Err(self.note_failure(&error)),
+        }
+    }
+
+    fn note<T>(&self, answer: T) -> T {
+        self.answers.store(true, Ordering::Relaxed);
+        answer
+    }
+
+    fn note_failure(&self, error: &CoordinatorError) -> StoreError {
+        let kind = match error {
+            CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_) => FailureKind::Unreachable,
+            CoordinatorError::Full(_) => FailureKind::Full,
+            // A user that has lost its rights, a request too large: nothing that a restart mends.
+            CoordinatorError::Refused(_) => FailureKind::Unreachable,
+        };
+        let is_answer = matches!(error, CoordinatorError::Full(_) | CoordinatorError::Refused(_));
+        self.answers.store(is_answer, Ordering::Relaxed);
+        StoreError::new(kind, error.to_string())
+    }
+}
+
+/// What is stored under a key is not what was written.
+pub(super) fn damaged(key: &str) -> StoreError {
+    StoreError::new(FailureKind::Damaged, format!("what etcd has under {key} is not what was written there"))
+}

@@ -1,0 +1,257 @@
+//! The client of etcd against real members: what it does, and what it says when they do not.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use idmint::storage::{
+    Compare, Coordinator, CoordinatorError, EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Lease, Namespace, Outcome,
+    Range, Revision, Transaction, Write,
+};
+use rustix::process::Signal;
+
+use super::etcd_cluster::EtcdCluster;
+use crate::authority::Authority;
+use crate::service::{Home, LONG, until};
+
+/// What a request may take: the bound of the client, and as much again for a machine that has other things to do.
+const REQUEST_MAX: Duration = Duration::from_secs(3);
+
+pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
+    let endpoints = endpoints.iter().map(|endpoint| EtcdEndpoint::parse(endpoint).unwrap()).collect();
+    EtcdSettings { endpoints, namespace: Namespace::default(), access: None, tls: None }
+}
+
+fn client_of(cluster: &EtcdCluster) -> Arc<dyn Coordinator> {
+    settings(&cluster.endpoints()).connect().unwrap()
+}
+
+fn put(key: &str, value: &str, lease: Option<Lease>) -> Write {
+    Write::Put { key: key.to_owned(), value: value.as_bytes().to_vec(), lease }
+}
+
+/// Creates a key that there is not.
+fn create(key: &str) -> Transaction {
+    Transaction {
+        compare: vec![Compare::Created(key.to_owned(), Revision::ABSENT)],
+        write: vec![put(key, "1", None)],
+        otherwise: vec![Range::one(key)],
+    }
+}
+
+fn is_there(client: &dyn Coordinator, key: &str) -> bool {
+    !client.read(&[Range::one(key)]).unwrap().ranges[0].is_empty()
+}
+
+/// Creates keys until one is committed, each within the time of a request; returns that one.
+fn create_until_committed(client: &dyn Coordinator, name: &str) -> String {
+    let begun = Instant::now();
+    for failed in 0.. {
+        assert!(begun.elapsed() < LONG, "somebody leads at last");
+        let asked = Instant::now();
+        let key = format!("/{name}/{failed}");
+        let outcome = client.commit(&create(&key));
+        assert!(asked.elapsed() < REQUEST_MAX, "{:?}", asked.elapsed());
+        match outcome {
+            Ok(Outcome::Committed(_)) => return key,
+            Ok(refused) => panic!("nobody else creates it: {refused:?}"),
+            Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!("a loop without an end")
+}
+
+#[test]
+fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
+    for members in [1, 3] {
+        let cluster = EtcdCluster::start(members);
+        let client = client_of(&cluster);
+        let Outcome::Committed(created) = client.commit(&create("/a")).unwrap() else { panic!("it is new") };
+        let Outcome::Refused(snapshot) = client.commit(&create("/a")).unwrap() else { panic!("it is there") };
+        let entry = &snapshot.ranges[0][0];
+        assert_eq!((entry.key.as_str(), entry.value.as_slice()), ("/a", b"1".as_slice()));
+        assert_eq!((entry.created, entry.modified), (created, created));
+
+        let change = Transaction {
+            compare: vec![Compare::Modified("/a".to_owned(), created)],
+            write: vec![put("/a", "2", None), put("/b", "1", None)],
+            otherwise: Vec::new(),
+        };
+        let Outcome::Committed(changed) = client.commit(&change).unwrap() else { panic!("nobody wrote meanwhile") };
+        assert!(changed > created);
+        assert!(matches!(client.commit(&change).unwrap(), Outcome::Refused(_)), "the same bytes commit once");
+
+        let both = Range::prefix("/");
+        let last = Range { count_max: 1, is_descending: true, ..both.clone() };
+        let snapshot = client.read(&[both, last, Range::one("/none")]).unwrap();
+        let keys = |range: usize| snapshot.ranges[range].iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>();
+        assert_eq!((keys(0), keys(1), keys(2)), (vec!["/a", "/b", "/started"], vec!["/started"], vec![]));
+        assert!(snapshot.revision >= changed);
+
+        let many: Vec<Range> = (0..300).map(|at| Range::one(["/a", "/b", "/none"][at % 3])).collect();
+        let snapshot = client.read(&many).unwrap();
+        assert_eq!(snapshot.ranges.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 0].repeat(100));
+
+        let delete = Transaction { write: vec![Write::Delete("/b".to_owned())], ..Transaction::default() };
+        assert!(matches!(client.commit(&delete).unwrap(), Outcome::Committed(_)));
+        assert!(!is_there(&*client, "/b"));
+    }
+}
+
+#[test]
+fn a_lease_keeps_its_keys_for_as_long_as_it_is_kept_alive() {
+    let cluster = EtcdCluster::start(1);
+    let client = client_of(&cluster);
+    // etcd grants no less than the time of an election or two.
+    let lease = client.grant(Duration::from_secs(3)).unwrap();
+    let held = Transaction { write: vec![put("/held", "1", Some(lease))], ..Transaction::default() };
+    assert!(matches!(client.commit(&held).unwrap(), Outcome::Committed(_)));
+    assert!(client.keep_alive(lease).unwrap());
+    assert!(is_there(&*client, "/held"));
+    until("the lease has ended", || (!is_there(&*client, "/held")).then_some(()));
+    assert!(!client.keep_alive(lease).unwrap(), "there is none any more");
+    let refused = client.commit(&held).unwrap_err();
+    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("lease not found")), "{refused}");
+}
+
+#[test]
+fn where_nobody_listens_a_request_was_certainly_not_sent() {
+    let cluster = EtcdCluster::start(3);
+    let endpoints = cluster.endpoints();
+    drop(cluster);
+    let client = settings(&endpoints).connect().unwrap();
+    let asked = Instant::now();
+    let refused = client.commit(&create("/a")).unwrap_err();
+    assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
+    let refused = client.read(&[Range::one("/a")]).unwrap_err();
+    assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
+    assert!(asked.elapsed() < 2 * REQUEST_MAX);
+}
+
+#[test]
+fn a_member_that_is_stopped_costs_a_request_and_then_the_next_one_answers() {
+    let cluster = EtcdCluster::start(3);
+    let client = client_of(&cluster);
+    let before = create_until_committed(&*client, "before");
+    // The first endpoint is asked first; whether it leads is chance, so once each.
+    let leader = cluster.leader();
+    for (round, stopped) in [0, leader].into_iter().enumerate() {
+        cluster.signal(stopped, Signal::STOP);
+        create_until_committed(&*client, &format!("stopped-{round}"));
+        let mut slow = 0;
+        for read in 0..200 {
+            let asked = Instant::now();
+            assert!(is_there(&*client, &before), "read {read}: another member answers");
+            assert!(asked.elapsed() < REQUEST_MAX);
+            slow += usize::from(asked.elapsed() > Duration::from_millis(500));
+        }
+        assert!(slow <= 2, "{slow} of 200 reads waited for a member that is stopped");
+        cluster.signal(stopped, Signal::CONT);
+        create_until_committed(&*client, &format!("continued-{round}"));
+    }
+}
+
+#[test]
+fn members_that_are_killed_are_left_and_without_a_quorum_nothing_is_committed() {
+    let mut cluster = EtcdCluster::start(3);
+    let client = client_of(&cluster);
+    let before = create_until_committed(&*client, "before");
+    let leader = cluster.leader();
+    cluster.kill(leader);
+    let one_killed = create_until_committed(&*client, "one-killed");
+
+    let other = (leader + 1) % 3;
+    cluster.kill(other);
+    for attempt in 0..5 {
+        let asked = Instant::now();
+        let outcome = client.commit(&create(&format!("/no-quorum/{attempt}")));
+        assert!(matches!(outcome, Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))), "{outcome:?}");
+        assert!(asked.elapsed() < REQUEST_MAX);
+    }
+    let unread = client.read(&[Range::one(&before)]).unwrap_err();
+    assert!(matches!(unread, CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)), "no stale read: {unread}");
+
+    cluster.restart(other);
+    create_until_committed(&*client, "quorum-again");
+    assert!(is_there(&*client, &before) && is_there(&*client, &one_killed), "what was committed is kept");
+}
+
+#[test]
+fn a_member_without_space_says_that_it_is_full_and_takes_more_when_there_is_room() {
+    let quota = ["--quota-backend-bytes=16777216".to_owned()];
+    let cluster = EtcdCluster::start_with(1, "http", &quota, &[]);
+    let client = client_of(&cluster);
+    let fill = |at: usize| {
+        let value = vec![7; 1024 * 1024];
+        let key = format!("/fill/{}", at % 2);
+        client.commit(&Transaction { write: vec![Write::Put { key, value, lease: None }], ..Transaction::default() })
+    };
+    let full = (0..64).find_map(|at| fill(at).err()).expect("it is full at last");
+    assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
+    let refused = client.commit(&create("/a")).unwrap_err();
+    assert!(matches!(refused, CoordinatorError::Full(_)), "{refused}");
+    assert!(is_there(&*client, "/fill/0"), "what is there is read all the same");
+
+    let revision = client.read(&[Range::one("/a")]).unwrap().revision.0.to_string();
+    cluster.etcdctl(&["compact", &revision]);
+    cluster.etcdctl(&["defrag"]);
+    cluster.etcdctl(&["alarm", "disarm"]);
+    assert!(matches!(client.commit(&create("/a")).unwrap(), Outcome::Committed(_)));
+}
+
+#[test]
+fn etcd_is_asked_by_tls_and_as_a_user() {
+    let home = Home::new();
+    let [(ours, ca), (_, stranger)] = ["ours", "stranger"].map(|name| {
+        let (authority, file) = (Authority::new(name), home.path(&format!("{name}.pem")));
+        fs::write(&file, &authority.pem).unwrap();
+        (authority, file)
+    });
+    let [certificate, key] = ours.sign(&["localhost", "127.0.0.1"]).write(&home, "etcd");
+    let flag = |name: &str, path: &PathBuf| format!("--{name}={}", path.display());
+    let args = [
+        flag("cert-file", &certificate),
+        flag("key-file", &key),
+        flag("trusted-ca-file", &ca),
+        "--client-cert-auth=true".to_owned(),
+    ];
+    let etcdctl = [flag("cacert", &ca), flag("cert", &certificate), flag("key", &key)];
+    let cluster = EtcdCluster::start_with(1, "https", &args, &etcdctl);
+    for command in [
+        ["user", "add", "root:secret"].as_slice(),
+        &["user", "add", "idmint:password"],
+        &["role", "add", "idmint"],
+        &["role", "grant-permission", "idmint", "readwrite", "/idmint/", "--prefix"],
+        &["user", "grant-role", "idmint", "idmint"],
+        &["user", "grant-role", "root", "root"],
+        &["auth", "enable"],
+    ] {
+        cluster.etcdctl(command);
+    }
+    let connect = |ca: &PathBuf, password: &str| {
+        let password_file = home.path(&format!("password-{password}"));
+        fs::write(&password_file, format!("{password}\n")).unwrap();
+        let settings = EtcdSettings {
+            access: Some(EtcdAccess { user: "idmint".to_owned(), password_file }),
+            tls: Some(EtcdTls { ca: ca.clone(), identity: Some((certificate.clone(), key.clone())) }),
+            ..settings(&cluster.endpoints())
+        };
+        settings.connect().unwrap()
+    };
+    let client = connect(&ca, "password");
+    assert!(matches!(client.commit(&create("/idmint/a")).unwrap(), Outcome::Committed(_)));
+    let refused = client.commit(&create("/other/a")).unwrap_err();
+    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("permission denied")), "{refused}");
+
+    let refused = connect(&ca, "wrong").commit(&create("/idmint/b")).unwrap_err();
+    assert!(matches!(&refused, CoordinatorError::Refused(why) if why.contains("authentication failed")), "{refused}");
+    let refused = connect(&stranger, "password").commit(&create("/idmint/b")).unwrap_err();
+    assert!(matches!(refused, CoordinatorError::NotSent(_)), "{refused}");
+    assert!(!is_there(&*client, "/idmint/b"));
+
+    let missing = EtcdTls { ca: home.path("none.pem"), identity: None };
+    let error = EtcdSettings { tls: Some(missing), ..settings(&cluster.endpoints()) }.connect().unwrap_err();
+    assert!(error.to_string().contains("none.pem"), "{error}");
+}

@@ -1,0 +1,152 @@
+//! Members of an etcd on free ports of this machine, ended with the value.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Far longer than an etcd takes to start, on however slow a machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// An etcd with a folder of its own.
+pub(crate) struct EtcdCluster {
+    members: Vec<Member>,
+    /// What etcdctl needs beside the endpoints.
+    etcdctl_args: Vec<String>,
+    _home: TempDir,
+}
+
+struct Member {
+    endpoint: String,
+    args: Vec<String>,
+    process: Option<Child>,
+}
+
+impl EtcdCluster {
+    /// So many members, which have a leader.
+    pub(crate) fn start(count: usize) -> EtcdCluster {
+        EtcdCluster::start_with(count, "http", &[], &[])
+    }
+
+    /// The same, which speak this scheme and have further arguments, and what etcdctl needs then.
+    pub(crate) fn start_with(count: usize, scheme: &str, args: &[String], etcdctl_args: &[String]) -> EtcdCluster {
+        let home = tempfile::tempdir().expect("a temporary folder");
+        // All at once, so that no port is given twice.
+        let free: Vec<TcpListener> =
+            (0..2 * count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let ports: Vec<u16> = free.iter().map(|port| port.local_addr().expect("an address").port()).collect();
+        drop(free);
+        let (clients, peers) = ports.split_at(count);
+        let peer = |place: usize| format!("http://127.0.0.1:{}", peers[place]);
+        let all: Vec<_> = (0..count).map(|place| format!("m{place}={}", peer(place))).collect();
+        let member = |place: usize| {
+            let endpoint = format!("{scheme}://127.0.0.1:{}", clients[place]);
+            let data = home.path().join(format!("m{place}")).display().to_string();
+            let own = [
+                ("--name", format!("m{place}")),
+                ("--data-dir", data),
+                ("--listen-client-urls", endpoint.clone()),
+                ("--advertise-client-urls", endpoint.clone()),
+                ("--listen-peer-urls", peer(place)),
+                ("--initial-advertise-peer-urls", peer(place)),
+                ("--initial-cluster", all.join(",")),
+                ("--log-level", "error".to_owned()),
+            ];
+            let own = own.into_iter().map(|(name, value)| format!("{name}={value}"));
+            Member { endpoint, args: own.chain(args.iter().cloned()).collect(), process: None }
+        };
+        let members = (0..count).map(member).collect();
+        let mut cluster = EtcdCluster { members, etcdctl_args: etcdctl_args.to_vec(), _home: home };
+        (0..count).for_each(|place| cluster.restart(place));
+        cluster.wait_until_writable();
+        cluster
+    }
+
+    /// Where each member answers.
+    pub(crate) fn endpoints(&self) -> Vec<String> {
+        self.members.iter().map(|member| member.endpoint.clone()).collect()
+    }
+
+    /// Starts a member that is not running.
+    pub(crate) fn restart(&mut self, place: usize) {
+        let member = &mut self.members[place];
+        assert!(member.process.is_none(), "it is running");
+        let mut etcd = Command::new("etcd");
+        etcd.args(&member.args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = etcd.spawn().expect("etcd runs: Debian package etcd-server, installed by .ci/install-packages");
+        member.process = Some(process);
+    }
+
+    /// Sends a signal to a member that is running.
+    pub(crate) fn signal(&self, place: usize, signal: Signal) {
+        let process = self.members[place].process.as_ref().expect("it is running");
+        kill_process(Pid::from_child(process), signal).expect("it is ours");
+    }
+
+    /// Kills a member that is running.
+    pub(crate) fn kill(&mut self, place: usize) {
+        self.signal(place, Signal::KILL);
+        let mut process = self.members[place].process.take().expect("it is running");
+        process.wait().expect("it was ours");
+    }
+
+    /// The place of the member that leads.
+    pub(crate) fn leader(&self) -> usize {
+        let status = self.etcdctl(&["endpoint", "status", "--write-out=simple"]);
+        let leads = |line: &str| line.split(", ").nth(4) == Some("true");
+        let line = status.lines().find(|line| leads(line)).expect("there is a leader").to_owned();
+        self.members.iter().position(|member| line.starts_with(&member.endpoint)).expect("it is one of them")
+    }
+
+    /// What etcdctl prints about all members.
+    pub(crate) fn etcdctl(&self, args: &[&str]) -> String {
+        let output = self.etcdctl_command(args).output().expect("etcdctl runs: Debian package etcd-client");
+        let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "etcdctl {args:?}:\n{printed}");
+        printed
+    }
+
+    fn etcdctl_command(&self, args: &[&str]) -> Command {
+        let mut etcdctl = Command::new("etcdctl");
+        etcdctl.env("ETCDCTL_API", "3").arg("--endpoints").arg(self.endpoints().join(",")).args(&self.etcdctl_args);
+        etcdctl.args(args);
+        etcdctl
+    }
+
+    /// Waits until every member answers.
+    pub(crate) fn wait_until_healthy(&self) {
+        let begun = Instant::now();
+        while !self.etcdctl_command(&["endpoint", "health"]).output().expect("etcdctl runs").status.success() {
+            assert!(begun.elapsed() < LONG, "every member is healthy");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// The revision of the store: how many transactions have written so far.
+    pub(crate) fn revision(&self) -> u64 {
+        let status = self.etcdctl(&["get", "/started", "--write-out=fields"]);
+        let line = status.lines().find_map(|line| line.strip_prefix("\"Revision\" : ")).expect("a revision");
+        line.trim().parse().expect("a number")
+    }
+
+    fn wait_until_writable(&self) {
+        let begun = Instant::now();
+        while !self.etcdctl_command(&["put", "/started", "yes"]).output().expect("etcdctl runs").status.success() {
+            assert!(begun.elapsed() < LONG, "etcd has started");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for EtcdCluster {
+    fn drop(&mut self) {
+        for process in self.members.iter_mut().filter_map(|member| member.process.as_mut()) {
+            // Also one that was stopped: this signal ends it all the same.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Three nodes append to one ledger and group the same reports, on a real etcd whose members are killed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, Sighting};
+use idmint::id::{FormatDefinition, PRESETS};
+use idmint::ledger::{Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
+use idmint::storage::{FleetRecords, MetaRevision, Namespace, RecordError, RecordKeeper, RecordStore};
+use idmint::time::{Clock, UnixTime};
+use tokio::runtime::Runtime;
+
+use super::client::settings;
+use super::etcd_cluster::EtcdCluster;
+use crate::service::LONG;
+
+const CALLERS: usize = 120;
+
+/// Three nodes, each with a client of its own.
+struct Nodes {
+    keepers: [Arc<RecordKeeper>; 3],
+    records: Arc<dyn RecordStore>,
+}
+
+impl Nodes {
+    fn on(cluster: &EtcdCluster) -> Nodes {
+        let records = |_| -> Arc<dyn RecordStore> {
+            let coordinator = settings(&cluster.endpoints()).connect().unwrap();
+            let meta = Arc::<MetaRevision>::default();
+            Arc::new(FleetRecords::new(coordinator, &Namespace::default(), meta, rand::random()))
+        };
+        let keeper = |node| Arc::new(RecordKeeper::start(records(node), Arc::new(Clock::system()), None));
+        Nodes { keepers: [0, 1, 2].map(keeper), records: records(3) }
+    }
+
+    /// The whole chain of a ledger.
+    fn chain(&self, ledger: LedgerId) -> Vec<Link> {
+        self.records.chain(ledger, None, usize::MAX).unwrap()
+    }
+}
+
+fn event(name: &str) -> Event {
+    Event::from_json(format!(r#"{{"event":"{name}","entities":{{}}}}"#).as_bytes()).unwrap()
+}
+
+/// A ledger that no other test has.
+async fn create(nodes: &Nodes) -> LedgerId {
+    let genesis = event("genesis");
+    let mark = RequestMark { key: KeyHash::of(None, "genesis"), digest: digest_of(std::slice::from_ref(&genesis)) };
+    let created = nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark) }).await.unwrap();
+    created.links[0].id.ledger()
+}
+
+fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
+    let events = vec![event(key)];
+    let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
+    LedgerRequest::Append { ledger, events, expected_previous: None, mark }
+}
+
+/// Appends until it is acknowledged: with the same key, by the next node each time.
+async fn append_until_acknowledged(nodes: &Nodes, ledger: LedgerId, key: &str, first: usize) -> EventId {
+    let begun = Instant::now();
+    for node in first.. {
+        assert!(begun.elapsed() < LONG, "{key}: it is acknowledged at last");
+        match nodes.keepers[node % 3].append(request(ledger, key)).await {
+            Ok(appended) => return appended.links[0].id,
+            Err(RecordError::Unreachable | RecordError::Unknown | RecordError::Unavailable | RecordError::Busy) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => panic!("{key}: {error}"),
+        }
+    }
+    unreachable!("a loop without an end")
+}
+
+/// So many callers append one after another until told; returns what each key was acknowledged with.
+fn append_for(
+    runtime: &Runtime,
+    nodes: &Arc<Nodes>,
+    ledger: LedgerId,
+    done: &Arc<AtomicUsize>,
+    count: usize,
+) -> Vec<tokio::task::JoinHandle<Vec<(String, EventId)>>> {
+    let caller = |caller: usize| {
+        let (nodes, done) = (Arc::clone(nodes), Arc::clone(done));
+        runtime.spawn(async move {
+            let mut acknowledged = Vec::new();
+            for at in 0..count / CALLERS {
+                let key = format!("{caller}-{at}");
+                let id = append_until_acknowledged(&nodes, ledger, &key, caller).await;
+                acknowledged.push((key, id));
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+            acknowledged
+        })
+    };
+    (0..CALLERS).map(caller).collect()
+}
+
+/// Every acknowledged append is there once, under the id that was told, and there is nothing else.
+fn assert_exact(nodes: &Nodes, ledger: LedgerId, acknowledged: Vec<(String, EventId)>) {
+    let chain = nodes.chain(ledger);
+    let ids = chain.iter().map(|link| link.id);
+    assert_eq!(chain, Link::chain(chain[0].previous, 1, ids).collect::<Vec<_>>(), "one chain");
+    let told: HashMap<EventId, String> = acknowledged.iter().map(|(key, id)| (*id, key.clone())).collect();
+    assert_eq!(told.len(), acknowledged.len(), "no id was told twice");
+    assert!(chain[1..].iter().all(|link| told.contains_key(&link.id)), "nothing that nobody asked for");
+    assert_eq!(chain.len() - 1, acknowledged.len(), "none lost, none doubled");
+}
+
+#[test]
+fn appends_by_three_nodes_are_one_chain_while_members_are_killed() {
+    const APPENDS: usize = 6_000;
+    let mut cluster = EtcdCluster::start(3);
+    let runtime = Runtime::new().unwrap();
+    let nodes = Arc::new(Nodes::on(&cluster));
+    let ledger = runtime.block_on(create(&nodes));
+    let done = Arc::new(AtomicUsize::new(0));
+    let callers = append_for(&runtime, &nodes, ledger, &done, APPENDS);
+    let mut killed = 0;
+    for quarter in 1..=3 {
+        while done.load(Ordering::Relaxed) < quarter * APPENDS / 4 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let leader = cluster.leader();
+        cluster.kill(leader);
+        killed += 1;
+        // The other two go on without it before it comes back.
+        let before = done.load(Ordering::Relaxed);
+        let goes_on = || done.load(Ordering::Relaxed) > before + CALLERS || callers.iter().all(|one| one.is_finished());
+        crate::service::until("the others go on", || goes_on().then_some(()));
+        cluster.restart(leader);
+        cluster.wait_until_healthy();
+    }
+    let acknowledged: Vec<_> = callers.into_iter().flat_map(|one| runtime.block_on(one).unwrap()).collect();
+    assert_eq!((killed, acknowledged.len()), (3, APPENDS));
+    assert_exact(&nodes, ledger, acknowledged);
+}
+
+#[test]
+fn appends_to_one_ledger_share_transactions() {
+    const APPENDS: usize = 12_000;
+    for members in [1, 3] {
+        let cluster = EtcdCluster::start(members);
+        let runtime = Runtime::new().unwrap();
+        let Nodes { keepers: [one, ..], records } = Nodes::on(&cluster);
+        // All by one node: several would take turns at the head.
+        let nodes = Arc::new(Nodes { keepers: [Arc::clone(&one), Arc::clone(&one), one], records });
+        let ledger = runtime.block_on(create(&nodes));
+        let begun = Instant::now();
+        let callers = append_for(&runtime, &nodes, ledger, &Arc::default(), APPENDS);
+        let acknowledged: Vec<_> = callers.into_iter().flat_map(|one| runtime.block_on(one).unwrap()).collect();
+        let seconds = begun.elapsed().as_secs_f64();
+        let (revisions, bytes) = (cluster.revision(), bytes_of(&cluster));
+        println!(
+            "{members} members: {APPENDS} appends in {seconds:.1} s, {:.0} a second, {revisions} transactions, {bytes} bytes",
+            f64::from(u32::try_from(APPENDS).unwrap()) / seconds
+        );
+        assert!(revisions < u64::try_from(APPENDS / 4).unwrap(), "{revisions} transactions");
+        assert_exact(&nodes, ledger, acknowledged);
+    }
+}
+
+/// The size of the database of the first member.
+fn bytes_of(cluster: &EtcdCluster) -> u64 {
+    let status = cluster.etcdctl(&["endpoint", "status", "--write-out=json"]);
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    status[0]["Status"]["dbSize"].as_u64().expect("a size")
+}
+
+#[test]
+fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
+    const CONJUNCTIONS: u64 = 60;
+    let cluster = EtcdCluster::start(3);
+    let runtime = Runtime::new().unwrap();
+    let nodes = Arc::new(Nodes::on(&cluster));
+    let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").unwrap();
+    let format = FormatDefinition::from_toml(preset.name, preset.toml).unwrap().compile(preset.name).unwrap();
+    let minter = Arc::new(GroupedMinter::new(Arc::new(format), PairOrder::Reported));
+    for object in 1..=CONJUNCTIONS {
+        // 32 reports at once, at most 0.8 s apart.
+        let report = |at: i128| {
+            let tca = UnixTime::from_nanos(1_900_000_000_000_000_000 + (at - 16) * 25_000_000);
+            let sighting = Sighting::new(Report::new(tca, object, 100_000).unwrap());
+            let (request, nodes) = (GroupRequest::new(Arc::clone(&minter), &[sighting]).unwrap(), Arc::clone(&nodes));
+            runtime.spawn(async move {
+                loop {
+                    match nodes.keepers[usize::try_from(at % 3).unwrap()].group(request.clone()).await {
+                        Ok(grouped) => return grouped[0],
+                        Err(RecordError::Unavailable | RecordError::Unreachable) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            })
+        };
+        let reports: Vec<_> = (0..32).map(report).collect();
+        let grouped: Vec<_> = reports.into_iter().map(|report| runtime.block_on(report).unwrap()).collect();
+        assert!(grouped.iter().all(|one| one.id == grouped[0].id), "{grouped:?}");
+        assert_eq!(grouped.iter().filter(|one| one.created == Some(true)).count(), 1, "{grouped:?}");
+    }
+}
