@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 18] = [
+const DOCUMENTS: [&str; 19] = [
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
