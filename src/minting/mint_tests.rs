@@ -256,6 +256,7 @@ fn who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved() {
     assert!(matches!(above, Err(Shortage::Horizon { .. })), "above its horizon there is nothing");
 }
 
+#[cfg(feature = "server")]
 #[test]
 fn a_deadline_before_the_horizon_ends_minting_and_is_moved_by_the_next_renewal() {
     let hand = ManualClock::at(START);

@@ -49,14 +49,14 @@ fn event(name: &str) -> Event {
 async fn create(nodes: &Nodes) -> LedgerId {
     let genesis = event("genesis");
     let mark = RequestMark { key: KeyHash::of(None, "genesis"), digest: digest_of(std::slice::from_ref(&genesis)) };
-    let created = nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark) }).await.unwrap();
+    let created = nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark), import: None }).await.unwrap();
     created.links[0].id.ledger()
 }
 
 fn request(ledger: LedgerId, key: &str) -> LedgerRequest {
     let events = vec![event(key)];
     let mark = RequestMark { key: KeyHash::of(Some(ledger), key), digest: digest_of(&events) };
-    LedgerRequest::Append { ledger, events, expected_previous: None, mark }
+    LedgerRequest::Append { ledger, events, expected_previous: None, mark, import: None }
 }
 
 /// Appends until it is acknowledged: with the same key, by the next node each time.
