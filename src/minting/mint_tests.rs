@@ -9,6 +9,7 @@ use crate::minting::batch::Batch;
 use crate::minting::batch_request::RequestError;
 use crate::minting::counters::CountedFormat;
 use crate::minting::durable::Durable;
+#[cfg(feature = "server")]
 use crate::minting::horizon::HorizonPlan;
 use crate::minting::minter::{Denied, Granted};
 use crate::minting::refusal::SlotLack;
