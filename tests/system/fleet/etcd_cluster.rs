@@ -95,10 +95,17 @@ impl EtcdCluster {
 
     /// The place of the member that leads.
     pub(crate) fn leader(&self) -> usize {
-        let status = self.etcdctl(&["endpoint", "status", "--write-out=simple"]);
-        let leads = |line: &str| line.split(", ").nth(4) == Some("true");
-        let line = status.lines().find(|line| leads(line)).expect("there is a leader").to_owned();
-        self.members.iter().position(|member| line.starts_with(&member.endpoint)).expect("it is one of them")
+        self.leader_if_any().expect("there is a leader")
+    }
+
+    /// The same while members may be gone, and none may lead.
+    pub(crate) fn leader_if_any(&self) -> Option<usize> {
+        let output = self.etcdctl_command(&["endpoint", "status", "--write-out=simple"]).output();
+        let status =
+            String::from_utf8_lossy(&output.expect("etcdctl runs: Debian package etcd-client").stdout).into_owned();
+        let leads = |line: &&str| line.split(", ").nth(4) == Some("true");
+        let line = status.lines().find(leads)?;
+        self.members.iter().position(|member| line.starts_with(&member.endpoint))
     }
 
     /// What etcdctl prints about all members.

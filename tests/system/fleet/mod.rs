@@ -1,6 +1,7 @@
-//! What a fleet stands on: a real etcd, of one member and of three.
+//! A fleet on a real etcd, of one member and of three.
 
 mod client;
 mod etcd_cluster;
+mod nodes;
 mod records;
 mod script;

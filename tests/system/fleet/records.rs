@@ -49,7 +49,8 @@ fn event(name: &str) -> Event {
 async fn create(nodes: &Nodes) -> LedgerId {
     let genesis = event("genesis");
     let mark = RequestMark { key: KeyHash::of(None, "genesis"), digest: digest_of(std::slice::from_ref(&genesis)) };
-    let created = nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark), import: None }).await.unwrap();
+    let created =
+        nodes.keepers[0].append(LedgerRequest::Create { genesis, mark: Some(mark), import: None }).await.unwrap();
     created.links[0].id.ledger()
 }
 

@@ -1,0 +1,198 @@
+//! Three nodes and more of one fleet mint at once on a real etcd of three members, whatever is killed, stopped and cut off;
+//! every id that was answered is compared with every other.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::etcd_cluster::EtcdCluster;
+use crate::http1::{Client, request};
+use crate::service::{Home, Service, until};
+
+const BATCH: &str = "POST /ids/snowflake?count=2000";
+
+/// Longer than a slot stays with a node that says nothing.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// A node of the fleet on these members, ready.
+fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+    let service = starting(home, etcd, slots);
+    service.wait_until_ready();
+    service
+}
+
+fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+    let endpoints = etcd.endpoints();
+    Service::start(home.serve_with(&format!(
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000"
+    )))
+}
+
+/// A client that asks one node for ids until it is told to stop, and keeps all that it got.
+struct Minter {
+    address: Arc<Mutex<SocketAddr>>,
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Minted>,
+}
+
+#[derive(Default)]
+struct Minted {
+    ids: Vec<u64>,
+    /// Answers that say why there are no ids.
+    refused: Vec<String>,
+    /// Requests without a whole answer.
+    cut: u64,
+}
+
+impl Minter {
+    fn at(node: &Service) -> Minter {
+        let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
+        let (at, stop) = (Arc::clone(&address), Arc::clone(&is_over));
+        let thread = thread::spawn(move || {
+            let mut minted = Minted::default();
+            while !stop.load(Ordering::Relaxed) {
+                minted.ask(*at.lock().unwrap());
+                thread::sleep(Duration::from_millis(20));
+            }
+            minted
+        });
+        Minter { address, is_over, thread }
+    }
+
+    fn turn_to(&self, node: &Service) {
+        *self.address.lock().unwrap() = node.address();
+    }
+
+    fn stop(self) -> Minted {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+impl Minted {
+    fn ask(&mut self, address: SocketAddr) {
+        let asked = Client::try_connect_within(address, Duration::from_secs(1)).ok().and_then(|mut client| {
+            client.send(request(BATCH, "accept: text/plain\r\n", ""));
+            client.try_receive_within(Duration::from_secs(3)).ok()
+        });
+        match asked {
+            Some(answer) if answer.status == 200 => {
+                self.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+            }
+            Some(answer) => self.refused.push(answer.text()),
+            None => self.cut += 1,
+        }
+    }
+}
+
+/// Asserts that no two are equal, and returns how many there are.
+fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
+    let mut ids: Vec<u64> = minted.into_iter().flat_map(|minted| minted.ids).collect();
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count, "{} of {count} ids were minted before", count - ids.len());
+    count
+}
+
+#[test]
+fn no_id_is_minted_twice_while_nodes_and_members_are_killed_and_a_stopped_node_loses_its_slot() {
+    const SLOTS: u32 = 4;
+    let mut etcd = EtcdCluster::start(3);
+    let homes: [Home; 5] = std::array::from_fn(|_| Home::new());
+    let [one, two, three] = [0, 1, 2].map(|number| node(&homes[number], &etcd, SLOTS));
+    let minters = [&one, &two, &three].map(Minter::at);
+    thread::sleep(Duration::from_secs(1));
+
+    let leader = etcd.leader();
+    etcd.kill(leader);
+    until("another member leads", || (etcd.leader_if_any().is_some_and(|other| other != leader)).then_some(()));
+    etcd.restart(leader);
+
+    // Two nodes more than there are slots, once the first has come back: one of them can only have that of the stopped one.
+    one.kill();
+    let one = node(&homes[0], &etcd, SLOTS);
+    minters[0].turn_to(&one);
+    let slot_before = slot_of(&two).unwrap();
+    two.send(Signal::STOP);
+    let stopped = Instant::now();
+    let (four, five) = (starting(&homes[3], &etcd, SLOTS), starting(&homes[4], &etcd, SLOTS));
+    let more = [&four, &five].map(Minter::at);
+    let of_killed = until_within(LEASE * 2, "a node has the slot of the stopped one", || {
+        [&four, &five].into_iter().position(|node| slot_of(node) == Some(slot_before))
+    });
+    println!("its slot was taken {:?} after it was stopped", stopped.elapsed());
+    // The other of the two ends, so that there is a slot.
+    let [four, five] = [four, five];
+    let (taker, other) = if of_killed == 0 { (four, five) } else { (five, four) };
+    other.send(Signal::TERM);
+    other.wait();
+    two.send(Signal::CONT);
+    let continued = Instant::now();
+    until("it has another slot", || slot_of(&two).filter(|slot| *slot != slot_before));
+    println!("it had another slot {:?} after it went on", continued.elapsed());
+    assert_eq!(two.metric("idmint_fenced_total"), 1.0);
+    assert_eq!(slot_of(&taker), Some(slot_before));
+    let minted_before = two.mint("snowflake").len();
+    assert_eq!(minted_before, 1);
+
+    let minted: Vec<Minted> = minters.into_iter().chain(more).map(Minter::stop).collect();
+    let (refused, cut): (usize, u64) =
+        minted.iter().fold((0, 0), |(refused, cut), minted| (refused + minted.refused.len(), cut + minted.cut));
+    for refusal in minted.iter().flat_map(|minted| &minted.refused) {
+        // Shortly after a start little is reserved, and an election takes longer than that.
+        let is_known = ["no-worker-slot", "horizon-reached", "draining"].iter().any(|slug| refusal.contains(slug));
+        assert!(is_known, "{refusal}");
+    }
+    let count = assert_all_different(minted);
+    println!(
+        "{count} ids, none twice; {refused} requests refused, {cut} cut; one kill, one change of leader, one fence"
+    );
+    assert!(count >= 100_000, "{count} ids");
+}
+
+#[test]
+fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
+    const GONE: Duration = Duration::from_secs(40);
+    let mut etcd = EtcdCluster::start(3);
+    let home = Home::new();
+    let service = node(&home, &etcd, 4);
+    let minter = Minter::at(&service);
+    // Reservations grow to their window within the first half minute; the lease of a minute is the bound from then on.
+    until_within(Duration::from_secs(60), "a minute is reserved", || {
+        (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+    [0, 1].into_iter().for_each(|member| etcd.kill(member));
+    let begun = Instant::now();
+    while begun.elapsed() < GONE {
+        assert_eq!(service.get("/health/ready").status, 200, "after {:?}", begun.elapsed());
+        thread::sleep(Duration::from_millis(200));
+    }
+    [0, 1].into_iter().for_each(|member| etcd.restart(member));
+    until_within(Duration::from_secs(30), "its slot is renewed", || {
+        (service.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+    let minted = minter.stop();
+    assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
+    println!("{} ids, none twice and none refused", assert_all_different([minted]));
+}
+
+fn slot_of(node: &Service) -> Option<u64> {
+    let answer = node.get("/health/ready");
+    (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
+}
+
+fn until_within<T>(most: Duration, what: &str, look: impl Fn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < most, "{what}, within {most:?}");
+        thread::sleep(Duration::from_millis(100));
+    }
+}
