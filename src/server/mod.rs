@@ -21,7 +21,7 @@ pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domain
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket};
-pub use run::{RunError, RunOptions, Running, check_slot, open, run};
-pub use start::{StartError, StartRule, begin};
+pub use run::{RunError, Running, check_slot, open, run};
+pub use start::{RunOptions, StartError, StartRule, begin};
 pub use telemetry::{AuditError, Telemetry};
 pub use tls::TlsError;

@@ -21,7 +21,7 @@ use super::banner::banner;
 use super::fleet::State;
 use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
 use super::reload::Reload;
-use super::start::{StartError, StartRule, begin};
+use super::start::{RunOptions, StartError, StartRule, begin};
 use super::telemetry::{Act, Audit, AuditError, Telemetry};
 use super::warnings::warn_of;
 use super::{clock_watch, fleet};
@@ -32,21 +32,10 @@ use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{AssignmentKind, Config, ConfigError};
 use crate::service::{Reserver, Service};
 use crate::storage::{EngineChoice, FailureKind, StoreError};
-use crate::time::{Clock, UnixNanos};
+use crate::time::Clock;
 
 /// How long requests that have arrived may take once the process is told to end.
 const DRAIN_MAX: Duration = Duration::from_secs(25);
-
-/// What an operator decides for one start, and not for good.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RunOptions {
-    /// No id was ever issued at or above this instant; used only where the horizon is damaged, missing or another slot's.
-    pub floor: Option<UnixNanos>,
-    /// Begin at the horizon, however far it is ahead of the clock.
-    pub run_ahead: bool,
-    /// Listen to other machines although callers show neither token nor certificate.
-    pub insecure_public: bool,
-}
 
 /// Why a process ended, or did not begin.
 #[derive(Debug, thiserror::Error)]

@@ -17,6 +17,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A clock further ahead of the last record than this is worth a word: nodes are rarely idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
 
+/// What an operator decides for one start, and not for good.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunOptions {
+    /// No id was ever issued at or above this instant; used only where the horizon is damaged, missing or another slot's.
+    pub floor: Option<UnixNanos>,
+    /// Begin at the horizon, however far it is ahead of the clock.
+    pub run_ahead: bool,
+    /// Listen to other machines although callers show neither token nor certificate.
+    pub insecure_public: bool,
+}
+
 /// What a start needs to know.
 #[derive(Debug, Clone, Copy)]
 pub struct StartRule {

@@ -41,6 +41,8 @@ struct Answer<'a> {
     ambiguous: bool,
     rejected: Vec<Rejected<'a>>,
     did_you_mean: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shaped_like: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -184,15 +186,21 @@ fn assert_answers(
     filter: DecodeFilter<'_>,
 ) {
     let decoded = at.decode(text, filter);
+    let did_you_mean = match decoded.matches.first() {
+        Some(best) if best.is_plausible() => None,
+        _ => Some(at.did_you_mean(text, filter)),
+    };
+    let shaped_like = match &did_you_mean {
+        Some(near) if near.is_empty() => at.shaped_like(text, filter).into_iter().map(|of| of.name.as_str()).collect(),
+        _ => Vec::new(),
+    };
     let expected = Answer {
         id: text,
         matches: decoded.matches.iter().map(|found| reading(found, domains)).collect(),
         ambiguous: decoded.is_ambiguous(),
         rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
-        did_you_mean: match decoded.matches.first() {
-            Some(best) if best.is_plausible() => Vec::new(),
-            _ => at.did_you_mean(text, filter),
-        },
+        did_you_mean: did_you_mean.unwrap_or_default(),
+        shaped_like,
     };
     let mut written = Vec::new();
     DecodeAnswer::new(text, at, filter, parts).write_json(&mut written);

@@ -7,7 +7,7 @@ use super::decode_filter::DecodeFilter;
 use super::encoding_groups::{EncodingGroups, Member};
 use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_of_text};
 use super::near_texts::near_texts;
-use crate::id::encoding::{Encoding, LetterSet};
+use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
 use crate::id::format::{Format, Parts};
 use crate::id::layout::{FieldKind, Layout};
 use crate::id::rejection::Rejection;
@@ -200,7 +200,8 @@ impl<'a> DecoderAt<'a> {
         let texts: Vec<String> = std::iter::once(text.to_owned()).chain(near_texts(text, groups.shapes())).collect();
         let has_shape = |encoding: &Encoding| {
             let is_of_another_salt = |text: &String| encoding.read_unbounded(text) == Err(Rejection::NonCanonical);
-            !encoding.groups().is_empty() && texts.iter().any(is_of_another_salt)
+            let is_salted = matches!(encoding.definition().kind, EncodingKind::Hashids | EncodingKind::Sqids);
+            is_salted && !encoding.groups().is_empty() && texts.iter().any(is_of_another_salt)
         };
         let formats = formats.iter().filter(|format| {
             format.encodings.iter().any(|encoding| filter.accepts(format, encoding) && has_shape(encoding))
