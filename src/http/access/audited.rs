@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::http::{Method, Response, StatusCode, Uri};
 
 use super::caller_note::CallerNote;
 use crate::http::answer::{AuditedLedger, IDMINT_COUNT, X_REQUEST_ID};
@@ -59,17 +59,15 @@ impl AuditedRequest {
         if !refuses_access && !self.mints() {
             return;
         }
-        let text =
-            |headers: &'_ HeaderMap, name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let request_id = text(answer.headers(), X_REQUEST_ID).unwrap_or_default();
+        let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         auditor(&Audited {
-            request_id: &request_id,
+            request_id: text(X_REQUEST_ID).unwrap_or_default(),
             caller: self.caller,
             shown: note.shown_by(),
             method: &self.method,
             path: self.uri.path(),
             ledger: answer.extensions().get().map(|AuditedLedger(ledger)| *ledger),
-            count: text(answer.headers(), IDMINT_COUNT).and_then(|count| count.parse().ok()),
+            count: text(IDMINT_COUNT).and_then(|count| count.parse().ok()),
             status: answer.status(),
         });
     }
