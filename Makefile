@@ -116,7 +116,7 @@ loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	$(LOOM) -- --nocapture
 
 mutants: export SHARE ?= 1
-mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=3: a third of them, by the commit).
+mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=4: a quarter of them, by the commit).
 	tests/mutants/run
 
 # The same SEED draws the same breaks from the same code. SAMPLED says in which folders of src/.
