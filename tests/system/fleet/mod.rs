@@ -4,4 +4,3 @@ mod client;
 mod etcd_cluster;
 mod nodes;
 mod records;
-mod script;
