@@ -4,3 +4,4 @@ mod client;
 mod etcd_cluster;
 mod nodes;
 mod records;
+mod script;
