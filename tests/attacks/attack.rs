@@ -6,8 +6,9 @@ use std::process::Command;
 use tokio::task::JoinSet;
 
 use super::aim::{Aim, Deeds};
+use super::door::Door;
 use super::metrics::Shed;
-use super::{bodies, floods, listed, logged, malformed, slow, unread, windows};
+use super::{bodies, floods, handshakes, listed, logged, malformed, slow, unread, windows};
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
@@ -29,6 +30,8 @@ pub(crate) enum Node {
     FewDescriptors,
     /// With ledgers whose rows are large.
     LargeLedgers,
+    /// By TLS, with a certificate of its own.
+    Tls,
     /// At level `trace`, into a pipe that nobody reads.
     UnreadLog,
 }
@@ -44,11 +47,25 @@ impl Node {
                 shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
                 Service::start(run_by(shell, &home.serve()))
             }
+            Node::Tls => {
+                let (certificate, key) = handshakes::write_certificate(home);
+                let mut command = home.serve();
+                command.env("IDMINT_HTTP__TLS__CERTIFICATE", certificate).env("IDMINT_HTTP__TLS__KEY", key);
+                Service::start(command)
+            }
             Node::UnreadLog => {
                 let mut command = home.serve();
                 command.env("IDMINT_LOG__LEVEL", "trace");
                 Service::start_with_log_lost(command, home.path(LOG_PIPE).to_str().unwrap())
             }
+        }
+    }
+
+    /// How honest callers reach it.
+    pub(crate) fn door(self, home: &Home, service: &Service) -> Door {
+        match self {
+            Node::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),
+            _ => Door::in_the_clear(service.address()),
         }
     }
 
@@ -178,6 +195,20 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: slow::bodies,
         is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
         ..DEFAULT
+    },
+    Attack {
+        name: "1 000 callers who begin a handshake of TLS every second",
+        node: Node::Tls,
+        begin: handshakes::begun,
+        is_made: |deeds| deeds.requests.get() >= handshakes::CALLERS as u64,
+        is_met: |deeds, shed| deeds.received.get() > 0 && shed.handshakes > 0,
+    },
+    Attack {
+        name: "2 000 handshakes of TLS that stall",
+        node: Node::Tls,
+        begin: handshakes::stalled,
+        is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
+        is_met: |deeds, shed| deeds.cut.get() > 0 && shed.handshakes > 0,
     },
     Attack { name: "bodies of a GiB", begin: bodies::too_long, is_met: |deeds, _| deeds.of_status(413) > 0, ..DEFAULT },
     Attack {

@@ -1,12 +1,12 @@
 //! The honest caller: 50 single mints a second, whatever the service does, on connections that it keeps.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::http1::{Client, request};
+use super::door::{AnyClient, Door};
+use crate::http1::request;
 use crate::service::until;
 
 const CONNECTIONS: u32 = 5;
@@ -67,34 +67,34 @@ impl Seen {
 
 /// Honest callers, connected before anybody attacks.
 pub(crate) struct Honest {
-    address: SocketAddr,
-    connections: Vec<Client>,
+    door: Door,
+    connections: Vec<AnyClient>,
 }
 
 impl Honest {
-    pub(crate) fn connect(address: SocketAddr) -> Honest {
+    pub(crate) fn connect(door: &Door) -> Honest {
         // Where an attack has just ended, its connections may still be open.
         let connected = || {
-            let mut client = connect(address).ok()?;
+            let mut client = connect(door).ok()?;
             (mint_on(&mut client) == Ok(200)).then_some(client)
         };
         let connected = || until("an honest caller has its first answer", connected);
-        Honest { address, connections: (0..CONNECTIONS).map(|_| connected()).collect() }
+        Honest { door: door.clone(), connections: (0..CONNECTIONS).map(|_| connected()).collect() }
     }
 
     /// Mints at its pace until `work` is done. Returns what it saw on kept connections, and what newcomers saw.
     pub(crate) fn call_during(self, work: impl FnOnce()) -> (Seen, Seen) {
-        let (begun, address, is_over) = (Instant::now(), self.address, Arc::new(AtomicBool::new(false)));
+        let (begun, is_over) = (Instant::now(), Arc::new(AtomicBool::new(false)));
         let newcomers = {
-            let is_over = Arc::clone(&is_over);
-            thread::spawn(move || call_as_newcomer(address, begun, &is_over))
+            let (door, is_over) = (self.door.clone(), Arc::clone(&is_over));
+            thread::spawn(move || call_as_newcomer(&door, begun, &is_over))
         };
         let between = Duration::from_secs(1) / PER_SECOND;
         let callers: Vec<_> = (0..)
             .zip(self.connections)
             .map(|(number, client)| {
-                let (first, is_over) = (begun + between * number, Arc::clone(&is_over));
-                thread::spawn(move || call_on(client, address, first, &is_over))
+                let (first, door, is_over) = (begun + between * number, self.door.clone(), Arc::clone(&is_over));
+                thread::spawn(move || call_on(client, &door, first, &is_over))
             })
             .collect();
         work();
@@ -105,11 +105,11 @@ impl Honest {
 }
 
 /// One mint after the other, each when it is due: a slow answer delays those behind it, and they count as slow, too.
-fn call_on(client: Client, address: SocketAddr, first: Instant, is_over: &AtomicBool) -> Seen {
+fn call_on(client: AnyClient, door: &Door, first: Instant, is_over: &AtomicBool) -> Seen {
     let (mut seen, mut client, mut due) = (Seen::default(), Some(client), first);
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        let answer = match client.take().map_or_else(|| connect(address), Ok) {
+        let answer = match client.take().map_or_else(|| connect(door), Ok) {
             Ok(mut connected) => {
                 let answer = mint_on(&mut connected);
                 client = answer.is_ok().then_some(connected);
@@ -123,21 +123,21 @@ fn call_on(client: Client, address: SocketAddr, first: Instant, is_over: &Atomic
     seen
 }
 
-fn call_as_newcomer(address: SocketAddr, begun: Instant, is_over: &AtomicBool) -> Seen {
+fn call_as_newcomer(door: &Door, begun: Instant, is_over: &AtomicBool) -> Seen {
     let (mut seen, mut due) = (Seen::default(), begun);
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        seen.count(due, connect(address).and_then(|mut client| mint_on(&mut client)));
+        seen.count(due, connect(door).and_then(|mut client| mint_on(&mut client)));
         due += NEWCOMER_EVERY;
     }
     Seen::merged([seen])
 }
 
-fn connect(address: SocketAddr) -> Result<Client, String> {
-    Client::try_connect_within(address, PATIENCE).map_err(|error| format!("not connected: {error}"))
+fn connect(door: &Door) -> Result<AnyClient, String> {
+    door.try_connect_within(PATIENCE).map_err(|error| format!("not connected: {error}"))
 }
 
-fn mint_on(client: &mut Client) -> Result<u16, String> {
+fn mint_on(client: &mut AnyClient) -> Result<u16, String> {
     client.send(request("POST /ids/snowflake", "", ""));
     let answer = client.try_receive_within(PATIENCE).map_err(|error| error.to_string())?;
     Ok(answer.status)

@@ -24,8 +24,10 @@ mod aim;
 mod attack;
 mod attacker;
 mod bodies;
+mod door;
 mod floods;
 mod frames;
+mod handshakes;
 mod honest;
 mod listed;
 mod logged;
@@ -88,21 +90,22 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
     let (home, sink) = (Home::new(), Sink::start());
     let _log_pipe = attack.node.log_pipe(&home);
     let service = attack.node.start(&home);
-    service.wait_until_ready();
+    let door = attack.node.door(&home, &service);
+    door.get("/health/ready");
     attack.node.prepare(&service);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
         let control = Aim::at(sink.address);
-        let caller = Honest::connect(service.address());
+        let caller = Honest::connect(&door);
         let (beside_control, _) = attack_while_calling(attack, &control, caller, time, || true);
         let aim = Aim::at(service.address());
-        let is_met = || (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&service)));
-        let caller = Honest::connect(service.address());
+        let is_met = || (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&door)));
+        let caller = Honest::connect(&door);
         let (attacked, newcomers) = attack_while_calling(attack, &aim, caller, time, is_met);
         println!("    control: {}\n    attack:  {}", control.deeds.summary(), aim.deeds.summary());
         rounds.push(Round { control: beside_control, attacked, newcomers });
     }
-    let metrics = Metrics::of(&service);
+    let metrics = Metrics::of(&door);
     Outcome {
         name: attack.name,
         rounds,

@@ -2,20 +2,15 @@
 
 use std::fmt;
 
-use crate::http1::{Client, request};
-use crate::service::{Service, until};
+use super::door::Door;
 
 /// The text of `/metrics` at one moment.
 pub(crate) struct Metrics(String);
 
 impl Metrics {
     /// As soon as somebody new is answered again.
-    pub(crate) fn of(service: &Service) -> Metrics {
-        until("metrics are told after the attack", || {
-            let mut client = Client::try_connect(service.address()).ok()?;
-            let answer = client.try_exchange(request("GET /metrics", "", "")).ok()?;
-            (answer.status == 200).then(|| Metrics(answer.text()))
-        })
+    pub(crate) fn of(door: &Door) -> Metrics {
+        Metrics(door.get("/metrics"))
     }
 
     /// The sum of all series of this name that have a label of this value.
@@ -42,6 +37,7 @@ pub(crate) struct Shed {
     pub(crate) in_flight: u64,
     pub(crate) connections: u64,
     pub(crate) frames: u64,
+    pub(crate) handshakes: u64,
     pub(crate) lines: u64,
 }
 
@@ -54,6 +50,7 @@ impl Shed {
             in_flight: of("in_flight"),
             connections: of("connections"),
             frames: of("frames"),
+            handshakes: of("handshake"),
             lines: metrics.one("idmint_log_lines_dropped_total"),
         }
     }
@@ -61,13 +58,14 @@ impl Shed {
 
 impl fmt::Display for Shed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shed { memory, bulk, in_flight, connections, frames, lines } = *self;
+        let Shed { memory, bulk, in_flight, connections, frames, handshakes, lines } = *self;
         let counts = [
             ("memory", memory),
             ("bulk", bulk),
             ("in_flight", in_flight),
             ("connections", connections),
             ("frames", frames),
+            ("handshakes", handshakes),
             ("log lines", lines),
         ];
         let told = counts.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{what} {count}"));

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::bodies::{MIB, ids};
+use crate::door::Door;
 use crate::honest::{Honest, Seen};
 use crate::http1::{AnswerParser, request};
 use crate::outcome::{IS_OPTIMISED, P99_FLOOR};
@@ -175,7 +176,7 @@ impl Round {
         let most = runtime.block_on(offer.measure(time));
         let half = runtime.block_on(offer.offer(most / 2.0, time));
         let mut overload = Answers::default();
-        let honest = Honest::connect(offer.service.address());
+        let honest = Honest::connect(&Door::in_the_clear(offer.service.address()));
         let (single, _) = honest.call_during(|| overload = runtime.block_on(offer.offer(most * TIMES, time)));
         assert!(overload.all() as f64 >= 0.9 * TIMES * most * time.as_secs_f64(), "not enough was offered");
         println!("{most:.0} long requests a second can be done");

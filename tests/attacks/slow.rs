@@ -13,7 +13,7 @@ pub(super) const IDLE: usize = 10_000;
 pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
 pub(super) const SLOW: usize = 2_000;
 
-const BETWEEN_BYTES: Duration = Duration::from_millis(500);
+pub(super) const BETWEEN_BYTES: Duration = Duration::from_millis(500);
 
 /// As many as the table of connections has room for, each after one request.
 pub(crate) fn idle(aim: &Aim) -> JoinSet<()> {

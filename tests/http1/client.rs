@@ -10,9 +10,26 @@ use super::{Answer, AnswerEnd, ReceiveError};
 /// How long nothing may come before it counts as never, on however slow a machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What a connection is made of: a socket, or what is spoken over one.
+pub(crate) trait Wire: Read + Write {
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Wire for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl<W: Wire + ?Sized> Wire for Box<W> {
+    fn socket(&self) -> &TcpStream {
+        (**self).socket()
+    }
+}
+
 /// One connection, kept alive.
-pub(crate) struct Client {
-    stream: TcpStream,
+pub(crate) struct Client<W = TcpStream> {
+    wire: W,
     receiver: Receiver,
 }
 
@@ -26,24 +43,28 @@ impl Client {
     /// # Errors
     /// When nobody listens.
     pub(crate) fn try_connect(address: SocketAddr) -> io::Result<Self> {
-        Self::on(TcpStream::connect(address)?)
+        Self::over(TcpStream::connect(address)?)
     }
 
     /// # Errors
     /// When nobody takes the connection in this time.
     pub(crate) fn try_connect_within(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
-        Self::on(TcpStream::connect_timeout(&address, timeout)?)
+        Self::over(TcpStream::connect_timeout(&address, timeout)?)
     }
+}
 
-    fn on(stream: TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        Ok(Self { stream, receiver: Receiver::new() })
+impl<W: Wire> Client<W> {
+    /// # Errors
+    /// When the connection is gone already.
+    pub(crate) fn over(wire: W) -> io::Result<Self> {
+        wire.socket().set_nodelay(true)?;
+        wire.socket().set_read_timeout(Some(READ_TIMEOUT))?;
+        Ok(Self { wire, receiver: Receiver::new() })
     }
 
     /// Sends any bytes. That nobody takes them shows when an answer is received.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _ = self.stream.write_all(bytes.as_ref());
+        let _ = self.wire.write_all(bytes.as_ref());
     }
 
     /// Sends a request and receives its answer.
@@ -77,15 +98,15 @@ impl Client {
 
     /// The same, or [`ReceiveError::TimedOut`] once nothing has come for this long.
     pub(crate) fn try_receive_within(&mut self, timeout: Duration) -> Result<Answer, ReceiveError> {
-        self.stream.set_read_timeout(Some(timeout)).expect("longer than nothing");
+        self.wire.socket().set_read_timeout(Some(timeout)).expect("longer than nothing");
         let received = self.try_receive();
-        self.stream.set_read_timeout(Some(READ_TIMEOUT)).expect("longer than nothing");
+        self.wire.socket().set_read_timeout(Some(READ_TIMEOUT)).expect("longer than nothing");
         received
     }
 
     /// Waits until an answer has begun to come, and leaves all of it unread.
     pub(crate) fn wait_for_first_byte(&self) {
-        assert_eq!(self.stream.peek(&mut [0]).expect("something comes"), 1, "closed before an answer");
+        assert_eq!(self.wire.socket().peek(&mut [0]).expect("something comes"), 1, "closed before an answer");
     }
 
     /// Receives an answer and keeps nothing of it, which takes the least time.
@@ -105,7 +126,7 @@ impl Client {
             if let Some(found) = next(&mut self.receiver)? {
                 return Ok(found);
             }
-            match self.stream.read(self.receiver.space()) {
+            match self.wire.read(self.receiver.space()) {
                 Ok(0) => return Err(self.receiver.closed()),
                 Ok(len) => self.receiver.filled(len),
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {

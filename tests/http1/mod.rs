@@ -14,7 +14,7 @@ mod request;
 pub(crate) use self::{
     answer::{Answer, ReceiveError},
     async_client::AsyncClient,
-    client::Client,
+    client::{Client, Wire},
     parser::{AnswerEnd, AnswerParser},
     request::{post_json, read_request, request},
 };

@@ -46,7 +46,6 @@ impl WorkerConfig {
         self.assignment
     }
 
-    /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
     /// As settled in a fleet of so many slots, which only builds with etcd load, for tests.
     #[cfg(test)]
     pub(crate) fn leased(slots: u32) -> WorkerConfig {
@@ -54,6 +53,7 @@ impl WorkerConfig {
         WorkerConfig { slots, assignment, ..WorkerConfig::default() }
     }
 
+    /// `is_fleet`: nodes take their slots from an etcd, which gives each to one of them.
     pub(super) fn assign(&mut self, here: &Surroundings, is_fleet: bool) -> Result<(), SlotRefusal> {
         if here.kubernetes && !self.exclusive && !is_fleet {
             return Err(SlotRefusal::SharedUnderKubernetes);

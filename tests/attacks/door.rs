@@ -1,0 +1,80 @@
+//! How callers who mean no harm reach the service: in the clear, or by TLS where it speaks that.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::http1::{Client, Wire, request};
+use crate::service::until;
+
+/// A connection of either kind.
+pub(crate) type AnyClient = Client<Box<dyn Wire + Send>>;
+
+/// The way in.
+#[derive(Clone)]
+pub(crate) struct Door {
+    address: SocketAddr,
+    /// `None` in the clear.
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Wire for StreamOwned<ClientConnection, TcpStream> {
+    fn socket(&self) -> &TcpStream {
+        &self.sock
+    }
+}
+
+impl Door {
+    pub(crate) fn in_the_clear(address: SocketAddr) -> Door {
+        Door { address, tls: None }
+    }
+
+    /// By TLS, to a service with this certificate.
+    pub(crate) fn by_tls(address: SocketAddr, certificate: CertificateDer<'static>) -> Door {
+        Door { address, tls: Some(Arc::new(trusting([certificate]))) }
+    }
+
+    /// # Errors
+    /// When nobody takes the connection in this time.
+    pub(crate) fn try_connect_within(&self, timeout: Duration) -> io::Result<AnyClient> {
+        let socket = TcpStream::connect_timeout(&self.address, timeout)?;
+        let wire: Box<dyn Wire + Send> = match &self.tls {
+            None => Box::new(socket),
+            Some(config) => Box::new(StreamOwned::new(begin(Arc::clone(config)), socket)),
+        };
+        Client::over(wire)
+    }
+
+    /// Asks until the answer is 200, on a new connection each time, and returns its text.
+    pub(crate) fn get(&self, target: &str) -> String {
+        until(target, || {
+            let mut client = self.try_connect_within(Duration::from_secs(1)).ok()?;
+            let answer = client.try_exchange(request(&format!("GET {target}"), "", "")).ok()?;
+            (answer.status == 200).then(|| answer.text())
+        })
+    }
+}
+
+/// The first thing that a caller says.
+pub(crate) fn client_hello() -> Vec<u8> {
+    let mut hello = Vec::new();
+    begin(Arc::new(trusting([]))).write_tls(&mut hello).expect("memory takes all");
+    hello
+}
+
+fn begin(config: Arc<ClientConfig>) -> ClientConnection {
+    ClientConnection::new(config, ServerName::try_from("localhost").expect("a name")).expect("a sound configuration")
+}
+
+fn trusting(certificates: impl IntoIterator<Item = CertificateDer<'static>>) -> ClientConfig {
+    let mut trusted = RootCertStore::empty();
+    assert_eq!(trusted.add_parsable_certificates(certificates).1, 0, "all are certificates");
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    builder.expect("ring knows TLS 1.2 and 1.3").with_root_certificates(trusted).with_no_client_auth()
+}

@@ -1,0 +1,74 @@
+//! Callers who begin a handshake of TLS and do not end it: the service has signed by then, they have paid for nothing.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+
+use super::aim::Aim;
+use super::attacker::{Attacker, COME_AGAIN, READ_LEN};
+use super::door::client_hello;
+use super::slow;
+use crate::service::Home;
+
+pub(super) const CALLERS: usize = 1_000;
+
+const CERTIFICATE: &str = "service.crt";
+
+/// Files of a certificate and of its key.
+pub(super) fn write_certificate(home: &Home) -> (PathBuf, PathBuf) {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (certificate, key) = (home.path(CERTIFICATE), home.path("service.key"));
+    fs::write(&certificate, cert.pem()).unwrap();
+    fs::write(&key, signing_key.serialize_pem()).unwrap();
+    (certificate, key)
+}
+
+pub(super) fn certificate(home: &Home) -> CertificateDer<'static> {
+    CertificateDer::from_pem_file(home.path(CERTIFICATE)).unwrap()
+}
+
+/// Each says its first word, goes when it has been answered, or after a second, and comes again.
+pub(super) fn begun(aim: &Aim) -> JoinSet<()> {
+    let hello = client_hello();
+    aim.attackers(CALLERS, move |aim, number| {
+        let hello = hello.clone();
+        async move {
+            let mut buffer = vec![0; READ_LEN];
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                let is_sent = attacker.send(&hello).await;
+                attacker.deeds.requests.add(usize::from(is_sent));
+                let answered = timeout(COME_AGAIN, attacker.stream.read(&mut buffer)).await;
+                attacker.deeds.received.add(answered.map_or(0, |read| read.unwrap_or(0)));
+                drop(attacker);
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
+
+/// A byte of the first word every half second.
+pub(super) fn stalled(aim: &Aim) -> JoinSet<()> {
+    let hello = client_hello();
+    aim.attackers(slow::SLOW, move |aim, number| {
+        let hello = hello.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                for byte in &hello {
+                    if !attacker.send(&[*byte]).await {
+                        break;
+                    }
+                    sleep(slow::BETWEEN_BYTES).await;
+                }
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
