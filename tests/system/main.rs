@@ -27,6 +27,10 @@ mod load;
 #[path = "../process/service.rs"]
 mod service;
 
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/tls_client.rs"]
+mod tls_client;
+
 mod appending;
 mod cutting_proxy;
 mod databases;
@@ -47,6 +51,7 @@ mod image;
 mod instruction_counts;
 mod interface;
 mod killing;
+mod kubernetes;
 mod ledger;
 mod ledgers;
 mod long_ticks;

@@ -5,3 +5,5 @@ mod etcd_cluster;
 mod nodes;
 mod records;
 mod script;
+
+pub(crate) use etcd_cluster::EtcdCluster;

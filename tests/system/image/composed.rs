@@ -29,6 +29,11 @@ pub(super) fn docker(args: &[&str]) -> String {
     succeed(Command::new("docker").args(args))
 }
 
+/// Whether docker can do what these arguments say.
+pub(super) fn docker_succeeds(args: &[&str]) -> bool {
+    output_of(Command::new("docker").args(args)).status.success()
+}
+
 /// Exit code of the container of a command that ends by itself, and all that it printed.
 pub(super) fn docker_run(args: &[&str]) -> (Option<i32>, String) {
     let output = output_of(Command::new("docker").args(["run", "--rm"]).args(args));
@@ -60,10 +65,14 @@ impl Composed {
         &self.name
     }
 
+    fn etcd_image(&self) -> String {
+        format!("{}-etcd", self.name)
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new("docker-compose");
         // Any free ports of this machine.
-        command.env("COMPOSE_PROJECT_NAME", &self.name).env("IMAGE", &self.name);
+        command.env("COMPOSE_PROJECT_NAME", &self.name).env("IMAGE", &self.name).env("ETCD_IMAGE", self.etcd_image());
         command.env("PORT", "0").env("PROMETHEUS_PORT", "0");
         command
     }
@@ -73,24 +82,36 @@ impl Composed {
         succeed(self.command().args(args))
     }
 
+    /// The same, of the profile `fleet`.
+    #[track_caller]
+    pub(super) fn compose_fleet(&self, args: &[&str]) -> String {
+        succeed(self.command().args(["--profile", "fleet"]).args(args))
+    }
+
     /// The container of a service.
     pub(super) fn container(&self, service: &str) -> String {
-        self.compose(&["ps", "--quiet", service])
+        succeed(self.of_all_profiles().args(["ps", "--quiet", service]))
     }
 
     /// Where this machine finds a service; another port after each start.
     pub(super) fn address(&self, service: &str, port: u16) -> SocketAddr {
         until("a port is published", || {
-            let output = output_of(self.command().args(["port", service, &port.to_string()]));
+            let output = output_of(self.of_all_profiles().args(["port", service, &port.to_string()]));
             let address: SocketAddr = String::from_utf8_lossy(&output.stdout).trim().parse().ok()?;
             (address.port() != 0).then_some(address)
         })
     }
 
-    /// The service's address once it mints.
-    pub(super) fn ready(&self) -> SocketAddr {
+    fn of_all_profiles(&self) -> Command {
+        let mut command = self.command();
+        command.args(["--profile", "single", "--profile", "fleet"]);
+        command
+    }
+
+    /// The address of a service once whoever answers there mints.
+    pub(super) fn ready(&self, service: &str) -> SocketAddr {
         until("the container is ready", || {
-            let address = self.address("idmint", 8080);
+            let address = self.address(service, 8080);
             let answer = Client::try_connect(address).ok()?.try_exchange(request("GET /health/ready", "", "")).ok()?;
             (answer.status == 200).then_some(address)
         })
@@ -101,14 +122,14 @@ impl Drop for Composed {
     fn drop(&mut self) {
         let alone = format!("{}-with-tokens", self.name);
         if std::thread::panicking() {
-            eprintln!("{}", printed(&output_of(self.command().args(["logs", "--no-color", "--tail", "60"]))));
+            eprintln!("{}", printed(&output_of(self.of_all_profiles().args(["logs", "--no-color", "--tail", "60"]))));
             eprintln!("{}", printed(&output_of(Command::new("docker").args(["logs", &alone]))));
         }
         // There only if a test has failed.
         output_of(Command::new("docker").args(["rm", "--force", "--volumes", &alone]));
         // Whatever is left over is named; what failed before counts more.
-        let down = output_of(self.command().args(["down", "--volumes", "--timeout", "0"]));
-        let image = output_of(Command::new("docker").args(["image", "rm", "--force", &self.name]));
+        let down = output_of(self.of_all_profiles().args(["down", "--volumes", "--timeout", "0"]));
+        let image = output_of(Command::new("docker").args(["image", "rm", "--force", &self.name, &self.etcd_image()]));
         for output in [down, image, output_of(&mut stand_ins("remove"))].iter().filter(|it| !it.status.success()) {
             eprintln!("{}", printed(output));
         }

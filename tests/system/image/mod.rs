@@ -1,6 +1,7 @@
 //! The image, run for real: what is in it, what it refuses, and that it repeats no id when it is killed.
 
 mod composed;
+mod fleet;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +25,7 @@ const UNDER_LOAD: Duration = Duration::from_millis(700);
 const ENGINES_OWN: [&str; 5] = [".dockerenv", "dev/", "etc/", "proc/", "sys/"];
 
 #[test]
-fn the_image_mints_as_compose_runs_it_and_repeats_no_id_when_it_is_killed() {
+fn the_image_mints_as_compose_runs_it_alone_and_in_a_fleet_and_repeats_no_id_when_it_is_killed() {
     let composed = Composed::build();
     assert_holds_only_the_program_and_the_c_library(composed.image());
     assert_the_packed_image_is_the_same(composed.image());
@@ -32,7 +33,7 @@ fn the_image_mints_as_compose_runs_it_and_repeats_no_id_when_it_is_killed() {
     assert_serves_behind_tokens(composed.image());
 
     composed.compose(&["up", "--detach"]);
-    composed.ready();
+    composed.ready("idmint");
     assert_has_no_rights(&composed);
     assert_repeats_no_id(&composed);
     assert_is_scraped(&composed);
@@ -45,6 +46,8 @@ fn the_image_mints_as_compose_runs_it_and_repeats_no_id_when_it_is_killed() {
     let container = composed.container("idmint");
     composed.compose(&["stop", "idmint"]);
     assert_eq!(docker(&["inspect", "--format", "{{.State.ExitCode}}", &container]), "0");
+    composed.compose(&["down", "--volumes"]);
+    fleet::assert_no_kill_is_noticed(&composed);
 }
 
 /// The paths in the image, but for what the engine itself puts into every container. A folder ends with a slash.
@@ -155,7 +158,7 @@ fn assert_has_no_rights(composed: &Composed) {
 fn assert_repeats_no_id(composed: &Composed) {
     let mut callers = fresh_callers();
     for kill in 0..2 * KILLS {
-        let load = Load::start(composed.ready(), callers);
+        let load = Load::start(composed.ready("idmint"), callers);
         std::thread::sleep(UNDER_LOAD);
         let container = composed.container("idmint");
         if kill % 2 == 0 {
@@ -169,7 +172,7 @@ fn assert_repeats_no_id(composed: &Composed) {
         assert!(minted.iter().all(|minted| minted.end == End::Cut && minted.granted > 0), "killed under load");
         callers = into_received(minted);
     }
-    let load = Load::start(composed.ready(), callers);
+    let load = Load::start(composed.ready("idmint"), callers);
     std::thread::sleep(UNDER_LOAD);
     let ids = assert_no_id_twice(into_received(load.stop()));
     println!("{} kills, ids {ids:?}, none twice", 2 * KILLS);
@@ -185,13 +188,15 @@ fn kill_process_of(container: &str) {
     until("the container is started again", || (starts() != before).then_some(()));
 }
 
+fn ask_prometheus(composed: &Composed, service: &str, path: &str) -> Option<Value> {
+    let address = composed.address(service, 9090);
+    let answer = Client::try_connect(address).ok()?.try_exchange(request(&format!("GET {path}"), "", "")).ok()?;
+    (answer.status == 200).then(|| answer.json())
+}
+
 /// Compose's Prometheus reaches the service by its name, and has the rules.
 fn assert_is_scraped(composed: &Composed) {
-    let ask = |path: &str| -> Option<Value> {
-        let address = composed.address("prometheus", 9090);
-        let answer = Client::try_connect(address).ok()?.try_exchange(request(&format!("GET {path}"), "", "")).ok()?;
-        (answer.status == 200).then(|| answer.json())
-    };
+    let ask = |path: &str| ask_prometheus(composed, "prometheus", path);
     until("Prometheus has scraped it", || {
         let found = ask("/api/v1/query?query=idmint_ids_minted_total%7Bformat%3D%22snowflake%22%7D%20%3E%200")?;
         let series = found["data"]["result"].as_array()?.first()?.clone();

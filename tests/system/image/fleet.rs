@@ -1,0 +1,58 @@
+//! The fleet of `docker-compose.yml`, behind nginx: each node and each member of etcd is killed in turn while callers mint.
+
+use std::time::Duration;
+
+use super::composed::{Composed, docker, docker_succeeds};
+use super::{UNDER_LOAD, ask_prometheus};
+use crate::ids::assert_no_id_twice;
+use crate::load::{CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
+use crate::service::until;
+
+const NODES: [&str; 3] = ["idmint-1", "idmint-2", "idmint-3"];
+const MEMBERS: [&str; 3] = ["etcd-1", "etcd-2", "etcd-3"];
+
+/// Longer than it takes to elect another leader.
+const AFTER_A_KILL: Duration = Duration::from_secs(2);
+
+pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
+    composed.compose_fleet(&["build"]);
+    composed.compose_fleet(&["up", "--detach"]);
+    NODES.iter().for_each(|node| wait_until_it_mints(composed, node));
+    assert_all_are_scraped(composed);
+
+    let mut callers = fresh_callers();
+    let mut cut = 0;
+    for (node, member) in NODES.into_iter().zip(MEMBERS) {
+        for killed in [node, member] {
+            let load = Load::start(composed.ready("nginx"), callers);
+            std::thread::sleep(UNDER_LOAD);
+            docker(&["kill", &composed.container(killed)]);
+            std::thread::sleep(AFTER_A_KILL);
+            composed.compose_fleet(&["up", "--detach"]);
+            NODES.iter().for_each(|node| wait_until_it_mints(composed, node));
+            let minted = load.stop();
+            assert_only_exhaustion_was_seen(&minted);
+            let cut_now = minted.iter().filter(|minted| minted.end == End::Cut).count();
+            assert!(minted.iter().all(|minted| minted.end != End::Closed), "nginx keeps connections");
+            assert!(cut_now == 0 || killed == node, "{cut_now} answers were cut when {killed} was killed");
+            cut += cut_now;
+            callers = into_received(minted);
+        }
+    }
+    let ids = assert_no_id_twice(callers);
+    println!("a fleet: 3 nodes and 3 members killed, ids {ids:?}, none twice, {cut} answers cut");
+    assert!(ids.iter().all(|count| *count > 100), "{ids:?}");
+    assert!(cut <= NODES.len() * CLIENTS);
+}
+
+fn wait_until_it_mints(composed: &Composed, node: &str) {
+    until(node, || docker_succeeds(&["exec", &composed.container(node), "/idmint", "health"]).then_some(()));
+}
+
+fn assert_all_are_scraped(composed: &Composed) {
+    until("Prometheus has scraped all nodes", || {
+        let found =
+            ask_prometheus(composed, "fleet-prometheus", "/api/v1/query?query=sum%28up%7Bjob%3D%22idmint%22%7D%29")?;
+        (found["data"]["result"][0]["value"][1] == "3").then_some(())
+    });
+}
