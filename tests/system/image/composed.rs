@@ -90,14 +90,16 @@ impl Composed {
 
     /// The container of a service.
     pub(super) fn container(&self, service: &str) -> String {
-        succeed(self.of_all_profiles().args(["ps", "--quiet", service]))
+        let label = |name: &str, value: &str| format!("label=com.docker.compose.{name}={value}");
+        let (project, service) = (label("project", &self.name), label("service", service));
+        docker(&["ps", "--all", "--quiet", "--filter", &project, "--filter", &service])
     }
 
     /// Where this machine finds a service; another port after each start.
     pub(super) fn address(&self, service: &str, port: u16) -> SocketAddr {
         until("a port is published", || {
-            let output = output_of(self.of_all_profiles().args(["port", service, &port.to_string()]));
-            let address: SocketAddr = String::from_utf8_lossy(&output.stdout).trim().parse().ok()?;
+            let output = output_of(Command::new("docker").args(["port", &self.container(service), &port.to_string()]));
+            let address: SocketAddr = String::from_utf8_lossy(&output.stdout).lines().next()?.parse().ok()?;
             (address.port() != 0).then_some(address)
         })
     }
