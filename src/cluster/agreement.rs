@@ -77,6 +77,7 @@ impl OwnLayout {
             compare: vec![Compare::Modified(keys.meta(), revision)],
             write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
             otherwise: vec![Range::one(keys.meta())],
+            ..Transaction::default()
         }))
     }
 }

@@ -39,6 +39,11 @@ impl FleetKeys {
         vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 
+    /// What tells the clocks of all nodes: the horizons, and who is there to have written them.
+    pub(super) fn clocks(&self) -> Vec<Range> {
+        vec![Range::prefix(self.horizons()), Range::prefix(self.slots())]
+    }
+
     /// What can be in the way of a slot's holder: `meta`, its horizon, its holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::one(self.horizon(slot)), Range::one(self.slot(slot))]

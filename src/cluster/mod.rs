@@ -3,6 +3,7 @@
 //! ```text
 //! token, fleet_keys, stored/     what is stored, and where
 //! agreement, survey              what a node reads of it: the formats of the fleet, and the slots it may take
+//! fleet_clocks                   the clocks of the other nodes, and whether its own may be believed
 //! slot_lease/                    the protocol of a slot: what to send next, and what became of it; no I/O, no clock
 //! slot_tenure                    what that means for minting: sessions begin, go on, end
 //! slot_keeper                    the thread that sends
@@ -17,6 +18,7 @@ mod stored;
 mod token;
 
 mod agreement;
+mod fleet_clocks;
 mod survey;
 
 mod slot_lease;
@@ -30,5 +32,5 @@ mod simulation;
 pub use fleet_keys::FleetKeys;
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 
-pub use slot_lease::{LeaseRule, NodeName};
+pub use slot_lease::{ClockLimits, LeaseRule, NodeName};
 pub use token::{Entropy, Token};

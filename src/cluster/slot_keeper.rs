@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
+use super::fleet_clocks::Skew;
 use super::slot_lease::{LeaseRule, Reply, Step};
 use super::slot_tenure::{Event, SlotTenure};
 use super::token::Entropy;
@@ -32,6 +33,7 @@ struct State {
     slot: Option<u32>,
     /// Below this ids can be minted now; `None` where there is no session.
     usable_until: Option<UnixNanos>,
+    skew: Skew,
     has_ended: bool,
 }
 
@@ -149,8 +151,16 @@ impl SlotKeeper {
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
         let tenure = SlotTenure::new(mint, rule, entropy);
-        let worker =
-            Worker { tenure, clock, coordinator, shared: Arc::clone(&shared), meta, report, is_answered: true };
+        let worker = Worker {
+            tenure,
+            clock,
+            coordinator,
+            shared: Arc::clone(&shared),
+            meta,
+            report,
+            is_answered: true,
+            is_clock_right: true,
+        };
         let thread = thread::Builder::new()
             .name("slot".to_owned())
             .spawn(move || worker.run())
@@ -181,6 +191,11 @@ impl SlotKeeper {
     /// The slot that is held.
     pub fn slot(&self) -> Option<u32> {
         self.state.borrow().slot
+    }
+
+    /// How far the clock is ahead of the median of the fleet's clocks, in seconds, for certain; negative if it is behind.
+    pub fn peer_skew_seconds(&self) -> f64 {
+        self.state.borrow().skew.seconds()
     }
 
     /// What is counted.
@@ -238,6 +253,8 @@ struct Worker {
     report: watch::Sender<State>,
     /// Whether the coordinator answered when it was last asked.
     is_answered: bool,
+    /// Whether the clocks of the fleet had nothing to say against this one.
+    is_clock_right: bool,
 }
 
 impl Worker {
@@ -261,6 +278,7 @@ impl Worker {
                     self.shared.counts.count(RequestOutcome::of(&reply));
                     self.log_failure(&reply);
                     let event = self.tenure.answer(self.clock.now(), reply);
+                    self.log_clock();
                     if self.has_ended_by(event) {
                         break;
                     }
@@ -308,11 +326,29 @@ impl Worker {
         self.is_answered = is_answered;
     }
 
+    /// Says when the clock is not believed any more, and when it is again.
+    fn log_clock(&mut self) {
+        let refusal = self.tenure.clock_refusal();
+        match &refusal {
+            Some(refusal) if self.is_clock_right => {
+                warn!("{refusal}; no id is minted by number until one of them is mended");
+            }
+            None if !self.is_clock_right => info!("the clock agrees with the clocks of the fleet again"),
+            _ => {}
+        }
+        self.is_clock_right = refusal.is_none();
+    }
+
     fn tell(&self) {
         if let Some(revision) = self.tenure.agreed_revision() {
             self.meta.agree(revision);
         }
-        let state = State { slot: self.tenure.slot(), usable_until: self.tenure.usable_until(), has_ended: false };
+        let state = State {
+            slot: self.tenure.slot(),
+            usable_until: self.tenure.usable_until(),
+            skew: self.tenure.skew(),
+            has_ended: false,
+        };
         self.report.send_if_modified(|told| {
             let is_new = *told != state;
             *told = state;

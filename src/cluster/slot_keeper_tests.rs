@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::cluster::fleet_keys::FleetKeys;
-use crate::cluster::slot_lease::NodeName;
+use crate::cluster::slot_lease::{ClockLimits, NodeName};
 use crate::cluster::token::Token;
 use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
@@ -14,6 +14,7 @@ use crate::time::ManualClock;
 
 const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 const AHEAD_MAX: Duration = Duration::from_secs(5);
+const SKEW_MAX: Duration = Duration::from_secs(5);
 
 /// A coordinator that a test can cut off.
 #[derive(Debug, Default)]
@@ -61,19 +62,26 @@ struct TestNode {
 
 impl TestNode {
     fn start(coordinator: &Arc<Cuttable>, number: u128, hand: ManualClock) -> TestNode {
-        TestNode::of_formats(coordinator, number, hand, Vec::new())
+        TestNode::of_fleet(coordinator, number, hand, (2, Vec::new()))
     }
 
-    fn of_formats(coordinator: &Arc<Cuttable>, number: u128, hand: ManualClock, formats: Vec<KeptFormat>) -> TestNode {
+    /// A node of a fleet of so many slots and these formats.
+    fn of_fleet(
+        coordinator: &Arc<Cuttable>,
+        number: u128,
+        hand: ManualClock,
+        (slots, formats): (u32, Vec<KeptFormat>),
+    ) -> TestNode {
         let wait_max = Duration::from_millis(250);
         let (lead_max, window) = (Duration::from_millis(5), Duration::from_secs(60));
         let mut mint = Mint::new(Arc::new(hand.clock()), MintSettings { wait_max, lead_max, window, shard: 0 });
-        let (format, slots) = (Arc::new(preset("snowflake")), NonZeroU32::new(2).expect("not zero"));
+        let (format, slots) = (Arc::new(preset("snowflake")), NonZeroU32::new(slots).expect("not zero"));
         let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
         let minter = mint.add_leased(format, lanes);
         let mint = Arc::new(mint);
         let node = NodeName { instance: Token::new(number), node: format!("node-{number}"), addr: String::new() };
-        let rule = LeaseRule::new(keys(), slots, formats, node, AHEAD_MAX);
+        let rule =
+            LeaseRule::new(keys(), slots, formats, node, ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX });
         let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
         let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), Entropy::of_kernel());
         TestNode { hand, mint, minter, keeper }
@@ -188,7 +196,7 @@ async fn a_node_whose_slot_was_taken_is_fenced_and_takes_another() {
     let taken = Write::Put { key: keys().horizon(slot), value: entry.ranges[0][0].value.clone(), lease: None };
     let transaction = Transaction { write: vec![taken], ..Transaction::default() };
     assert!(
-        matches!(coordinator.store.commit(&transaction), Ok(Outcome::Committed(found)) if found > Revision::ABSENT)
+        matches!(coordinator.store.commit(&transaction), Ok(Outcome::Committed(found)) if found.revision > Revision::ABSENT)
     );
     node.pass_until(|node| node.keeper.counts().fenced() == 1 && node.mint.session().is_ok()).await;
     assert_ne!(node.keeper.slot(), Some(slot), "its own key still holds the lost one");
@@ -232,11 +240,60 @@ async fn a_node_that_mints_otherwise_than_its_fleet_never_begins() {
         description: [("tick".to_owned(), tick.to_owned())].into(),
         is_minted: true,
     };
-    let one = TestNode::of_formats(&coordinator, 1, ManualClock::at(NOON), vec![format("1ms")]);
+    let one = TestNode::of_fleet(&coordinator, 1, ManualClock::at(NOON), (2, vec![format("1ms")]));
     one.begin().await;
-    let other = TestNode::of_formats(&coordinator, 2, ManualClock::at(NOON), vec![format("1s")]);
+    let other = TestNode::of_fleet(&coordinator, 2, ManualClock::at(NOON), (2, vec![format("1s")]));
     let problem = other.keeper.disagrees().await.to_string();
     assert!(problem.contains("tick: kept 1ms, now 1s"), "{problem}");
     assert!(other.mint().await.is_err());
     one.mint().await.expect("it is not concerned");
+}
+
+/// Lets the time of several nodes pass together, until something is so.
+async fn pass_together_until(nodes: &[&TestNode], is_so: impl Fn() -> bool) {
+    while !is_so() {
+        nodes.iter().for_each(|node| node.hand.advance(Duration::from_millis(200)));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_two_others_refute_gets_no_slot_until_it_is_right() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = |number, clock| TestNode::of_fleet(&coordinator, number, ManualClock::at(clock), (4, Vec::new()));
+    let (one, two) = (node(1, NOON), node(2, NOON));
+    pass_together_until(&[&one, &two], || [&one, &two].iter().all(|node| node.mint.session().is_ok())).await;
+    let third = node(3, one.hand.wall().after(Duration::from_secs(60)));
+    let all = [&one, &two, &third];
+    pass_together_until(&all, || matches!(third.mint.session(), Err(Refusal::ClockAheadOfFleet { .. }))).await;
+    assert!((50.0..=60.0).contains(&third.keeper.peer_skew_seconds()), "{}", third.keeper.peer_skew_seconds());
+    assert!(matches!(third.mint().await, Err(Refusal::ClockAheadOfFleet { .. })));
+    assert_eq!((third.keeper.slot(), one.keeper.peer_skew_seconds()), (None, 0.0));
+    assert!(third.mint.clock().ahead_of_fleet().is_some() && one.mint.clock().ahead_of_fleet().is_none());
+
+    third.hand.set_wall(one.hand.wall());
+    pass_together_until(&all, || third.mint.session().is_ok()).await;
+    third.mint().await.expect("it has a slot");
+    assert_eq!(third.mint.clock().ahead_of_fleet(), None);
+}
+
+#[tokio::test]
+async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock_once_that_is_right() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = |number, clock| TestNode::of_fleet(&coordinator, number, ManualClock::at(clock), (4, Vec::new()));
+    let one = node(1, NOON.before(Duration::from_secs(60)));
+    let slot = one.begin().await;
+    let right = one.hand.wall().after(Duration::from_secs(60));
+    let (two, three) = (node(2, right), node(3, right));
+    let all = [&one, &two, &three];
+    let is_outvoted = || matches!(one.mint.session(), Err(Refusal::ClockBehindFleet { .. }));
+    pass_together_until(&all, || is_outvoted() && two.mint.session().is_ok() && three.mint.session().is_ok()).await;
+    assert_eq!(one.keeper.slot(), Some(slot));
+    let ids = [two.mint().await, three.mint().await];
+    assert!(ids.iter().all(Result::is_ok), "{ids:?}");
+
+    one.hand.set_wall(two.hand.wall());
+    pass_together_until(&all, || one.mint.session().is_ok()).await;
+    assert_eq!((one.keeper.slot(), one.keeper.counts().fenced()), (Some(slot), 0));
+    assert!(two.hand.wall().since(one.mint.clock().now()) < Duration::from_secs(5), "it has followed");
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fleet_clocks::Skew;
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
 use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
@@ -23,6 +24,8 @@ pub(super) struct SlotTenure {
     pub(super) lease: SlotLease,
     pub(super) entropy: Entropy,
     pub(super) tenancy: Option<Tenancy>,
+    /// From the first slot on: from then on the clock must not go back.
+    pub(super) has_minted: bool,
 }
 
 /// A slot that is held, and the session of its worker numbers.
@@ -31,7 +34,7 @@ pub(super) struct Tenancy {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// Not while its renewal is overdue.
+    /// Not while its renewal is overdue, or the clock is wrong.
     pub(super) is_minting: bool,
 }
 
@@ -53,7 +56,7 @@ pub(super) enum Event {
 impl SlotTenure {
     pub(super) fn new(mint: Arc<Mint>, rule: LeaseRule, entropy: Entropy) -> SlotTenure {
         mint.wait_for(without(SlotLack::Asking, SOON));
-        SlotTenure { mint, lease: SlotLease::new(rule), entropy, tenancy: None }
+        SlotTenure { mint, lease: SlotLease::new(rule), entropy, tenancy: None, has_minted: false }
     }
 
     /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
@@ -78,10 +81,20 @@ impl SlotTenure {
 
     /// Takes in what became of the last request.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
+        let event = self.take_in(now, reply);
+        self.mint.clock().refute(match self.lease.clock_refusal() {
+            Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
+            _ => Duration::ZERO,
+        });
+        self.follow_wall_clock(now);
+        event
+    }
+
+    fn take_in(&mut self, now: UnixNanos, reply: Reply) -> Event {
         match self.lease.answer(now, reply, &mut self.entropy) {
             Change::None | Change::Released => Event::None,
-            Change::StillWithout(lack, wait) => {
-                self.mint.wait_for(without(lack, wait));
+            Change::StillWithout(refusal) => {
+                self.mint.wait_for(refusal);
                 Event::None
             }
             Change::Acquired(acquired) => {
@@ -110,6 +123,16 @@ impl SlotTenure {
         self.tenancy.as_ref().map(|tenancy| tenancy.slot)
     }
 
+    /// How far the clock was from those of the fleet at the last look, for certain.
+    pub(super) fn skew(&self) -> Skew {
+        self.lease.skew()
+    }
+
+    /// Why nothing is minted by this clock, if those of the fleet say that it is wrong.
+    pub(super) fn clock_refusal(&self) -> Option<Refusal> {
+        self.lease.clock_refusal()
+    }
+
     /// Below this instant ids can be minted now; `None` where there is no session.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
         self.tenancy.as_ref().filter(|tenancy| tenancy.is_minting).map(|tenancy| tenancy.session.horizon())
@@ -123,15 +146,39 @@ impl SlotTenure {
 
     /// No renewal was acknowledged in time: nothing can be minted, and callers are told so without waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
-        if let Some(tenancy) = self.tenancy.as_mut().filter(|tenancy| tenancy.is_minting && tenancy.is_overdue(now)) {
-            tenancy.is_minting = false;
-            self.mint.end(without(SlotLack::Overdue, SOON));
+        if self.tenancy.as_ref().is_some_and(|tenancy| tenancy.is_minting && tenancy.is_overdue(now)) {
+            self.pause(without(SlotLack::Overdue, SOON));
         }
+    }
+
+    /// Ends minting, and keeps the slot.
+    fn pause(&mut self, reason: Refusal) {
+        self.tenancy.as_mut().expect("whoever mints has a slot").is_minting = false;
+        self.mint.end(reason);
+    }
+
+    /// Goes by a wall clock that was set further than it is followed while a node is alone: anywhere as long as nothing was
+    /// minted, since a look at the other clocks comes first; else ahead, once those clocks confirm it.
+    fn follow_wall_clock(&mut self, now: UnixNanos) {
+        let clock = self.mint.clock();
+        let wall = clock.wall();
+        if !self.lease.is_step(wall, now) {
+            return;
+        }
+        if self.has_minted && wall > now && self.lease.confirms(wall, now) {
+            clock.step_ahead_to_wall();
+        } else if !self.has_minted && self.lease.is_looking() && !clock.is_before_build() {
+            clock.anchor_to_wall();
+        } else {
+            return;
+        }
+        self.lease.clock_was_set();
     }
 
     fn acquired(&mut self, acquired: &Acquired, now: UnixNanos) {
         let Acquired { slot, start, floor, reserved } = *acquired;
         assert!(self.tenancy.is_none(), "a slot is taken when there is none");
+        self.has_minted = true;
         let start = SessionStart::at(start).above_floor(Some(floor));
         let session = self.mint.prepare_in_slot(start, slot);
         self.tenancy = Some(Tenancy { slot, session, reserved_at: now, is_minting: false });
@@ -143,7 +190,9 @@ impl SlotTenure {
         let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
         tenancy.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
         tenancy.reserved_at = now;
-        if !tenancy.is_minting && !tenancy.is_overdue(now) {
+        if let Some(refusal) = self.lease.clock_refusal() {
+            self.pause(refusal);
+        } else if !tenancy.is_minting && !tenancy.is_overdue(now) {
             tenancy.is_minting = true;
             self.mint.begin(Arc::clone(&tenancy.session));
         }

@@ -54,6 +54,18 @@ pub enum Refusal {
         /// By how much.
         behind: Duration,
     },
+    /// The clock is behind those of the other nodes of a fleet, and most of them agree.
+    #[error("the clock is at least {:.1} s behind the median of the clocks of the fleet", .behind.as_secs_f64())]
+    ClockBehindFleet {
+        /// By how much, for certain.
+        behind: Duration,
+    },
+    /// The clock is ahead of those of the other nodes of a fleet, and most of them agree.
+    #[error("the clock is at least {:.1} s ahead of the median of the clocks of the fleet", .ahead.as_secs_f64())]
+    ClockAheadOfFleet {
+        /// By how much, for certain.
+        ahead: Duration,
+    },
     /// The clock shows a time that cannot be true.
     #[error("the clock shows {shown}, a time before this program was built")]
     ClockJumped {

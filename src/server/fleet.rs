@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::assembly::{kept_formats, slots_of};
 use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
-use crate::cluster::{Entropy, FleetKeys, LeaseRule, NodeName};
+use crate::cluster::{ClockLimits, Entropy, FleetKeys, LeaseRule, NodeName};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
@@ -83,7 +83,8 @@ impl Fleet {
         let instance = Entropy::of_kernel().token();
         let node = NodeName { instance, node, addr: listen.to_string() };
         let keys = FleetKeys::below(self.namespace.key_prefix());
-        let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, rule.max_ahead);
+        let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
+        let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, clock);
         let meta = Arc::new(MetaRevision::default());
         service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
         let has_agreed = async {
@@ -121,7 +122,7 @@ pub(super) async fn failure(service: &Service) -> StartError {
 mod tests {
     use std::num::NonZeroU32;
 
-    use prometheus::Registry;
+    use prometheus::{Registry, TextEncoder};
 
     use super::*;
     use crate::minting::{Randomness, Refusal};
@@ -131,7 +132,8 @@ mod tests {
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-    const RULE: StartRule = StartRule { slots: 8, max_ahead: Duration::from_secs(5), run_ahead: false };
+    const RULE: StartRule =
+        StartRule { slots: 8, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
     const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
     fn config(more: &str) -> Config {
@@ -181,6 +183,8 @@ mod tests {
             assert_eq!(service.readiness().records, Ok(()), "records need no slot");
             let is_founded = round > 0;
             assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
+            let scraped = TextEncoder::new().encode_to_string(&service.metric_families());
+            assert!(scraped.expect("without a slot too").contains("idmint_worker_slot"));
             pass_until(&hand, || service.readiness().horizon.is_ok()).await;
             let slot = service.readiness().slot.expect("it is ready");
             let snowflake = service.formats().named("snowflake").expect("a built-in format");

@@ -35,6 +35,8 @@ pub struct StartRule {
     pub slots: u32,
     /// How far the horizon may be ahead of the clock.
     pub max_ahead: Duration,
+    /// How far the clock may be from the median of a fleet's clocks.
+    pub skew_max: Duration,
     /// Begin at the horizon however far it is ahead: an operator's decision.
     pub run_ahead: bool,
 }
@@ -202,7 +204,8 @@ mod tests {
     use crate::time::{ManualClock, UnixTime};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-    const RULE: StartRule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    const RULE: StartRule =
+        StartRule { slots: 1, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
 
     /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {

@@ -15,6 +15,8 @@ impl Service {
         let mut families = self.counters().gather();
         families.extend(minting(self));
         families.extend(node(self));
+        // A node of a fleet has no worker numbers to count by while it has no slot, and a family without series is no metric.
+        families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
         families
     }
@@ -81,9 +83,9 @@ fn node(service: &Service) -> Vec<MetricFamily> {
         Some(Reserver::Horizon(keeper)) => (keeper.counts().extended(), keeper.counts().failed()),
         Some(Reserver::Slot(keeper)) => (keeper.counts().renewed(), 0),
     };
-    let slots = match service.reserver() {
-        Some(Reserver::Slot(keeper)) => Some(keeper.counts()),
-        Some(Reserver::Horizon(_)) | None => None,
+    let (slots, peer_skew) = match service.reserver() {
+        Some(Reserver::Slot(keeper)) => (Some(keeper.counts()), keeper.peer_skew_seconds()),
+        Some(Reserver::Horizon(_)) | None => (None, 0.0),
     };
     let fenced = slots.map_or(0, SlotCounts::fenced);
     let requests = RequestOutcome::ALL.map(|outcome| {
@@ -107,6 +109,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             vec![(vec![], readiness.slot.map_or(-1.0, f64::from))],
         ),
         counters("idmint_fenced_total", "How often this node lost its slot to another.", vec![(vec![], count(fenced))]),
+        gauges(
+            "idmint_peer_clock_skew_seconds",
+            "How far the clock is ahead of the median of the fleet's clocks, for certain; negative if it is behind.",
+            vec![(vec![], peer_skew)],
+        ),
         counters(
             "idmint_coordinator_requests_total",
             "Requests about the slot of this node to the coordinator of its fleet, by outcome.",

@@ -5,6 +5,7 @@
 //! set far ahead is not followed. Both are reported.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::line::Line;
@@ -37,6 +38,11 @@ pub struct Clock {
     source: Source,
     line: Line,
     watched: Mutex<Watched>,
+    /// How far the clocks of a fleet say that the estimate is ahead of them, in nanoseconds; 0 if they do not.
+    /// Written by: `refute`, by the thread that looks at them. Read by: whoever would keep the estimate for ever.
+    /// Ordering: Relaxed. It stands for itself, and is a few seconds old anyway.
+    /// Tested by: `what_a_fleet_says_of_the_estimate_is_told_until_it_says_otherwise`.
+    refuted_nanos: AtomicU64,
 }
 
 /// What one look at the wall clock found.
@@ -74,7 +80,8 @@ impl Clock {
     pub(super) fn on(source: Source) -> Clock {
         let (boot_nanos, wall_nanos) = read_together(&source);
         let line = Line::starting(boot_nanos, wall_nanos);
-        Clock { source, line, watched: Mutex::new(Watched { boot_nanos, wall_nanos }) }
+        let watched = Mutex::new(Watched { boot_nanos, wall_nanos });
+        Clock { source, line, watched, refuted_nanos: AtomicU64::new(0) }
     }
 
     /// The estimate of the true time, from 1970 to 2554. Never less than any value returned before it.
@@ -89,6 +96,31 @@ impl Clock {
         let (boot_nanos, wall_nanos) = read_together(&self.source);
         *watched = Watched { boot_nanos, wall_nanos };
         self.line.redraw(|| (boot_nanos, wall_nanos, 0));
+    }
+
+    /// What the wall clock shows.
+    pub fn wall(&self) -> UnixNanos {
+        UnixNanos::new(self.source.wall_nanos())
+    }
+
+    /// Goes on from the wall clock if that is ahead of the estimate, however far. Only for who knows that it is right.
+    pub fn step_ahead_to_wall(&self) {
+        let mut watched = self.watched.lock().expect("no holder of this lock panics");
+        let (boot_nanos, wall_nanos) = read_together(&self.source);
+        *watched = Watched { boot_nanos, wall_nanos };
+        let wall_at = |boot_at: u64| wall_nanos.saturating_add(boot_at.saturating_sub(boot_nanos));
+        self.line.lift(wall_at, || self.source.boot_nanos());
+    }
+
+    /// From now on the clocks of a fleet say that the estimate is ahead of them by so much, or nothing if that is zero.
+    pub fn refute(&self, ahead: Duration) {
+        self.refuted_nanos.store(u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// How far the estimate is ahead of the clocks of a fleet, if they say that it is too far.
+    pub fn ahead_of_fleet(&self) -> Option<Duration> {
+        let ahead = Duration::from_nanos(self.refuted_nanos.load(Ordering::Relaxed));
+        (!ahead.is_zero()).then_some(ahead)
     }
 
     /// Looks at the wall clock: draws the estimate towards it, and tells whether it was set since the last look.
@@ -210,6 +242,32 @@ mod tests {
         assert!(seen.too_far_ahead);
         hand.advance(Duration::from_secs(100));
         assert_eq!(clock.now(), START.after(Duration::from_secs(100)));
+    }
+
+    #[test]
+    fn a_step_ahead_goes_to_a_wall_clock_that_is_ahead_and_never_back() {
+        let hand = ManualClock::at(START);
+        let clock = hand.clock();
+        let hour = Duration::from_secs(3600);
+        hand.set_wall(START.after(hour));
+        clock.observe(AHEAD_MAX);
+        assert_eq!((clock.now(), clock.wall()), (START, START.after(hour)));
+        clock.step_ahead_to_wall();
+        assert_eq!(clock.now(), START.after(hour));
+        assert_eq!(clock.observe(AHEAD_MAX), Observation { skew_nanos: 0, step: None, too_far_ahead: false });
+        hand.set_wall(START);
+        clock.step_ahead_to_wall();
+        assert_eq!(clock.now(), START.after(hour));
+    }
+
+    #[test]
+    fn what_a_fleet_says_of_the_estimate_is_told_until_it_says_otherwise() {
+        let clock = ManualClock::at(START).clock();
+        assert_eq!(clock.ahead_of_fleet(), None);
+        clock.refute(AHEAD_MAX);
+        assert_eq!((clock.ahead_of_fleet(), clock.now()), (Some(AHEAD_MAX), START));
+        clock.refute(Duration::ZERO);
+        assert_eq!(clock.ahead_of_fleet(), None);
     }
 
     #[test]

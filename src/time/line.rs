@@ -67,11 +67,24 @@ impl Line {
         self.redraw(|| {
             // Read after the version turned odd: no reader can apply the old line to a later boot time than this one.
             let boot_nanos = boot_now();
-            let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
-            let base = self.base_nanos.load(Ordering::Relaxed);
-            let base_nanos = estimate(base, passed, self.correction_nanos.load(Ordering::Relaxed));
+            let base_nanos = self.estimate_at(boot_nanos);
             (boot_nanos, base_nanos, correction(base_nanos, boot_nanos))
         });
+    }
+
+    /// Lifts the line from where it is to `base`, which is asked with the boot time of this moment, if that is higher.
+    pub(super) fn lift(&self, base: impl FnOnce(u64) -> u64, boot_now: impl FnOnce() -> u64) {
+        self.redraw(|| {
+            let boot_nanos = boot_now();
+            (boot_nanos, self.estimate_at(boot_nanos).max(base(boot_nanos)), 0)
+        });
+    }
+
+    /// The estimate by the line that is about to be redrawn.
+    fn estimate_at(&self, boot_nanos: u64) -> u64 {
+        let passed = boot_nanos.saturating_sub(self.boot_nanos.load(Ordering::Relaxed));
+        let base = self.base_nanos.load(Ordering::Relaxed);
+        estimate(base, passed, self.correction_nanos.load(Ordering::Relaxed))
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
 /// The same, minting, with nothing on disk.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
-    let rule = StartRule { slots: 1, max_ahead: Duration::from_secs(5), run_ahead: false };
+    let rule =
+        StartRule { slots: 1, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
     begin(&service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
     router
 }

@@ -4,7 +4,7 @@ use crate::service::Home;
 use crate::tools::promtool_reads;
 
 /// Every metric of this build, without the prefix.
-const METRICS: [&str; 21] = [
+const METRICS: [&str; 22] = [
     "ids_minted_total{format=\"snowflake\"}",
     "mint_requests_total{format=\"snowflake\",outcome=\"minted\"}",
     "sequence_exhausted_total{format=\"snowflake\",worker=\"0\"}",
@@ -13,6 +13,7 @@ const METRICS: [&str; 21] = [
     "clock_regressions_total",
     "clock_regression_seconds_count",
     "clock_skew_seconds",
+    "peer_clock_skew_seconds",
     "horizon_remaining_seconds",
     "horizon_extensions_total{outcome=\"extended\"}",
     "horizon_cold_starts_total",

@@ -4,7 +4,7 @@ use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::stored::HorizonRecord;
 use crate::cluster::token::Token;
-use crate::storage::{Compare, Entry, Outcome, Revision, Transaction, Write};
+use crate::storage::{Compare, Entry, Outcome, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// What a node does wrong.
@@ -69,7 +69,10 @@ impl Mistake {
                         && transaction.compare.iter().any(|compare| *compare.key() == entry.key)
                 });
                 match found.filter(|entry| !is_compared_at(transaction, entry.modified)) {
-                    Some(entry) => Reply::Outcome(Outcome::Committed(entry.modified)),
+                    Some(entry) => {
+                        let written = Snapshot { revision: entry.modified, ranges: vec![Vec::new(); 2] };
+                        Reply::Outcome(Outcome::Committed(written))
+                    }
                     None => Reply::Outcome(Outcome::Refused(snapshot)),
                 }
             }

@@ -8,7 +8,7 @@ use super::faults::Dice;
 use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
-use crate::cluster::slot_lease::{LeaseRule, NodeName, Reply, Request, Step};
+use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
 use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
@@ -18,8 +18,8 @@ use crate::time::{Clock, ManualClock, UnixNanos};
 
 static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
 
-/// How far a horizon may be ahead of the clock when a slot is taken, as configured.
-const AHEAD_MAX: Duration = Duration::from_secs(5);
+/// As configured.
+const CLOCK: ClockLimits = ClockLimits { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) };
 
 /// What a node can do at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub(super) struct Node {
     needed: UnixNanos,
     /// The highest horizon that it has asked for since it has its slot.
     asked_for: UnixNanos,
+    /// Whether the clocks of the others say that its own is wrong.
+    pub(super) is_clock_refused: bool,
     /// What a copy shares with its original: below this both may mint the same.
     shared_below: Option<UnixNanos>,
 }
@@ -65,7 +67,7 @@ impl Node {
         let hand = ManualClock::at(wall);
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, slots);
-        let rule = LeaseRule::new(keys(), slots, Vec::new(), name.clone(), AHEAD_MAX);
+        let rule = LeaseRule::new(keys(), slots, Vec::new(), name.clone(), CLOCK);
         let tenure = SlotTenure::new(mint, rule, entropy(dice));
         Node::of(hand, clock, minter, tenure, drift_ppm, name)
     }
@@ -91,6 +93,7 @@ impl Node {
             sleeps_until: UnixNanos::default(),
             needed: UnixNanos::default(),
             asked_for: UnixNanos::default(),
+            is_clock_refused: false,
             shared_below: None,
         }
     }
@@ -111,11 +114,12 @@ impl Node {
         mint.begin(Arc::clone(&session));
         let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
         let lease = self.tenure.lease.clone();
-        let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy) };
+        let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy), has_minted: true };
         let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
+        copy.is_clock_refused = self.is_clock_refused;
         Some(copy)
     }
 
@@ -133,7 +137,18 @@ impl Node {
     pub(super) fn step_clock(&mut self, by: Duration, is_back: bool) {
         let wall = self.hand.wall();
         self.hand.set_wall(if is_back { wall.before(by) } else { wall.after(by) });
-        self.clock.observe(AHEAD_MAX);
+        self.clock.observe(CLOCK.skew_max);
+    }
+
+    /// Sets its wall clock right, as a time server does.
+    pub(super) fn mend_clock(&mut self, true_time: UnixNanos) {
+        self.hand.set_wall(true_time);
+        self.clock.observe(CLOCK.skew_max);
+    }
+
+    /// The slot that it holds.
+    pub(super) fn slot(&self) -> Option<u32> {
+        self.tenure.slot()
     }
 
     /// Tells it to end.
@@ -155,6 +170,7 @@ impl Node {
         let now = self.clock.now();
         let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
         let event = self.tenure.answer(now, reply.clone());
+        self.is_clock_refused = self.tenure.clock_refusal().is_some();
         if matches!(event, Event::Fenced(_)) {
             self.shared_below = None;
             self.asked_for = UnixNanos::default();
@@ -200,6 +216,7 @@ impl Node {
         let request = self.minter.request(NonZeroU32::new(count).expect("some"), None).expect("a sound request");
         match self.minter.reserve(&request) {
             Ok(mut granted) => {
+                assert!(!self.is_clock_refused, "by a clock that is refused nothing is minted");
                 let (mut ids, first) = ([0; 8], minted.len());
                 let count = granted.batch.fill(&mut ids);
                 minted.extend_from_slice(&ids[..count]);

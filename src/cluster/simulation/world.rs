@@ -32,6 +32,13 @@ pub(super) struct Tally {
     pub(super) freezes: u64,
     pub(super) copies: u64,
     pub(super) clock_steps: u64,
+    pub(super) clocks_mended: u64,
+    /// Nodes that took no slot for their clock.
+    pub(super) clocks_refused: u64,
+    /// Nodes that stopped for their clock while they had a slot.
+    pub(super) clocks_stopped: u64,
+    /// Refused clocks that were accepted again.
+    pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
     pub(super) mishaps: Mishaps,
 }
@@ -50,6 +57,10 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.freezes, other.freezes),
             (&mut self.copies, other.copies),
             (&mut self.clock_steps, other.clock_steps),
+            (&mut self.clocks_mended, other.clocks_mended),
+            (&mut self.clocks_refused, other.clocks_refused),
+            (&mut self.clocks_stopped, other.clocks_stopped),
+            (&mut self.clocks_healed, other.clocks_healed),
             (&mut self.leaves, other.leaves),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
@@ -135,7 +146,14 @@ impl World {
         if !node.waits_for(message) || !listens {
             return;
         }
+        let was_refused = node.is_clock_refused;
         let (request, reply, event) = node.take_reply(reply, self.mistake);
+        match (was_refused, node.is_clock_refused) {
+            (false, true) if node.slot().is_none() => self.tally.clocks_refused += 1,
+            (false, true) => self.tally.clocks_stopped += 1,
+            (true, false) => self.tally.clocks_healed += 1,
+            (false, false) | (true, true) => {}
+        }
         match &event {
             Event::Acquired(_) => self.tally.acquired += 1,
             Event::Fenced(_) => self.tally.fenced += 1,
@@ -191,10 +209,15 @@ impl World {
         if self.dice.per_mille(4) {
             self.network.revoke_a_lease();
         }
+        if self.dice.per_mille(10) {
+            let place = self.any_place();
+            self.nodes[place].mend_clock(BEGINS.after(self.at));
+            self.tally.clocks_mended += 1;
+        }
         if !self.dice.per_mille(25) {
             return;
         }
-        let place = usize::try_from(self.dice.below(u64::try_from(self.nodes.len()).expect("few"))).expect("few");
+        let place = self.any_place();
         let for_a_while =
             if self.dice.per_mille(300) { self.dice.millis(30_000, 150_000) } else { self.dice.millis(100, 20_000) };
         let until = self.at + for_a_while;
@@ -242,6 +265,10 @@ impl World {
         }
     }
 
+    fn any_place(&mut self) -> usize {
+        usize::try_from(self.dice.below(u64::try_from(self.nodes.len()).expect("few"))).expect("few")
+    }
+
     fn start(&mut self, machine: u64) {
         let node = self.new_node(machine);
         self.nodes.push(node);
@@ -259,7 +286,8 @@ impl World {
 
     fn new_node(&mut self, machine: u64) -> Node {
         let true_time = BEGINS.after(self.at);
-        let skew = if self.dice.per_mille(50) { self.dice.millis(0, 40_000) } else { self.dice.millis(0, 3_000) };
+        // Now and then by seconds to minutes.
+        let skew = if self.dice.per_mille(100) { self.dice.millis(0, 300_000) } else { self.dice.millis(0, 3_000) };
         let wall = if self.dice.per_mille(500) { true_time.before(skew) } else { true_time.after(skew) };
         let drift_ppm = i64::try_from(self.dice.below(1_000)).expect("small") - 500;
         let name = NodeName {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::reservation::Reserved;
-use crate::minting::SlotLack;
+use crate::minting::Refusal;
 use crate::storage::{Coordinator, CoordinatorError, FormatsError, Lease, Outcome, Range, Snapshot, Transaction};
 use crate::time::UnixNanos;
 
@@ -70,8 +70,8 @@ pub(in crate::cluster) struct Want {
 pub(in crate::cluster) enum Change {
     /// Nothing.
     None,
-    /// There is no slot yet, for this reason; perhaps after so long.
-    StillWithout(SlotLack, Duration),
+    /// There is no slot yet, for this reason.
+    StillWithout(Refusal),
     /// A slot was taken.
     Acquired(Acquired),
     /// The slot may be used for longer.

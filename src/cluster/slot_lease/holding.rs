@@ -133,6 +133,7 @@ impl Holding {
                 Compare::Created(slot_key, created),
             ],
             write,
+            then_read: rule.keys.clocks(),
             otherwise: rule.keys.of_slot(self.slot),
         };
         Pending::new(transaction, attempt, reserves)
@@ -153,7 +154,7 @@ impl Holding {
             (Reply::Outcome(outcome), _) => {
                 let pending = self.pending.take().expect("an outcome is of what was sent");
                 match outcome {
-                    Outcome::Committed(revision) => Held::Extended(self.acknowledge(&pending, revision)),
+                    Outcome::Committed(written) => Held::Extended(self.acknowledge(&pending, written.revision)),
                     Outcome::Refused(snapshot) => self.refused(&pending, &snapshot, now, rule, entropy),
                 }
             }
@@ -242,7 +243,7 @@ impl Holding {
         let transaction = Transaction {
             compare: vec![Compare::Created(key.clone(), created)],
             write: vec![Write::Delete(key)],
-            otherwise: Vec::new(),
+            ..Transaction::default()
         };
         assert_guarded(&transaction);
         Some(transaction)

@@ -17,6 +17,6 @@ mod slot_lease;
 #[cfg(test)]
 pub(super) use exchange::Request;
 pub(super) use exchange::{Acquired, Change, Reply, Step, Want};
-pub(super) use reservation::{DEADLINE, Reserved};
-pub use rule::{LeaseRule, NodeName};
+pub(super) use reservation::{DEADLINE, RENEW_EVERY, Reserved};
+pub use rule::{ClockLimits, LeaseRule, NodeName};
 pub(super) use slot_lease::SlotLease;

@@ -15,7 +15,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(60);
 pub(in crate::cluster) const DEADLINE: Duration = Duration::from_secs(50);
 
 /// How long a slot is used before it is renewed.
-pub(super) const RENEW_EVERY: Duration = Duration::from_secs(5);
+pub(in crate::cluster) const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// What was acknowledged: a committed transaction, or its trace in the store, says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

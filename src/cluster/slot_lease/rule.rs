@@ -14,7 +14,16 @@ pub struct LeaseRule {
     pub(super) keys: FleetKeys,
     pub(super) layout: OwnLayout,
     pub(super) node: NodeName,
-    pub(super) ahead_max: Duration,
+    pub(super) clock: ClockLimits,
+}
+
+/// How wrong the clock of a node may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockLimits {
+    /// How far the horizon of a slot may be ahead of it when the slot is taken.
+    pub max_ahead: Duration,
+    /// How far it may be from the median of the fleet's clocks.
+    pub skew_max: Duration,
 }
 
 /// Who a node is.
@@ -30,15 +39,13 @@ pub struct NodeName {
 
 impl LeaseRule {
     /// Slots from 0 to below `slots`, in a fleet that mints these formats.
-    ///
-    /// `ahead_max`: how far the horizon of a slot may be ahead of the clock when it is taken.
     pub fn new(
         keys: FleetKeys,
         slots: NonZeroU32,
         formats: Vec<KeptFormat>,
         node: NodeName,
-        ahead_max: Duration,
+        clock: ClockLimits,
     ) -> LeaseRule {
-        LeaseRule { keys, layout: OwnLayout { slots, formats }, node, ahead_max }
+        LeaseRule { keys, layout: OwnLayout { slots, formats }, node, clock }
     }
 }

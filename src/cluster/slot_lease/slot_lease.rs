@@ -8,11 +8,12 @@ use super::reservation::{LEASE, Pending, Reserved};
 use super::retry::{self, Retry};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
+use crate::cluster::fleet_clocks::{FleetClocks, Skew};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::cluster::survey::{self, Choice, FreeSlot};
 use crate::cluster::token::Entropy;
-use crate::minting::{Reservation, SlotLack};
-use crate::storage::{Compare, CoordinatorError, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::minting::{Refusal, Reservation, SlotLack};
+use crate::storage::{Compare, CoordinatorError, Entry, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// How long to wait for a slot that nobody gives back before looking again.
@@ -30,8 +31,13 @@ pub(in crate::cluster) struct SlotLease {
     phase: Phase,
     retry: Retry,
     is_waiting_for_reply: bool,
+    /// When the last request was sent.
+    asked_at: UnixNanos,
     /// What the fleet said when this node last agreed with it.
     agreed: Option<Agreed>,
+    clocks: FleetClocks,
+    /// How far this clock was from those of the fleet at the last look, for certain.
+    skew: Skew,
 }
 
 #[derive(Debug, Clone)]
@@ -65,12 +71,57 @@ struct Claim {
 
 impl SlotLease {
     pub(in crate::cluster) fn new(rule: LeaseRule) -> SlotLease {
-        SlotLease { rule, phase: Phase::Looking, retry: Retry::default(), is_waiting_for_reply: false, agreed: None }
+        SlotLease {
+            rule,
+            phase: Phase::Looking,
+            retry: Retry::default(),
+            is_waiting_for_reply: false,
+            asked_at: UnixNanos::default(),
+            agreed: None,
+            clocks: FleetClocks::default(),
+            skew: Skew::None,
+        }
     }
 
     /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
     pub(in crate::cluster) fn agreed_revision(&self) -> Option<Revision> {
         self.agreed.map(|agreed| agreed.revision)
+    }
+
+    /// How far this clock was from those of the fleet at the last look, for certain.
+    pub(in crate::cluster) fn skew(&self) -> Skew {
+        self.skew
+    }
+
+    /// Why nothing is to be minted by this clock: those of the fleet say that it is wrong.
+    pub(in crate::cluster) fn clock_refusal(&self) -> Option<Refusal> {
+        match self.skew {
+            Skew::Ahead(ahead) if ahead > self.rule.clock.skew_max => Some(Refusal::ClockAheadOfFleet { ahead }),
+            Skew::Behind(behind) if behind > self.rule.clock.skew_max => Some(Refusal::ClockBehindFleet { behind }),
+            Skew::None | Skew::Ahead(_) | Skew::Behind(_) => None,
+        }
+    }
+
+    /// Whether a wall clock was set, since it shows a time further from this clock than a right one does.
+    pub(in crate::cluster) fn is_step(&self, wall: UnixNanos, now: UnixNanos) -> bool {
+        wall.since(now).max(now.since(wall)) > self.rule.clock.skew_max
+    }
+
+    /// Whether the clocks of the fleet say that a wall clock is right.
+    pub(in crate::cluster) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
+        self.clocks.skew_of(wall, now).is_some_and(|skew| !skew.exceeds(self.rule.clock.skew_max))
+    }
+
+    /// Whether no slot is held, nor asked for.
+    pub(in crate::cluster) fn is_looking(&self) -> bool {
+        matches!(self.phase, Phase::Looking)
+    }
+
+    /// This clock was set: what was seen at other instants of it says nothing any more.
+    pub(in crate::cluster) fn clock_was_set(&mut self) {
+        self.clocks = FleetClocks::default();
+        self.skew = Skew::None;
+        self.retry = Retry::default();
     }
 
     /// What to do at this instant.
@@ -100,6 +151,7 @@ impl SlotLease {
             Phase::Released => return Step::Ended,
         };
         self.is_waiting_for_reply = true;
+        self.asked_at = now;
         Step::Send(request)
     }
 
@@ -171,6 +223,10 @@ impl SlotLease {
     }
 
     fn succeeded(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
+        if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) = (&self.phase, &reply) {
+            let [horizons, holders] = written.ranges.as_slice() else { panic!("a renewal reads two ranges") };
+            self.compare_clocks(now, horizons, holders);
+        }
         match (&mut self.phase, reply) {
             (Phase::Looking, Reply::Read(snapshot)) => self.look(&snapshot, now, entropy),
             (Phase::Agreeing(_), Reply::Outcome(_)) => {
@@ -210,7 +266,7 @@ impl SlotLease {
         let SlotLease { rule, .. } = self;
         let found = snapshot.ranges.first().and_then(|meta| meta.first());
         // As at a start without a record: whoever minted before was at most so far ahead.
-        let floor = now.after(rule.ahead_max);
+        let floor = now.after(rule.clock.max_ahead);
         let agreed = match rule.layout.compare(&rule.keys, found, floor, entropy.token()) {
             Ok(Agreement::Agreed(agreed)) => agreed,
             Ok(Agreement::ToWrite(transaction)) => {
@@ -220,11 +276,18 @@ impl SlotLease {
             Err(error) => return Change::Disagrees(error),
         };
         self.agreed = Some(agreed);
+        let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        self.compare_clocks(now, horizons, holders);
+        if let Some(refusal) = self.clock_refusal() {
+            self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
+            return Change::StillWithout(refusal);
+        }
         if now < agreed.floor {
             return self.look_again(now, SlotLack::Asking, agreed.floor.since(now), entropy);
         }
+        let SlotLease { rule, .. } = self;
         let slots = rule.layout.slots;
-        match survey::choose(snapshot, &rule.keys, slots, &rule.node, now, rule.ahead_max, entropy) {
+        match survey::choose(snapshot, &rule.keys, slots, &rule.node, now, rule.clock.max_ahead, entropy) {
             Choice::Take(free) => {
                 self.phase = Phase::Claiming { free, agreed, lease: None };
                 Change::None
@@ -234,11 +297,19 @@ impl SlotLease {
         }
     }
 
+    fn compare_clocks(&mut self, now: UnixNanos, horizons: &[Entry], holders: &[Entry]) {
+        self.clocks.look((self.asked_at, now), horizons, holders, &self.rule.node);
+        self.skew = self.clocks.skew_of(now, now).unwrap_or_default();
+    }
+
     /// Looks again when the wait is over, or earlier: somebody may give a slot back.
     fn look_again(&mut self, now: UnixNanos, lack: SlotLack, wait: Duration, entropy: &mut Entropy) -> Change {
-        let soon = wait.min(LOOK_AGAIN_MAX);
-        self.retry.wait_until(now.after(retry::between(soon / 2, soon, entropy)));
-        Change::StillWithout(lack, wait)
+        self.wait_at_most(wait.min(LOOK_AGAIN_MAX), now, entropy);
+        Change::StillWithout(Refusal::NoWorkerSlot { lack, retry_after: wait })
+    }
+
+    fn wait_at_most(&mut self, most: Duration, now: UnixNanos, entropy: &mut Entropy) {
+        self.retry.wait_until(now.after(retry::between(most / 2, most, entropy)));
     }
 
     fn acquire(&self, free: FreeSlot, agreed: Agreed, lease: Lease, now: UnixNanos, entropy: &mut Entropy) -> Phase {
@@ -261,6 +332,7 @@ impl SlotLease {
                 Write::Put { key: horizon_key, value: horizon.to_bytes(), lease: None },
             ],
             otherwise: vec![Range::one(rule.keys.horizon(free.slot))],
+            ..Transaction::default()
         };
         let claim = Claim { slot: free.slot, agreed, lease, holder: free.holder, start };
         Phase::Acquiring { claim, pending: Pending::new(transaction, attempt, reserves) }
@@ -268,7 +340,7 @@ impl SlotLease {
 
     fn acquired(&mut self, claim: &Claim, pending: &Pending, outcome: &Outcome) -> Change {
         let revision: Revision = match outcome {
-            Outcome::Committed(revision) => *revision,
+            Outcome::Committed(written) => written.revision,
             Outcome::Refused(snapshot) => {
                 let found = snapshot.ranges.first().and_then(|horizon| horizon.first());
                 match found.filter(|_| pending.has_written(found)) {

@@ -278,7 +278,7 @@ impl Slug {
                 status: 503,
                 title: "The clock is behind the ids already minted",
                 cause: "At the start, time up to more than 5 s ahead of the clock is already reserved: the clock went back, \
-                    or an earlier run was ahead.",
+                    or an earlier run was ahead. Or the clock is behind those of the fleet by more than clock.skew_max.",
                 safe_action: "Check the clock (chronyc tracking). If it is right, wait: minting begins by itself when it has \
                     caught up. Ledgers and conjunctions are served meanwhile.",
                 dangerous_action: "Deleting or lowering the horizon, or restoring an old copy of it: the reserved ids would be minted a \
@@ -288,7 +288,7 @@ impl Slug {
                 name: "clock-jumped",
                 status: 503,
                 title: "The clock cannot be believed",
-                cause: "The clock jumped ahead, disagrees with the fleet, or is older than this build.",
+                cause: "The clock is ahead of those of the fleet by more than clock.skew_max, or is older than this build.",
                 safe_action: "Correct the clock (chronyc tracking, chronyc makestep). The node becomes ready by itself when it \
                     agrees again.",
                 dangerous_action: "Confirming a jump that nobody has checked: ids would be minted in the future, and after the \

@@ -66,7 +66,10 @@ impl From<Refusal> for Problem {
             Refusal::StorageFailed => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),
             Refusal::Draining => Problem::new(Slug::Draining, detail).retry_after(SOON),
             Refusal::ClockBehind { behind } => Problem::new(Slug::ClockBehind, detail).retry_after(behind),
-            Refusal::ClockJumped { .. } => Problem::new(Slug::ClockJumped, detail).retry_after(SOON),
+            Refusal::ClockBehindFleet { .. } => Problem::new(Slug::ClockBehind, detail).retry_after(SOON),
+            Refusal::ClockJumped { .. } | Refusal::ClockAheadOfFleet { .. } => {
+                Problem::new(Slug::ClockJumped, detail).retry_after(SOON)
+            }
             Refusal::NoWorkerSlot { retry_after, .. } => {
                 Problem::new(Slug::NoWorkerSlot, detail).retry_after(retry_after)
             }

@@ -62,7 +62,7 @@ pub struct ClockConfig {
     /// How far the horizon may be ahead of the clock for a start to mint at once: 0 to 1 h. Default 5 s.
     #[serde(deserialize_with = "between::<_, 0, 3_600_000>")]
     pub max_ahead: Duration,
-    /// How far the clocks of a fleet may be apart before a node stops: 1 ms to 1 h. Default 5 s.
+    /// How far the wall clock may jump ahead, and the clock of a node be from those of its fleet: 1 ms to 1 h. Default 5 s.
     #[serde(deserialize_with = "between::<_, 1, 3_600_000>")]
     pub skew_max: Duration,
 }

@@ -47,7 +47,7 @@ impl Coordinator for MemoryCoordinator {
             state.revision = Revision(state.revision.0 + 1);
         }
         transaction.write.iter().for_each(|write| state.write(write));
-        Ok(Outcome::Committed(state.revision))
+        Ok(Outcome::Committed(state.read(&transaction.then_read)))
     }
 
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
@@ -72,8 +72,9 @@ const OPERATIONS_MAX: usize = 128;
 const BYTES_MAX: usize = 1_572_864;
 
 /// A transaction that etcd would refuse is a mistake of whoever made it.
-fn assert_etcd_would_take(Transaction { compare, write, otherwise }: &Transaction) {
-    assert!(compare.len().max(write.len()).max(otherwise.len()) <= OPERATIONS_MAX, "too many operations");
+fn assert_etcd_would_take(Transaction { compare, write, then_read, otherwise }: &Transaction) {
+    let operations = compare.len().max(write.len() + then_read.len()).max(otherwise.len());
+    assert!(operations <= OPERATIONS_MAX, "too many operations");
     let key_of = |write: &Write| match write {
         Write::Put { key, .. } | Write::Delete(key) => key.clone(),
     };

@@ -96,13 +96,15 @@ impl Range {
     }
 }
 
-/// What is to be compared, written, and read where a comparison fails. Sent again it is the same bytes.
+/// What is to be compared, written and read. Sent again it is the same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Transaction {
     /// All of them have to hold.
     pub compare: Vec<Compare>,
     /// Done if they do.
     pub write: Vec<Write>,
+    /// Read after that.
+    pub then_read: Vec<Range>,
     /// Read if they do not.
     pub otherwise: Vec<Range>,
 }
@@ -110,8 +112,8 @@ pub struct Transaction {
 /// What became of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was written, by this revision.
-    Committed(Revision),
+    /// It was written, by the revision of this snapshot, which is of what was to be read then.
+    Committed(Snapshot),
     /// A comparison failed and nothing was written; this is what there is instead.
     Refused(Snapshot),
 }

@@ -10,7 +10,8 @@ use crate::storage::coordinator::{Compare, Entry, Outcome, Range, Revision, Snap
 /// A transaction as etcd takes it.
 pub(super) fn to_txn(transaction: &Transaction) -> Txn {
     let compare: Vec<EtcdCompare> = transaction.compare.iter().map(to_compare).collect();
-    let write: Vec<TxnOp> = transaction.write.iter().map(to_op).collect();
+    let write = transaction.write.iter().map(to_op);
+    let write: Vec<TxnOp> = write.chain(transaction.then_read.iter().map(|range| to_get(range, None))).collect();
     let otherwise: Vec<TxnOp> = transaction.otherwise.iter().map(|range| to_get(range, None)).collect();
     Txn::new().when(compare).and_then(write).or_else(otherwise)
 }
@@ -26,7 +27,7 @@ pub(super) fn to_read(ranges: &[Range], at: Option<Revision>) -> Txn {
 /// [`Error`]: the answer is none that etcd gives, so nothing is known.
 pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
     match response.succeeded() {
-        true => Ok(Outcome::Committed(revision_of(response.header())?)),
+        true => Ok(Outcome::Committed(snapshot_of(response)?)),
         false => Ok(Outcome::Refused(snapshot_of(response)?)),
     }
 }
@@ -37,10 +38,11 @@ pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
 /// As [`outcome_of`].
 pub(super) fn snapshot_of(response: &TxnResponse) -> Result<Snapshot, Error> {
     let entries = |operation: &TxnOpResponse| match operation {
-        TxnOpResponse::Get(found) => found.kvs().iter().map(to_entry).collect::<Result<Vec<Entry>, Error>>(),
-        TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) | TxnOpResponse::Txn(_) => Err(strange("no range")),
+        TxnOpResponse::Get(found) => Some(found.kvs().iter().map(to_entry).collect::<Result<Vec<Entry>, Error>>()),
+        TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) => None,
+        TxnOpResponse::Txn(_) => Some(Err(strange("a transaction within"))),
     };
-    let ranges = response.op_responses().iter().map(entries).collect::<Result<_, _>>()?;
+    let ranges = response.op_responses().iter().filter_map(entries).collect::<Result<_, _>>()?;
     Ok(Snapshot { revision: revision_of(response.header())?, ranges })
 }
 

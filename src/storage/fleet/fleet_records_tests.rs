@@ -160,13 +160,13 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let agree = Transaction {
         compare: vec![Compare::Modified(key.clone(), Revision::ABSENT)],
         write: vec![Write::Put { key, value: b"{}".to_vec(), lease: None }],
-        otherwise: Vec::new(),
+        ..Transaction::default()
     };
-    let Outcome::Committed(revision) = memory.commit(&agree).unwrap() else { panic!("there was none") };
+    let Outcome::Committed(written) = memory.commit(&agree).unwrap() else { panic!("there was none") };
     let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else { panic!("it was written") };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
     assert_eq!(near(&records, 0), []);
-    meta.agree(revision);
+    meta.agree(written.revision);
     records.write(&[anchor(0, 0)]).unwrap();
 }
 

@@ -43,7 +43,7 @@ impl SharedStore {
         let mut transaction = Transaction {
             compare: vec![Compare::Modified(list.key.clone(), list.modified)],
             write: vec![Write::Delete(list.key.clone())],
-            otherwise: Vec::new(),
+            ..Transaction::default()
         };
         for (hash, found) in hashes.iter().zip(self.read(&ranges)?) {
             let Some(entry) = found.first() else { continue };

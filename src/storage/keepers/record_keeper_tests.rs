@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::ledger::{AppendRefusal, KeyHash, LedgerId};
+use crate::minting::Refusal;
 use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::storage::keepers::record_writer::REOPEN_EVERY;
 use crate::storage::samples::{NOW, append, at, create, reports};
@@ -289,4 +290,18 @@ fn a_full_disk_is_waited_for() {
     assert_eq!(chain[1..], [appended, again.links].concat());
     let mut failed = pin!(bench.keeper.failed());
     assert!(bench.poll(failed.as_mut()).is_pending(), "the process goes on");
+}
+
+#[test]
+fn by_a_clock_that_a_fleet_says_is_ahead_nothing_is_appended_and_what_was_is_replayed() {
+    let bench = Bench::new();
+    let first = bench.append(create("genesis", 1));
+    let ledger = ledger_of(&first);
+    bench.keeper.clock.refute(Duration::from_secs(60));
+    let refused = Err(RecordError::Clock(Refusal::ClockAheadOfFleet { ahead: Duration::from_secs(60) }));
+    assert_eq!(bench.append(append(ledger, &["a"], 2)), refused);
+    assert_eq!(bench.keeper.can_append(), refused.map(drop));
+    assert_eq!(bench.append(create("genesis", 1)), replayed(&first));
+    bench.keeper.clock.refute(Duration::ZERO);
+    bench.append(append(ledger, &["a"], 2)).expect("the clock is right");
 }

@@ -246,11 +246,14 @@ impl RecordWriter {
 /// Whether events can be given the time of this clock: a chain would carry a false year for ever.
 ///
 /// # Errors
-/// [`Refusal::ClockJumped`].
+/// [`Refusal::ClockJumped`] and [`Refusal::ClockAheadOfFleet`].
 pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
-    match clock.estimates_before_build() {
-        true => Err(Refusal::ClockJumped { shown: clock.now().into() }),
-        false => Ok(()),
+    if clock.estimates_before_build() {
+        return Err(Refusal::ClockJumped { shown: clock.now().into() });
+    }
+    match clock.ahead_of_fleet() {
+        Some(ahead) => Err(Refusal::ClockAheadOfFleet { ahead }),
+        None => Ok(()),
     }
 }
 

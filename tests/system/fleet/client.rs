@@ -37,6 +37,7 @@ fn create(key: &str) -> Transaction {
         compare: vec![Compare::Created(key.to_owned(), Revision::ABSENT)],
         write: vec![put(key, "1", None)],
         otherwise: vec![Range::one(key)],
+        ..Transaction::default()
     }
 }
 
@@ -69,6 +70,7 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
         let cluster = EtcdCluster::start(members);
         let client = client_of(&cluster);
         let Outcome::Committed(created) = client.commit(&create("/a")).unwrap() else { panic!("it is new") };
+        let created = created.revision;
         let Outcome::Refused(snapshot) = client.commit(&create("/a")).unwrap() else { panic!("it is there") };
         let entry = &snapshot.ranges[0][0];
         assert_eq!((entry.key.as_str(), entry.value.as_slice()), ("/a", b"1".as_slice()));
@@ -77,10 +79,14 @@ fn a_transaction_compares_and_writes_or_reads_what_there_is_instead() {
         let change = Transaction {
             compare: vec![Compare::Modified("/a".to_owned(), created)],
             write: vec![put("/a", "2", None), put("/b", "1", None)],
+            then_read: vec![Range::prefix("/b"), Range::one("/a")],
             otherwise: Vec::new(),
         };
-        let Outcome::Committed(changed) = client.commit(&change).unwrap() else { panic!("nobody wrote meanwhile") };
+        let Outcome::Committed(written) = client.commit(&change).unwrap() else { panic!("nobody wrote meanwhile") };
+        let changed = written.revision;
         assert!(changed > created);
+        let found = |range: usize| (written.ranges[range][0].value.as_slice(), written.ranges[range][0].modified);
+        assert_eq!((found(0), found(1)), ((b"1".as_slice(), changed), (b"2".as_slice(), changed)), "after the writes");
         assert!(matches!(client.commit(&change).unwrap(), Outcome::Refused(_)), "the same bytes commit once");
 
         let both = Range::prefix("/");

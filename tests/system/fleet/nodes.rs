@@ -2,6 +2,7 @@
 //! every id that was answered is compared with every other.
 
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -12,6 +13,7 @@ use rustix::process::Signal;
 use super::etcd_cluster::EtcdCluster;
 use crate::http1::{Client, request};
 use crate::service::{Home, Service, until};
+use crate::wall_clock::WallClock;
 
 const BATCH: &str = "POST /ids/snowflake?count=2000";
 
@@ -26,10 +28,14 @@ fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
 }
 
 fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+    Service::start(serve(home, etcd, slots))
+}
+
+fn serve(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
     let endpoints = etcd.endpoints();
-    Service::start(home.serve_with(&format!(
+    home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000"
-    )))
+    ))
 }
 
 /// A client that asks one node for ids until it is told to stop, and keeps all that it got.
@@ -179,6 +185,52 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     let minted = minter.stop();
     assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
     println!("{} ids, none twice and none refused", assert_all_different([minted]));
+}
+
+#[test]
+fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
+    let etcd = EtcdCluster::start(1);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let right = [0, 1].map(|number| node(&homes[number], &etcd, 8));
+    let minters = [&right[0], &right[1]].map(Minter::at);
+
+    let wall = WallClock::of(&homes[2]);
+    for (ahead_s, reason, sign) in [(30, "clock-jumped", 1.0), (-30, "clock-behind", -1.0)] {
+        wall.set(ahead_s);
+        let wrong = wall.start(serve(&homes[2], &etcd, 8));
+        let reason_of = || wrong.get("/health/ready").json()["reason"].as_str().map(str::to_owned);
+        until("its clock is refused", || (reason_of().as_deref() == Some(reason)).then_some(()));
+        let refused = wrong.post("/ids/snowflake");
+        assert_eq!(
+            (refused.status, refused.json()["type"].as_str()),
+            (503, Some(format!("/problems/{reason}").as_str()))
+        );
+        assert_eq!(wrong.post("/ids/flax").status, 200, "a random id needs no slot");
+        let skew = wrong.metric("idmint_peer_clock_skew_seconds") * sign;
+        assert!((5.0..=30.5).contains(&skew), "{skew}");
+        assert_eq!(wrong.metric("idmint_worker_slot"), -1.0);
+        thread::sleep(Duration::from_secs(12));
+        assert_eq!(reason_of().as_deref(), Some(reason), "for as long as it is wrong");
+        wall.set(0);
+        wrong.wait_until_ready();
+        assert_eq!(wrong.mint("snowflake").len(), 1);
+        assert_eq!(wrong.metric("idmint_peer_clock_skew_seconds"), 0.0);
+        wrong.log_once_it_says("agrees with the clocks of the fleet again");
+        wrong.send(Signal::TERM);
+        wrong.wait();
+    }
+
+    wall.set(3);
+    let served = wall.start(serve(&homes[2], &etcd, 8));
+    served.wait_until_ready();
+    let third = Minter::at(&served);
+    thread::sleep(Duration::from_secs(12));
+    let minted = minters.into_iter().chain([third]).map(Minter::stop).collect::<Vec<Minted>>();
+    let refused: Vec<&String> = minted.iter().flat_map(|minted| &minted.refused).collect();
+    let of_clocks = refused.iter().filter(|refusal| refusal.contains("clock-")).count();
+    assert_eq!(of_clocks, 0, "{refused:?}");
+    println!("{} requests refused, none for a clock", refused.len());
+    println!("{} ids, none twice", assert_all_different(minted));
 }
 
 fn slot_of(node: &Service) -> Option<u64> {
