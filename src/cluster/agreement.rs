@@ -1,8 +1,7 @@
-//! Whether this node mints as its fleet does: the same number of slots, and under each name the same format.
-
-use std::num::NonZeroU32;
+//! Whether this node mints as its fleet does: the same slots, and under each name the same format.
 
 use super::fleet_keys::FleetKeys;
+use super::slot_share::{SlotRange, SlotShare};
 use super::stored::FleetMeta;
 use super::token::Token;
 use crate::storage::{
@@ -13,8 +12,8 @@ use crate::time::UnixNanos;
 /// How this node mints.
 #[derive(Debug, Clone)]
 pub(super) struct OwnLayout {
-    /// How many slots it takes the fleet to have.
-    pub(super) slots: NonZeroU32,
+    /// Which slots it takes the fleet to have.
+    pub(super) share: SlotShare,
     /// Its formats, of which those that are minted are kept by the fleet.
     pub(super) formats: Vec<KeptFormat>,
 }
@@ -53,11 +52,16 @@ impl OwnLayout {
         fleet: Token,
     ) -> Result<Agreement, FormatsError> {
         let (revision, mut meta) = match found {
-            None => (Revision::ABSENT, FleetMeta::new(fleet, self.slots, floor)),
+            None => (Revision::ABSENT, FleetMeta::new(fleet, self.share, floor)),
             Some(entry) => (entry.modified, read(entry)?),
         };
-        if meta.slots != self.slots {
-            return Err(FormatsError::SlotsChanged { kept: meta.slots.get(), now: self.slots.get() });
+        let slots = self.share.slots();
+        if meta.slots != slots {
+            return Err(FormatsError::SlotsChanged { kept: meta.slots.get(), now: slots.get() });
+        }
+        if meta.share != self.share.as_part() {
+            let text = |range: Option<SlotRange>| range.unwrap_or(SlotShare::all(slots).range()).to_string();
+            return Err(FormatsError::ShareChanged { kept: text(meta.share), now: text(self.share.as_part()) });
         }
         let mut is_whole = found.is_some();
         for format in &self.formats {
@@ -92,6 +96,7 @@ fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
 
     use super::*;
     use crate::storage::{Coordinator, MemoryCoordinator, Outcome};
@@ -102,7 +107,7 @@ mod tests {
     }
 
     fn layout(slots: u32, formats: &[KeptFormat]) -> OwnLayout {
-        OwnLayout { slots: NonZeroU32::new(slots).expect("not zero"), formats: formats.to_vec() }
+        OwnLayout { share: SlotShare::all(NonZeroU32::new(slots).expect("not zero")), formats: formats.to_vec() }
     }
 
     fn keys() -> FleetKeys {
@@ -145,6 +150,28 @@ mod tests {
         let refused = join(&store, &layout(9, &[]));
         assert!(matches!(refused, Err(FormatsError::SlotsChanged { kept: 8, now: 9 })));
         assert_eq!(join(&store, &layout(8, &[])).expect("unchanged"), agreed);
+    }
+
+    #[test]
+    fn a_node_of_another_share_is_refused_with_the_difference() {
+        let of = |text: &str| {
+            let (slots, range) = (NonZeroU32::new(8).expect("not zero"), SlotRange::parse(text).expect("a range"));
+            OwnLayout { share: SlotShare::part(slots, range).expect("within"), formats: Vec::new() }
+        };
+        let store = MemoryCoordinator::default();
+        let agreed = join(&store, &of("0-3")).expect("the first one is right");
+        let refused = join(&store, &of("4-7")).expect_err("another share");
+        assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+        let text = refused.to_string();
+        assert!(text.contains("the slots 0-3") && text.contains("one of 4-7"), "{text}");
+        let text = join(&store, &layout(8, &[])).expect_err("all of them").to_string();
+        assert!(text.contains("the slots 0-3") && text.contains("one of 0-7"), "{text}");
+        assert_eq!(join(&store, &of("0-3")).expect("unchanged"), agreed);
+
+        let whole = MemoryCoordinator::default();
+        let agreed = join(&whole, &layout(8, &[])).expect("the first one is right");
+        assert_eq!(join(&whole, &of("0-7")).expect("a share of everything is no share"), agreed);
+        assert!(matches!(join(&whole, &of("0-3")), Err(FormatsError::ShareChanged { .. })));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Who may mint: worker slots of a fleet, leased from a coordinator that its nodes share.
 //!
 //! ```text
+//! slot_share                     which slots a coordinator hands out
 //! token, fleet_keys, stored/     what is stored, and where
 //! agreement, survey              what a node reads of it: the formats of the fleet, and the slots it may take
 //! fleet_clocks                   the clocks of the other nodes, and whether its own may be believed
@@ -14,6 +15,7 @@
 //! only a transaction moves that compares the revision it was decided on, and never back.
 
 mod fleet_keys;
+mod slot_share;
 mod stored;
 mod token;
 
@@ -30,6 +32,8 @@ mod slot_tenure;
 mod simulation;
 
 pub use fleet_keys::FleetKeys;
+pub use slot_share::{SlotRange, SlotShare};
+
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 
 pub use slot_lease::{ClockLimits, LeaseRule, NodeName};

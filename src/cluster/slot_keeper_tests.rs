@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{ClockLimits, NodeName};
+use crate::cluster::slot_share::SlotShare;
 use crate::cluster::token::Token;
 use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
@@ -80,8 +81,13 @@ impl TestNode {
         let minter = mint.add_leased(format, lanes);
         let mint = Arc::new(mint);
         let node = NodeName { instance: Token::new(number), node: format!("node-{number}"), addr: String::new() };
-        let rule =
-            LeaseRule::new(keys(), slots, formats, node, ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX });
+        let rule = LeaseRule::new(
+            keys(),
+            SlotShare::all(slots),
+            formats,
+            node,
+            ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX },
+        );
         let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
         let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), Entropy::of_kernel());
         TestNode { hand, mint, minter, keeper }

@@ -1,12 +1,12 @@
 //! Which slot a node takes: one that nobody has, and that nobody can be using any more.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tracing::warn;
 
 use super::fleet_keys::FleetKeys;
 use super::slot_lease::NodeName;
+use super::slot_share::SlotShare;
 use super::stored::{HorizonRecord, SlotRecord};
 use super::token::Entropy;
 use crate::storage::{Entry, Revision, Snapshot};
@@ -42,15 +42,14 @@ pub(super) enum Choice {
 pub(super) fn choose(
     snapshot: &Snapshot,
     keys: &FleetKeys,
-    slots: NonZeroU32,
+    share: SlotShare,
     node: &NodeName,
     now: UnixNanos,
     ahead_max: Duration,
     entropy: &mut Entropy,
 ) -> Choice {
     let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
-    let free: Vec<FreeSlot> =
-        (0..slots.get()).filter_map(|slot| free_slot(slot, keys, horizons, holders, node)).collect();
+    let free: Vec<FreeSlot> = share.iter().filter_map(|slot| free_slot(slot, keys, horizons, holders, node)).collect();
     let passed: Vec<&FreeSlot> = free.iter().filter(|free| free.horizon <= now).collect();
     if !passed.is_empty() {
         let at = entropy.below(u64::try_from(passed.len()).expect("slots are fewer than 2^32"));
@@ -93,7 +92,10 @@ fn is_of(holder: &Entry, node: &NodeName) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::*;
+    use crate::cluster::slot_share::SlotRange;
     use crate::cluster::token::Token;
     use crate::storage::{Coordinator, MemoryCoordinator, Transaction, Write};
 
@@ -126,8 +128,8 @@ mod tests {
 
     fn choose_of(store: &MemoryCoordinator, slots: u32, draw: u128) -> Choice {
         let snapshot = store.read(&keys().survey()).expect("memory answers");
-        let slots = NonZeroU32::new(slots).expect("not zero");
-        choose(&snapshot, &keys(), slots, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw))
+        let share = SlotShare::all(NonZeroU32::new(slots).expect("not zero"));
+        choose(&snapshot, &keys(), share, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw))
     }
 
     fn slot_of(choice: Choice) -> u32 {
@@ -142,6 +144,17 @@ mod tests {
         reserve(&store, 1, -1);
         hold(&store, 2, 1, "127.0.0.1:2");
         assert_eq!([0, 1, 2, 3].map(|draw| slot_of(choose_of(&store, 4, draw))), [1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn only_slots_of_the_share_are_taken() {
+        let store = MemoryCoordinator::default();
+        let snapshot = store.read(&keys().survey()).expect("memory answers");
+        let range = SlotRange::parse("2-3").expect("a range");
+        let share = SlotShare::part(NonZeroU32::new(8).expect("not zero"), range).expect("within");
+        let taken =
+            |draw: u128| choose(&snapshot, &keys(), share, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw));
+        assert_eq!([0, 1, 2, 3].map(|draw| slot_of(taken(draw))), [2, 3, 2, 3]);
     }
 
     #[test]

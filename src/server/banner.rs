@@ -18,7 +18,7 @@ pub fn banner(config: &Config, service: &Service, listen: SocketAddr) -> String 
     };
     let (assignment, scheme) = (config.worker.assignment(), config.http.scheme());
     let slot = match assignment.kind {
-        AssignmentKind::Leased => format!("one slot of {}, leased", assignment.slots),
+        AssignmentKind::Leased => format!("one slot of {}, leased", config.slot_share()),
         AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
             format!("slot {} of {}", assignment.slot, assignment.slots)
         }

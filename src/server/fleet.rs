@@ -1,13 +1,12 @@
 //! How a node of a fleet begins: it leases a slot from the coordinator, and mints while it has one.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::assembly::{kept_formats, slots_of};
+use super::assembly::kept_formats;
 use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
-use crate::cluster::{ClockLimits, Entropy, FleetKeys, LeaseRule, NodeName};
+use crate::cluster::{ClockLimits, Entropy, FleetKeys, LeaseRule, NodeName, SlotShare};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
@@ -30,7 +29,7 @@ impl State {
     /// [`StoreError`]; its kind says whose it is.
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
-            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, slots_of(config))?)),
+            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, config.slot_share())?)),
             own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
         }
     }
@@ -59,7 +58,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) struct Fleet {
     coordinator: Arc<dyn Coordinator>,
     namespace: Namespace,
-    slots: NonZeroU32,
+    share: SlotShare,
 }
 
 impl Fleet {
@@ -67,8 +66,8 @@ impl Fleet {
     ///
     /// # Errors
     /// [`StoreError`]: a file cannot be read, or this build has no etcd.
-    fn of_etcd(settings: &EtcdSettings, slots: NonZeroU32) -> Result<Fleet, StoreError> {
-        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), slots })
+    fn of_etcd(settings: &EtcdSettings, share: SlotShare) -> Result<Fleet, StoreError> {
+        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), share })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -84,7 +83,7 @@ impl Fleet {
         let node = NodeName { instance, node, addr: listen.to_string() };
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
-        let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, clock);
+        let lease_rule = LeaseRule::new(keys, self.share, kept_formats(service), node, clock);
         let meta = Arc::new(MetaRevision::default());
         service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
         let has_agreed = async {
@@ -151,9 +150,8 @@ mod tests {
     ) -> (Result<(), StartError>, Arc<Service>) {
         let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("a sound configuration");
-        let slots = NonZeroU32::new(8).expect("not zero");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
-        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots };
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), share: config.slot_share() };
         (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 

@@ -76,6 +76,17 @@ pub enum FormatsError {
         /// The number configured.
         now: u32,
     },
+    /// This etcd hands out other slots of its namespace than this node takes. Nothing was written.
+    #[error(
+        "cluster.slots: this etcd hands out the slots {kept} of worker.slots, and this node would lease one of {now}; set \
+         cluster.slots = \"{kept}\", or name the etcd of the other region in etcd.endpoints"
+    )]
+    ShareChanged {
+        /// The slots kept.
+        kept: String,
+        /// The slots configured.
+        now: String,
+    },
     /// The store is damaged or refuses.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -85,7 +96,7 @@ impl FormatsError {
     /// What kind of failure this is.
     pub fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Changed { .. } | Self::SlotsChanged { .. } => FailureKind::Disagrees,
+            Self::Changed { .. } | Self::SlotsChanged { .. } | Self::ShareChanged { .. } => FailureKind::Disagrees,
             Self::Store(error) => error.failure_kind(),
         }
     }

@@ -9,7 +9,7 @@ use crate::cli::exit::Failure;
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
-use crate::server::config::{Assignment, AssignmentKind};
+use crate::server::config::{AssignmentKind, Config};
 use crate::server::{assemble, check_access, check_slot, formats_table};
 use crate::service::Service;
 use crate::storage::{EngineChoice, EtcdEndpoint};
@@ -34,13 +34,12 @@ impl Check {
         let service = service?;
         check_slot(&config)?;
         let callers = check_access(&config, &service)?;
-        let assignment = config.worker.assignment();
         let mut lines = vec![
             format!("listens on        {}://{}", config.http.scheme(), config.http.listen),
             format!("callers           {callers}"),
         ];
         lines.extend(config.http.rate.map(|rate| format!("rate              {rate} requests a second for each")));
-        lines.extend([format!("slot              {}", slot_text(assignment))]);
+        lines.extend([format!("slot              {}", slot_text(&config))]);
         if let EngineChoice::Etcd(etcd) = config.engine_choice() {
             let endpoints: Vec<_> = etcd.endpoints.iter().map(EtcdEndpoint::as_str).collect();
             lines.push(format!("etcd              {}, namespace {}", endpoints.join(" "), etcd.namespace));
@@ -57,9 +56,10 @@ impl Check {
     }
 }
 
-fn slot_text(assignment: Assignment) -> String {
+fn slot_text(config: &Config) -> String {
+    let assignment = config.worker.assignment();
     match assignment.kind {
-        AssignmentKind::Leased => format!("leased from etcd, one of {}", assignment.slots),
+        AssignmentKind::Leased => format!("leased from etcd, one of {}", config.slot_share()),
         AssignmentKind::Alone | AssignmentKind::Configured | AssignmentKind::Ordinal => {
             format!("{} of {}", assignment.slot, assignment.slots)
         }

@@ -40,7 +40,7 @@ impl Mistake {
             }
             Mistake::LowersHorizonAtShutdown => {
                 if let Some(Write::Delete(key)) = transaction.write.first() {
-                    let slot = (0..8).find(|slot| maker.keys.slot(*slot) == *key).expect("a slot is given back");
+                    let slot = (0..16).find(|slot| maker.keys.slot(*slot) == *key).expect("a slot is given back");
                     let now = UnixNanos::new(maker.now.get() / 1_000_000 * 1_000_000);
                     let record = HorizonRecord::new(now, maker.instance, Token::new(0), now);
                     let (key, value) = (maker.keys.horizon(slot), record.to_bytes());

@@ -12,4 +12,4 @@ mod tests;
 mod world;
 
 use mistake::Mistake;
-use world::{Tally, run};
+use world::{Tally, run, run_regions};

@@ -9,6 +9,7 @@ use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
+use crate::cluster::slot_share::SlotShare;
 use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
 use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
@@ -63,11 +64,11 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn start(wall: UnixNanos, drift_ppm: i64, name: NodeName, slots: NonZeroU32, dice: &mut Dice) -> Node {
+    pub(super) fn start(wall: UnixNanos, drift_ppm: i64, name: NodeName, share: SlotShare, dice: &mut Dice) -> Node {
         let hand = ManualClock::at(wall);
         let clock = Arc::new(hand.clock());
-        let (mint, minter) = mint(&clock, slots);
-        let rule = LeaseRule::new(keys(), slots, Vec::new(), name.clone(), CLOCK);
+        let (mint, minter) = mint(&clock, share.slots());
+        let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK);
         let tenure = SlotTenure::new(mint, rule, entropy(dice));
         Node::of(hand, clock, minter, tenure, drift_ppm, name)
     }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use super::{Mistake, Tally, run};
+use super::{Mistake, Tally, run, run_regions};
 
 /// How many runs there are, unless `SIMULATION_SEEDS` says so.
 const SEEDS: u64 = 10_000;
@@ -15,7 +15,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// The first seed below `seeds` that shows something that must not be, and what it is; else what all of them did.
-fn search(seeds: u64, mistake: Mistake) -> Result<Tally, (u64, String)> {
+fn search(seeds: u64, run: impl Fn(u64) -> Result<Tally, String> + Sync) -> Result<Tally, (u64, String)> {
     let (next, found) = (AtomicU64::new(0), Mutex::new(Ok(Tally::default())));
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
@@ -26,7 +26,7 @@ fn search(seeds: u64, mistake: Mistake) -> Result<Tally, (u64, String)> {
                     if seed >= seeds {
                         return;
                     }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed, mistake)));
+                    let outcome = catch_unwind(AssertUnwindSafe(|| run(seed)));
                     let outcome = outcome.unwrap_or_else(|panic| Err(message_of(panic.as_ref())));
                     let mut found = found.lock().expect("no holder of this lock panics");
                     match (&mut *found, outcome) {
@@ -57,7 +57,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         return;
     }
     let seeds = number("SIMULATION_SEEDS").unwrap_or(SEEDS);
-    let tally = search(seeds, Mistake::None);
+    let tally = search(seeds, |seed| run(seed, Mistake::None));
     let tally = tally.unwrap_or_else(|(seed, error)| panic!("SIMULATION_SEED={seed}: {error}"));
     println!("{seeds} seeds: {tally:#?}");
     let mishaps = &tally.mishaps;
@@ -100,9 +100,20 @@ fn every_deliberate_mistake_is_found() {
         Mistake::BelievesARead,
         Mistake::AdoptsByInstance,
     ] {
-        match search(SEEDS, mistake) {
+        match search(SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),
             Ok(tally) => panic!("{mistake:?} is not found in {SEEDS} runs: {tally:?}"),
         }
     }
+}
+
+#[test]
+fn two_regions_with_a_share_of_the_slots_each_mint_no_id_twice() {
+    const REGION_SEEDS: u64 = 500;
+    let apart = search(REGION_SEEDS, |seed| run_regions(seed, ["0-3", "4-7"]));
+    let tally = apart.unwrap_or_else(|(seed, error)| panic!("seed {seed}: {error}"));
+    println!("{REGION_SEEDS} seeds: {tally:#?}");
+    assert!(tally.minted > 1_000 * REGION_SEEDS && tally.acquired > 4 * REGION_SEEDS, "{tally:?}");
+    // What keeps them apart is the share: with a slot in common they would repeat ids.
+    assert!(search(REGION_SEEDS, |seed| run_regions(seed, ["0-4", "4-7"])).is_err(), "a slot of two regions is found");
 }

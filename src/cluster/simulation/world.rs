@@ -9,6 +9,7 @@ use super::mistake::{Mistake, horizon_of, is_renewal};
 use super::network::{Mishaps, Network};
 use super::node::{Condition, Node, instance, keys, time_of};
 use crate::cluster::slot_lease::{NodeName, Reply, Request};
+use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::slot_tenure::Event;
 use crate::cluster::stored::HorizonRecord;
 use crate::storage::Outcome;
@@ -80,7 +81,7 @@ struct World {
     dice: Dice,
     network: Network,
     nodes: Vec<Node>,
-    slots: NonZeroU32,
+    share: SlotShare,
     mistake: Mistake,
     at: Duration,
     weather_until: Duration,
@@ -95,12 +96,35 @@ struct World {
 pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let mut dice = Dice::of(seed);
     let slots = NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
+    let mut tally = Tally::default();
+    compare(run_share(dice, SlotShare::all(slots), mistake, &mut tally))?;
+    Ok(tally)
+}
+
+/// Runs one seed with two coordinators, each of which hands out its share of one namespace's eight slots, and compares every
+/// id that was minted with every other.
+///
+/// # Errors
+/// What happened that must not.
+pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String> {
+    let mut dice = Dice::of(seed);
+    let (mut tally, mut minted) = (Tally::default(), Vec::new());
+    for share in shares.map(|text| SlotRange::parse(text).expect("a range")) {
+        let share = SlotShare::part(NonZeroU32::new(8).expect("not zero"), share).expect("below 8");
+        minted.extend(run_share(dice.split(), share, Mistake::None, &mut tally));
+    }
+    compare(minted)?;
+    Ok(tally)
+}
+
+/// Runs one coordinator and its nodes; returns what was minted.
+fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tally) -> Vec<u128> {
     let network = Network::new(dice.split(), keys());
     let mut world = World {
         dice,
         network,
         nodes: Vec::new(),
-        slots,
+        share,
         mistake,
         at: Duration::ZERO,
         weather_until: Duration::ZERO,
@@ -113,7 +137,19 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     while world.at < LASTS {
         world.step();
     }
-    world.finish()
+    world.tally.minted = u64::try_from(world.minted.len()).expect("few");
+    world.tally.mishaps = world.network.mishaps;
+    *tally += &world.tally;
+    world.minted
+}
+
+/// Compares every id with every other.
+fn compare(mut minted: Vec<u128>) -> Result<(), String> {
+    minted.sort_unstable();
+    match minted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("{} was minted twice, of {}", pair[0], time_of(pair[0]))),
+        None => Ok(()),
+    }
 }
 
 impl World {
@@ -255,7 +291,7 @@ impl World {
                 self.tally.clock_steps += 1;
             }
             10 if nodes < 8 => {
-                if let Some(mut copy) = node.copy(self.slots, &mut self.dice) {
+                if let Some(mut copy) = node.copy(self.share.slots(), &mut self.dice) {
                     copy.forget_connections(self.mistake);
                     self.nodes.push(copy);
                     self.tally.copies += 1;
@@ -295,16 +331,6 @@ impl World {
             node: format!("node-{machine}"),
             addr: "0.0.0.0:1".to_owned(),
         };
-        Node::start(wall, drift_ppm, name, self.slots, &mut self.dice)
-    }
-
-    fn finish(mut self) -> Result<Tally, String> {
-        self.tally.minted = u64::try_from(self.minted.len()).expect("few");
-        self.tally.mishaps = self.network.mishaps.clone();
-        self.minted.sort_unstable();
-        match self.minted.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(format!("{} was minted twice, of {}", pair[0], time_of(pair[0]))),
-            None => Ok(self.tally),
-        }
+        Node::start(wall, drift_ppm, name, self.share, &mut self.dice)
     }
 }

@@ -1,10 +1,10 @@
 //! What a node goes by when it leases a slot.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cluster::agreement::OwnLayout;
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_share::SlotShare;
 use crate::cluster::token::Token;
 use crate::storage::KeptFormat;
 
@@ -38,14 +38,14 @@ pub struct NodeName {
 }
 
 impl LeaseRule {
-    /// Slots from 0 to below `slots`, in a fleet that mints these formats.
+    /// These slots, in a fleet that mints these formats.
     pub fn new(
         keys: FleetKeys,
-        slots: NonZeroU32,
+        share: SlotShare,
         formats: Vec<KeptFormat>,
         node: NodeName,
         clock: ClockLimits,
     ) -> LeaseRule {
-        LeaseRule { keys, layout: OwnLayout { slots, formats }, node, clock }
+        LeaseRule { keys, layout: OwnLayout { share, formats }, node, clock }
     }
 }

@@ -286,8 +286,8 @@ impl SlotLease {
             return self.look_again(now, SlotLack::Asking, agreed.floor.since(now), entropy);
         }
         let SlotLease { rule, .. } = self;
-        let slots = rule.layout.slots;
-        match survey::choose(snapshot, &rule.keys, slots, &rule.node, now, rule.clock.max_ahead, entropy) {
+        let share = rule.layout.share;
+        match survey::choose(snapshot, &rule.keys, share, &rule.node, now, rule.clock.max_ahead, entropy) {
             Choice::Take(free) => {
                 self.phase = Phase::Claiming { free, agreed, lease: None };
                 Change::None

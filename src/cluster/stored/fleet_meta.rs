@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, ValueError, millis};
+use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::token::Token;
 use crate::time::UnixNanos;
 
@@ -19,6 +20,9 @@ pub(in crate::cluster) struct FleetMeta {
     pub(in crate::cluster) fleet: Token,
     /// How many slots there are.
     pub(in crate::cluster) slots: NonZeroU32,
+    /// Which of them are handed out here; all if that is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::cluster) share: Option<SlotRange>,
     /// No slot is used below this instant, whatever its horizon says; whole milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(in crate::cluster) floor: UnixNanos,
@@ -27,8 +31,15 @@ pub(in crate::cluster) struct FleetMeta {
 }
 
 impl FleetMeta {
-    pub(in crate::cluster) fn new(fleet: Token, slots: NonZeroU32, floor: UnixNanos) -> FleetMeta {
-        FleetMeta { version: (), fleet, slots, floor: value::ceil_to_millis(floor), formats: BTreeMap::new() }
+    pub(in crate::cluster) fn new(fleet: Token, share: SlotShare, floor: UnixNanos) -> FleetMeta {
+        FleetMeta {
+            version: (),
+            fleet,
+            slots: share.slots(),
+            share: share.as_part(),
+            floor: value::ceil_to_millis(floor),
+            formats: BTreeMap::new(),
+        }
     }
 
     pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {

@@ -1,14 +1,17 @@
 //! Every setting, by section.
 
+use std::num::NonZeroU32;
+
 use serde::Deserialize;
 
-use super::etcd::EtcdConfig;
+use super::etcd::{ClusterConfig, EtcdConfig};
 use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig};
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
 use super::storage::{Engine, StorageConfig};
 use super::worker::WorkerConfig;
+use crate::cluster::SlotShare;
 use crate::storage::EngineChoice;
 
 /// Every setting, one section a field.
@@ -29,6 +32,8 @@ pub struct Config {
     pub storage: StorageConfig,
     /// The etcd that the nodes of a fleet share.
     pub etcd: EtcdConfig,
+    /// Which slots that etcd hands out.
+    pub cluster: ClusterConfig,
     /// How a text of several readings is ranked.
     pub decode: DecodeConfig,
     /// What the `siq` format needs beyond its layout.
@@ -42,6 +47,19 @@ pub struct Config {
 }
 
 impl Config {
+    /// The slots that nodes of a fleet lease here.
+    ///
+    /// # Panics
+    /// Where the configuration was not loaded, and has no such slots.
+    #[must_use]
+    pub fn slot_share(&self) -> SlotShare {
+        let slots = NonZeroU32::new(self.worker.slots).expect("at least 1, checked where it was read");
+        match self.cluster.slots {
+            None => SlotShare::all(slots),
+            Some(range) => SlotShare::part(slots, range).expect("checked when the configuration was loaded"),
+        }
+    }
+
     /// The engine, as the store opens it.
     ///
     /// # Panics

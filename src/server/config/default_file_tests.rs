@@ -43,7 +43,7 @@ fn the_file_says_what_the_defaults_are() {
 fn the_file_shows_every_setting_there_is() {
     let shown = uncommented();
     let sections = keys_of(None);
-    assert_eq!(sections.len(), 11, "{sections:?}");
+    assert_eq!(sections.len(), 12, "{sections:?}");
     for section in sections.iter().filter(|section| *section != "formats") {
         let keys = keys_of(Some(section));
         assert!(!keys.is_empty(), "{section}");
@@ -69,6 +69,7 @@ fn the_examples_of_unset_settings_are_valid_and_are_not_the_defaults() {
     assert_ne!(examples.etcd.ca, default.etcd.ca);
     assert_ne!(examples.etcd.certificate, default.etcd.certificate);
     assert_ne!(examples.etcd.key, default.etcd.key);
+    assert_ne!(examples.cluster.slots, default.cluster.slots);
     assert_ne!(examples.siq.default_type, default.siq.default_type);
     assert_ne!(examples.siq.local_id, default.siq.local_id);
     assert_ne!(examples.conjunction.retention, default.conjunction.retention);

@@ -1,10 +1,12 @@
-//! The etcd that the nodes of a fleet share.
+//! The etcd that the nodes of a fleet share, and the slots that it hands out.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
 use super::value;
+use crate::cluster::{SlotRange, SlotShare};
 use crate::storage::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 
 /// The section `etcd`. Without effect unless `storage.engine` is `"etcd"`.
@@ -80,6 +82,41 @@ impl EtcdConfig {
     }
 }
 
+/// The section `cluster`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClusterConfig {
+    /// Which of `worker.slots` this etcd hands out, where several regions of one namespace have one each. Default none: all.
+    #[serde(deserialize_with = "some_slots")]
+    pub slots: Option<SlotRange>,
+}
+
+impl ClusterConfig {
+    /// Refuses a share of slots that there is not, or that nobody leases.
+    pub(super) fn check(&self, slots: u32, is_fleet: bool) -> Result<(), String> {
+        let Some(range) = self.slots else { return Ok(()) };
+        if !is_fleet {
+            return Err(
+                "is the share of an etcd, and nothing is leased without one: set storage.engine = \"etcd\", or \
+                        leave it out"
+                    .to_owned(),
+            );
+        }
+        match NonZeroU32::new(slots).and_then(|slots| SlotShare::part(slots, range)) {
+            Some(_) => Ok(()),
+            None => Err(format!(
+                "{range} goes beyond worker.slots = {slots}: slots count from 0, and worker.slots is how many all regions \
+                 have together"
+            )),
+        }
+    }
+}
+
+fn some_slots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SlotRange>, D::Error> {
+    let expected = "the first and the last slot such as \"0-15\", the first not above the last";
+    value::read_text(deserializer, expected, SlotRange::parse).map(Some)
+}
+
 #[derive(PartialEq)]
 struct Endpoint(EtcdEndpoint);
 
@@ -131,6 +168,27 @@ mod tests {
         }
         assert_eq!(check("", false), Ok(()));
         assert_eq!(check("user = 'idmint'", false), Err("etcd.password_file"), "a slip, with or without effect");
+    }
+
+    #[test]
+    fn a_share_of_slots_lies_within_them_and_is_that_of_an_etcd() {
+        let check = |text: &str, slots, is_fleet| {
+            let config: ClusterConfig = toml::from_str(text).expect("a range");
+            config.check(slots, is_fleet)
+        };
+        for (share, slots) in [("", 1), ("slots = '0-15'", 32), ("slots = '16-31'", 32), ("slots = '0-0'", 1)] {
+            assert_eq!(check(share, slots, true), Ok(()), "{share}");
+        }
+        let beyond = check("slots = '16-32'", 32, true).expect_err("there is no slot 32");
+        assert!(beyond.contains("16-32 goes beyond worker.slots = 32"), "{beyond}");
+        let alone = check("slots = '0-15'", 32, false).expect_err("nobody leases");
+        assert!(alone.contains("storage.engine = \"etcd\""), "{alone}");
+        assert_eq!(check("", 1, false), Ok(()));
+        for wrong in ["''", "'15-0'", "'3'", "'0-15,20-31'", "3"] {
+            let refused =
+                toml::from_str::<ClusterConfig>(&format!("slots = {wrong}")).expect_err("no range").to_string();
+            assert!(refused.contains("such as \"0-15\", the first not above the last"), "{refused}");
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ impl Config {
         self.http.tls.check().map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
         let is_fleet = self.storage.engine == Engine::Etcd;
         self.etcd.check(is_fleet).map_err(|(key, problem)| layers.refusal(key, problem.to_owned()))?;
+        let share = self.cluster.check(self.worker.slots, is_fleet);
+        share.map_err(|problem| layers.refusal("cluster.slots", problem))?;
         self.worker.assign(surroundings, is_fleet).map_err(|refusal| layers.refusal(refusal.key(), refusal.to_string()))
     }
 }

@@ -268,6 +268,17 @@ fn in_a_fleet_the_window_is_longer_and_nobody_vouches_for_a_slot() {
     let chosen = Config::load(Some(&fleet.path), pairs(&[("IDMINT_WORKER__SLOT", "3")]), Table::new());
     assert_eq!(refusal_of(chosen).0, "worker.slot");
     assert_eq!(refusal_of(load_file("storage.engine = \"etcd\"")).0, "etcd.endpoints");
+
+    let of_share = |share| Config::load(Some(&fleet.path), pairs(&[("IDMINT_CLUSTER__SLOTS", share)]), Table::new());
+    assert_eq!(of_share("16-31").expect("valid").slot_share().to_string(), "16-31 of 32");
+    let (key, _, problem) = refusal_of(of_share("16-32"));
+    assert_eq!((key.as_str(), problem.contains("beyond worker.slots = 32")), ("cluster.slots", true), "{problem}");
+}
+
+#[test]
+fn a_share_of_slots_is_refused_where_nobody_leases_them() {
+    let (key, _, problem) = refusal_of(load_file("cluster.slots = \"0-15\""));
+    assert_eq!((key.as_str(), problem.contains("storage.engine = \"etcd\"")), ("cluster.slots", true), "{problem}");
 }
 
 #[test]

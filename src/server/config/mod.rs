@@ -24,7 +24,7 @@ mod load_tests;
 
 pub use configuration::Config;
 pub use error::{ConfigError, Origin};
-pub use etcd::EtcdConfig;
+pub use etcd::{ClusterConfig, EtcdConfig};
 pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
 pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;

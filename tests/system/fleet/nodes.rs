@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
 use crate::http1::{Client, request};
-use crate::service::{Home, Service, until};
+use crate::service::{Home, Service, run, until};
 use crate::wall_clock::WallClock;
 
 const BATCH: &str = "POST /ids/snowflake?count=2000";
@@ -32,9 +32,14 @@ fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
 }
 
 fn serve(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
+    serve_share(home, etcd, slots, "")
+}
+
+/// The same with further settings.
+fn serve_share(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Command {
     let endpoints = etcd.endpoints();
     home.serve_with(&format!(
-        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000"
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     ))
 }
 
@@ -231,6 +236,41 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
     assert_eq!(of_clocks, 0, "{refused:?}");
     println!("{} requests refused, none for a clock", refused.len());
     println!("{} ids, none twice", assert_all_different(minted));
+}
+
+#[test]
+fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
+    const SHARES: [&str; 2] = ["0-3", "4-7"];
+    let mut etcds = [EtcdCluster::start(1), EtcdCluster::start(1)];
+    let homes: [Home; 4] = std::array::from_fn(|_| Home::new());
+    let command = |number: usize, region: usize, share: &str| {
+        serve_share(&homes[number], &etcds[region], 8, &format!("cluster.slots = '{share}'"))
+    };
+    let nodes: [Service; 4] = std::array::from_fn(|number| {
+        let region = number / 2;
+        let node = Service::start(command(number, region, SHARES[region]));
+        node.wait_until_ready();
+        let slot = slot_of(&node).expect("it is ready");
+        assert_eq!(slot / 4, u64::try_from(region).unwrap(), "slot {slot} of region {region}");
+        node
+    });
+    let stray = run(command(0, 1, SHARES[0]));
+    stray.assert(78, &["the slots 4-7", "one of 0-3"]);
+
+    let minters = [0, 1, 2, 3].map(|number| Minter::at(&nodes[number]));
+    thread::sleep(Duration::from_secs(2));
+    etcds[0].kill(0);
+    // Longer than the nodes of the lost region go on.
+    until_within(LEASE, "a node of the lost region has stopped", || slot_of(&nodes[0]).is_none().then_some(()));
+    assert_eq!([slot_of(&nodes[2]).is_some(), slot_of(&nodes[3]).is_some()], [true, true]);
+    etcds[0].restart(0);
+    until_within(LEASE, "it mints again", || slot_of(&nodes[0]));
+    let [one, two, three, four] = minters.map(Minter::stop);
+    for minted in [&three, &four] {
+        assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
+    }
+    assert!(!one.refused.is_empty(), "it was without its etcd for longer than its slot lasts");
+    println!("{} ids, none twice", assert_all_different([one, two, three, four]));
 }
 
 fn slot_of(node: &Service) -> Option<u64> {

@@ -1,0 +1,126 @@
+//! Which slots of a namespace one coordinator hands out: all of them, or in several regions a part each.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Slots from one to another, both included: the first is not above the last. As text `0-15`.
+///
+/// ```
+/// use idmint::cluster::SlotRange;
+///
+/// assert_eq!(SlotRange::parse("0-15").map(|range| range.to_string()), Some("0-15".to_owned()));
+/// assert_eq!(SlotRange::parse("15-0"), None);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotRange {
+    first: u32,
+    last: u32,
+}
+
+/// The slots of a coordinator, and how many its namespace has: those lie below that, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlotShare {
+    slots: NonZeroU32,
+    range: SlotRange,
+}
+
+impl SlotRange {
+    /// Reads two numbers without leading zeros and a hyphen between them; `None` where they are none, or reversed.
+    pub fn parse(text: &str) -> Option<SlotRange> {
+        let (first, last) = text.split_once('-')?;
+        let range = SlotRange { first: first.parse().ok()?, last: last.parse().ok()? };
+        (range.first <= range.last && range.to_string() == text).then_some(range)
+    }
+}
+
+impl SlotShare {
+    /// All slots of a namespace.
+    pub fn all(slots: NonZeroU32) -> SlotShare {
+        SlotShare { slots, range: SlotRange { first: 0, last: slots.get() - 1 } }
+    }
+
+    /// A part of them; `None` where it goes beyond them.
+    pub fn part(slots: NonZeroU32, range: SlotRange) -> Option<SlotShare> {
+        (range.last < slots.get()).then_some(SlotShare { slots, range })
+    }
+
+    /// How many slots the namespace has.
+    pub fn slots(&self) -> NonZeroU32 {
+        self.slots
+    }
+
+    /// From which slot to which.
+    pub(super) fn range(&self) -> SlotRange {
+        self.range
+    }
+
+    /// The slots, if they are not all of the namespace.
+    pub(super) fn as_part(&self) -> Option<SlotRange> {
+        (*self != SlotShare::all(self.slots)).then_some(self.range)
+    }
+
+    /// Each slot.
+    pub(super) fn iter(&self) -> RangeInclusive<u32> {
+        self.range.first..=self.range.last
+    }
+}
+
+impl fmt::Display for SlotRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.first, self.last)
+    }
+}
+
+/// `32`, or `0-15 of 32`.
+impl fmt::Display for SlotShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_part() {
+            None => self.slots.fmt(f),
+            Some(range) => write!(f, "{range} of {}", self.slots),
+        }
+    }
+}
+
+impl Serialize for SlotRange {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SlotRange {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SlotRange, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        SlotRange::parse(&text).ok_or_else(|| D::Error::custom("no range of slots"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(slots: u32, text: &str) -> Option<SlotShare> {
+        SlotShare::part(NonZeroU32::new(slots)?, SlotRange::parse(text)?)
+    }
+
+    #[test]
+    fn a_part_lies_below_the_number_of_slots() {
+        let part = share(32, "16-31").expect("the second half");
+        assert_eq!((part.iter().count(), *part.iter().start(), part.to_string()), (16, 16, "16-31 of 32".to_owned()));
+        assert_eq!(share(32, "31-31").map(|one| one.iter().collect()), Some(vec![31]));
+        let whole = share(32, "0-31").expect("all of them");
+        assert_eq!((whole.as_part(), whole.to_string()), (None, "32".to_owned()));
+        assert_eq!(whole, SlotShare::all(whole.slots()));
+        assert_eq!(share(32, "16-32"), None);
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for text in ["", "-", "3", "0-", "-3", "4-3", "0-03", "+0-3", "0 - 3", "0-4294967296", "a-b", "0-3-5"] {
+            assert_eq!(SlotRange::parse(text), None, "{text:?}");
+        }
+    }
+}
