@@ -3,9 +3,11 @@
 //! ```text
 //! token, fleet_keys, stored/     what is stored, and where
 //! agreement, survey              what a node reads of it: the formats of the fleet, and the slots it may take
+//! high_water/                    what the coordinator cannot take back, and how a node finds out that it has
 //! slot_lease/                    the protocol of a slot: what to send next, and what became of it; no I/O, no clock
 //! slot_tenure                    what that means for minting: sessions begin, go on, end
 //! slot_keeper                    the thread that sends
+//! operation/                     what an operator does to a fleet
 //! simulation/                    many nodes over a coordinator that fails in every way, as tests
 //! ```
 //!
@@ -17,6 +19,7 @@ mod stored;
 mod token;
 
 mod agreement;
+mod high_water;
 mod survey;
 
 mod slot_lease;
@@ -24,10 +27,14 @@ mod slot_lease;
 mod slot_keeper;
 mod slot_tenure;
 
+mod operation;
+
 #[cfg(test)]
 mod simulation;
 
 pub use fleet_keys::FleetKeys;
+pub use high_water::{HighWater, KeptHighWater};
+pub use operation::{FenceError, FenceRule, RestoreFence, fence_restored};
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 
 pub use slot_lease::{LeaseRule, NodeName};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::assembly::{kept_formats, slots_of};
 use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
-use crate::cluster::{Entropy, FleetKeys, LeaseRule, NodeName};
+use crate::cluster::{Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
@@ -30,7 +30,7 @@ impl State {
     /// [`StoreError`]; its kind says whose it is.
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
-            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, slots_of(config))?)),
+            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, config)?)),
             own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
         }
     }
@@ -60,6 +60,7 @@ pub(super) struct Fleet {
     coordinator: Arc<dyn Coordinator>,
     namespace: Namespace,
     slots: NonZeroU32,
+    high_water: KeptHighWater,
 }
 
 impl Fleet {
@@ -67,8 +68,10 @@ impl Fleet {
     ///
     /// # Errors
     /// [`StoreError`]: a file cannot be read, or this build has no etcd.
-    fn of_etcd(settings: &EtcdSettings, slots: NonZeroU32) -> Result<Fleet, StoreError> {
-        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), slots })
+    fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
+        let (coordinator, namespace) = (settings.connect()?, settings.namespace.clone());
+        let high_water = KeptHighWater::of(&config.storage.data_dir, &namespace);
+        Ok(Fleet { coordinator, namespace, slots: slots_of(config), high_water })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -85,9 +88,9 @@ impl Fleet {
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, rule.max_ahead);
         let meta = Arc::new(MetaRevision::default());
-        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
+        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta), self.high_water);
         let has_agreed = async {
-            while meta.get() == Revision::ABSENT {
+            while meta.get().is_none_or(|revision| revision == Revision::ABSENT) {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -151,7 +154,8 @@ mod tests {
         let service = service.expect("a sound configuration");
         let slots = NonZeroU32::new(8).expect("not zero");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
-        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots };
+        let high_water = KeptHighWater::default();
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots, high_water };
         (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 

@@ -15,6 +15,8 @@ impl Service {
         let mut families = self.counters().gather();
         families.extend(minting(self));
         families.extend(node(self));
+        // Of a node of a fleet without a slot: it has no worker numbers. A family without series cannot be written.
+        families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
         families
     }
@@ -86,6 +88,7 @@ fn node(service: &Service) -> Vec<MetricFamily> {
         Some(Reserver::Horizon(_)) | None => None,
     };
     let fenced = slots.map_or(0, SlotCounts::fenced);
+    let is_regressed = slots.is_some_and(SlotCounts::is_regressed);
     let requests = RequestOutcome::ALL.map(|outcome| {
         let total = slots.map_or(0, |counts| counts.of(outcome));
         (vec![("outcome", outcome.label().to_owned())], count(total))
@@ -107,6 +110,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             vec![(vec![], readiness.slot.map_or(-1.0, f64::from))],
         ),
         counters("idmint_fenced_total", "How often this node lost its slot to another.", vec![(vec![], count(fenced))]),
+        gauges(
+            "idmint_coordinator_regressed",
+            "1 while the coordinator of this node's fleet has lost what it had acknowledged, as after a restore, else 0.",
+            vec![(vec![], f64::from(u8::from(is_regressed)))],
+        ),
         counters(
             "idmint_coordinator_requests_total",
             "Requests about the slot of this node to the coordinator of its fleet, by outcome.",

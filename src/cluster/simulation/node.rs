@@ -8,18 +8,22 @@ use super::faults::Dice;
 use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::high_water::HighWater;
 use crate::cluster::slot_lease::{LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
 use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
 use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
-use crate::storage::CoordinatorError;
+use crate::storage::{CoordinatorError, Outcome, Revision};
 use crate::time::{Clock, ManualClock, UnixNanos};
 
 static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
 
 /// How far a horizon may be ahead of the clock when a slot is taken, as configured.
-const AHEAD_MAX: Duration = Duration::from_secs(5);
+pub(super) const AHEAD_MAX: Duration = Duration::from_secs(5);
+
+/// How far ahead it reserves, as configured.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// What a node can do at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,7 @@ pub(super) struct Node {
     clock: Arc<Clock>,
     minter: Arc<Minter>,
     tenure: SlotTenure,
+    slots: NonZeroU32,
     /// How fast its clock runs, in millionths more than it should.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
@@ -56,18 +61,28 @@ pub(super) struct Node {
     needed: UnixNanos,
     /// The highest horizon that it has asked for since it has its slot.
     asked_for: UnixNanos,
+    /// The revision that wrote the horizon which it was told last that it may use.
+    told: Revision,
     /// What a copy shares with its original: below this both may mint the same.
     shared_below: Option<UnixNanos>,
 }
 
 impl Node {
-    pub(super) fn start(wall: UnixNanos, drift_ppm: i64, name: NodeName, slots: NonZeroU32, dice: &mut Dice) -> Node {
+    /// `high_water`: what an earlier process of its machine has left there.
+    pub(super) fn start(
+        wall: UnixNanos,
+        drift_ppm: i64,
+        name: NodeName,
+        slots: NonZeroU32,
+        high_water: HighWater,
+        dice: &mut Dice,
+    ) -> Node {
         let hand = ManualClock::at(wall);
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, slots);
         let rule = LeaseRule::new(keys(), slots, Vec::new(), name.clone(), AHEAD_MAX);
-        let tenure = SlotTenure::new(mint, rule, entropy(dice));
-        Node::of(hand, clock, minter, tenure, drift_ppm, name)
+        let tenure = SlotTenure::new(mint, rule, high_water, entropy(dice));
+        Node::of(hand, clock, minter, tenure, slots, drift_ppm, name)
     }
 
     fn of(
@@ -75,6 +90,7 @@ impl Node {
         clock: Arc<Clock>,
         minter: Arc<Minter>,
         tenure: SlotTenure,
+        slots: NonZeroU32,
         drift_ppm: i64,
         name: NodeName,
     ) -> Node {
@@ -85,12 +101,14 @@ impl Node {
             clock,
             minter,
             tenure,
+            slots,
             drift_ppm,
             asked: None,
             messages: 0,
             sleeps_until: UnixNanos::default(),
             needed: UnixNanos::default(),
             asked_for: UnixNanos::default(),
+            told: Revision::ABSENT,
             shared_below: None,
         }
     }
@@ -112,11 +130,25 @@ impl Node {
         let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
         let lease = self.tenure.lease.clone();
         let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy) };
-        let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
+        let mut copy = Node::of(hand, clock, minter, tenure, slots, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
         Some(copy)
+    }
+
+    /// What the coordinator has told it so far.
+    pub(super) fn high_water(&self) -> &HighWater {
+        self.tenure.high_water()
+    }
+
+    /// Whether it has a slot, and was told so after this revision.
+    pub(super) fn was_told_after(&self, revision: Revision) -> bool {
+        self.tenure.slot().is_some() && self.told > revision
+    }
+
+    pub(super) fn slots(&self) -> NonZeroU32 {
+        self.slots
     }
 
     /// Lets time pass on its machine.
@@ -152,10 +184,16 @@ impl Node {
     /// What an own request was, once its reply has come.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
+        if mistake == Mistake::ForgetsHighWater {
+            self.tenure.lease.high_water = HighWater::default();
+        }
         let now = self.clock.now();
         let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
         let event = self.tenure.answer(now, reply.clone());
-        if matches!(event, Event::Fenced(_)) {
+        if let (Event::Acquired(_) | Event::Renewed, Reply::Outcome(Outcome::Committed(revision))) = (&event, &reply) {
+            self.told = *revision;
+        }
+        if matches!(event, Event::Fenced(_) | Event::Regressed(_)) {
             self.shared_below = None;
             self.asked_for = UnixNanos::default();
         }
@@ -229,7 +267,7 @@ pub(super) fn instance(dice: &mut Dice) -> Token {
     Token::new(dice.bits())
 }
 
-fn entropy(dice: &mut Dice) -> Entropy {
+pub(super) fn entropy(dice: &mut Dice) -> Entropy {
     let mut dice = dice.split();
     Entropy::new(move || dice.bits())
 }
@@ -238,7 +276,7 @@ fn mint(clock: &Arc<Clock>, slots: NonZeroU32) -> (Arc<Mint>, Arc<Minter>) {
     let settings = MintSettings {
         wait_max: Duration::from_millis(250),
         lead_max: Duration::from_millis(5),
-        window: Duration::from_secs(60),
+        window: WINDOW,
         shard: 0,
     };
     let lanes = SlotLanes::of(&FORMAT, slots, LaneCount::UpTo(1), 0).expect("few slots fit");

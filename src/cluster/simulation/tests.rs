@@ -73,6 +73,9 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.copies, "copies"),
         (tally.clock_steps, "clock steps"),
         (tally.leaves, "slots given back"),
+        (tally.restores, "restores from a backup"),
+        (tally.regressions, "restores that were noticed"),
+        (tally.acquired_after_a_fence, "slots taken after a fence"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -95,6 +98,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::LowersHorizonAtShutdown,
         Mistake::BelievesARead,
         Mistake::AdoptsByInstance,
+        Mistake::ForgetsHighWater,
     ] {
         match search(SEEDS, mistake) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

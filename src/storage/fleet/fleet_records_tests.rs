@@ -168,6 +168,13 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     assert_eq!(near(&records, 0), []);
     meta.agree(revision);
     records.write(&[anchor(0, 0)]).unwrap();
+    meta.withdraw();
+    assert!(
+        matches!(records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]), Err(WriteError::NotWritten(_))),
+        "the coordinator has lost something"
+    );
+    meta.agree(revision);
+    records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]).unwrap();
 }
 
 #[test]

@@ -4,4 +4,5 @@ mod client;
 mod etcd_cluster;
 mod nodes;
 mod records;
+mod restore;
 mod script;
