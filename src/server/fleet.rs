@@ -11,7 +11,7 @@ use crate::cluster::{Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
-    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, StoreError,
+    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, Room, StoreError,
 };
 use crate::time::UnixNanos;
 
@@ -52,6 +52,9 @@ impl State {
     }
 }
 
+/// How often the members of the coordinator are asked how full they are.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+
 /// How often a start that waits for the coordinator looks whether it has answered.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -61,6 +64,8 @@ pub(super) struct Fleet {
     namespace: Namespace,
     slots: NonZeroU32,
     high_water: KeptHighWater,
+    /// The bytes at which a member of the coordinator takes no more, where it does not tell.
+    quota: u64,
 }
 
 impl Fleet {
@@ -71,7 +76,7 @@ impl Fleet {
     fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
         let (coordinator, namespace) = (settings.connect()?, settings.namespace.clone());
         let high_water = KeptHighWater::of(&config.storage.data_dir, &namespace);
-        Ok(Fleet { coordinator, namespace, slots: slots_of(config), high_water })
+        Ok(Fleet { coordinator, namespace, slots: slots_of(config), high_water, quota: settings.quota })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -87,7 +92,8 @@ impl Fleet {
         let node = NodeName { instance, node, addr: listen.to_string() };
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let lease_rule = LeaseRule::new(keys, self.slots, kept_formats(service), node, rule.max_ahead);
-        let meta = Arc::new(MetaRevision::default());
+        let (meta, room) = (Arc::new(MetaRevision::default()), Arc::new(Room::default()));
+        tokio::spawn(watch_room(service, Arc::clone(&self.coordinator), Arc::clone(&room), self.quota));
         service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta), self.high_water);
         let has_agreed = async {
             while meta.get().is_none_or(|revision| revision == Revision::ABSENT) {
@@ -99,8 +105,29 @@ impl Fleet {
             error = disagreement(service) => return Err(error),
         }
         let process = instance.low_bits();
-        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, process)));
+        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, room, process)));
         Ok(())
+    }
+}
+
+/// Asks the members of the coordinator now and then how full they are, for as long as the process runs.
+fn watch_room(
+    service: &Service,
+    coordinator: Arc<dyn Coordinator>,
+    room: Arc<Room>,
+    quota: u64,
+) -> impl Future<Output = ()> + use<> {
+    let gauges = service.counters().coordinator_space.clone();
+    async move {
+        loop {
+            let asked = Arc::clone(&coordinator);
+            // A thread that panicked has said so; the room is what it was.
+            let members = tokio::task::spawn_blocking(move || asked.members()).await.unwrap_or_default();
+            if let Some(space) = room.see(&members, quota) {
+                gauges.set(space);
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
     }
 }
 
@@ -125,6 +152,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use prometheus::Registry;
+    use prometheus::proto::MetricFamily;
 
     use super::*;
     use crate::minting::{Randomness, Refusal};
@@ -155,7 +183,7 @@ mod tests {
         let slots = NonZeroU32::new(8).expect("not zero");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
         let high_water = KeptHighWater::default();
-        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots, high_water };
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), slots, high_water, quota: 2 << 30 };
         (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 
@@ -184,6 +212,8 @@ mod tests {
             begun.expect("it is alike");
             assert_eq!(service.readiness().records, Ok(()), "records need no slot");
             let is_founded = round > 0;
+            let is_written = |family: &MetricFamily| !family.get_metric().is_empty();
+            assert!(service.metric_families().iter().all(is_written), "without worker numbers too");
             assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
             pass_until(&hand, || service.readiness().horizon.is_ok()).await;
             let slot = service.readiness().slot.expect("it is ready");

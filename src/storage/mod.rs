@@ -42,13 +42,14 @@ mod conformance;
 #[cfg(test)]
 pub(crate) use coordinator::MemoryCoordinator;
 pub use coordinator::{
-    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Member, MemberState, Outcome, Range, Revision, Snapshot,
+    Space, Transaction, Write,
 };
 pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, replace_file};
-pub use fleet::{FleetRecords, MetaRevision};
+pub use fleet::{FleetRecords, MetaRevision, Room};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;

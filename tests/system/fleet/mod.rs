@@ -3,6 +3,7 @@
 mod client;
 mod etcd_cluster;
 mod nodes;
+mod quota;
 mod records;
 mod restore;
 mod script;
