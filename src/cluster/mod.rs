@@ -34,7 +34,10 @@ mod simulation;
 
 pub use fleet_keys::FleetKeys;
 pub use high_water::{HighWater, KeptHighWater};
-pub use operation::{FenceError, FenceRule, RestoreFence, fence_restored};
+pub use operation::{
+    AgreedFleet, FenceError, FenceRule, FleetStatus, FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState,
+    fence_restored, problem_of_shares, text_of_slots,
+};
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 
 pub use slot_lease::{LeaseRule, NodeName};

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::fence_restore::FenceRestore;
+use super::status::Status;
 use crate::cli::exit::Failure;
 
 /// Work with a fleet: nodes that share an etcd.
@@ -14,6 +15,7 @@ pub(crate) struct Fleet {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
+    Status(Status),
     FenceRestore(FenceRestore),
 }
 
@@ -24,6 +26,7 @@ impl Fleet {
     /// As that command.
     pub(crate) fn run(self) -> Result<(), Failure> {
         match self.command {
+            FleetCommand::Status(status) => status.run(),
             FleetCommand::FenceRestore(fence) => fence.run(),
         }
     }

@@ -3,5 +3,6 @@
 mod command;
 mod fence_restore;
 mod shared_etcd;
+mod status;
 
 pub(super) use command::Fleet;

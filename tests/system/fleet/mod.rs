@@ -7,3 +7,4 @@ mod quota;
 mod records;
 mod restore;
 mod script;
+mod status;
