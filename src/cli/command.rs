@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use super::conjunction::{Cdm, Conjunction};
 use super::decode::Decode;
 use super::exit::Exit;
+use super::fleet::Fleet;
 use super::formats::Formats;
 use super::health::Health;
 use super::ledger::Ledger;
@@ -43,6 +44,8 @@ enum Command {
     Check(Check),
     /// Work with ledgers of events.
     Ledger(Ledger),
+    /// Work with a fleet: nodes that share an etcd.
+    Fleet(Fleet),
     /// Make tokens for the callers of a service.
     Token(Token),
     /// Say whether a running service mints: exit code 0 or 1.
@@ -70,6 +73,7 @@ pub fn run() -> ExitCode {
         Command::Backup(backup) => backup.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Fleet(fleet) => fleet.run(),
         Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),
     };

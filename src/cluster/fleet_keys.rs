@@ -35,7 +35,7 @@ impl FleetKeys {
     }
 
     /// Everything that a node looks at before it takes a slot: `meta`, all horizons, all holders.
-    pub(super) fn survey(&self) -> Vec<Range> {
+    pub fn survey(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 

@@ -5,9 +5,11 @@
 //! token, fleet_keys, stored/     what is stored, and where
 //! agreement, survey              what a node reads of it: the formats of the fleet, and the slots it may take
 //! fleet_clocks                   the clocks of the other nodes, and whether its own may be believed
+//! high_water/                    what the coordinator cannot take back, and how a node finds out that it has
 //! slot_lease/                    the protocol of a slot: what to send next, and what became of it; no I/O, no clock
 //! slot_tenure                    what that means for minting: sessions begin, go on, end
 //! slot_keeper                    the thread that sends
+//! operation/                     what an operator does to a fleet
 //! simulation/                    many nodes over a coordinator that fails in every way, as tests
 //! ```
 //!
@@ -21,6 +23,7 @@ mod token;
 
 mod agreement;
 mod fleet_clocks;
+mod high_water;
 mod survey;
 
 mod slot_lease;
@@ -28,10 +31,17 @@ mod slot_lease;
 mod slot_keeper;
 mod slot_tenure;
 
+mod operation;
+
 #[cfg(test)]
 mod simulation;
 
 pub use fleet_keys::FleetKeys;
+pub use high_water::{HighWater, KeptHighWater};
+pub use operation::{
+    AgreedFleet, FenceError, FenceRule, FleetStatus, FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState,
+    fence_restored, problem_of_shares,
+};
 pub use slot_share::{SlotRange, SlotShare};
 
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};

@@ -1,7 +1,7 @@
 //! The thread that leases a slot and renews it, so that no mint waits for the coordinator while there is time reserved.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::fleet_clocks::Skew;
+use super::high_water::KeptHighWater;
 use super::slot_lease::{LeaseRule, Reply, Step};
 use super::slot_tenure::{Event, SlotTenure};
 use super::token::Entropy;
@@ -54,11 +55,12 @@ struct Wanted {
     is_ending: bool,
 }
 
-/// What is counted of slots. Each only grows; Relaxed, since nothing else depends on them.
+/// What is counted of slots. Each number only grows; Relaxed, since nothing else depends on them.
 #[derive(Debug, Default)]
 pub struct SlotCounts {
     renewed: AtomicU64,
     fenced: AtomicU64,
+    is_regressed: AtomicBool,
     requests: [AtomicU64; RequestOutcome::ALL.len()],
 }
 
@@ -127,6 +129,11 @@ impl SlotCounts {
         self.fenced.load(Ordering::Relaxed)
     }
 
+    /// Whether the coordinator has lost what it had acknowledged to this node, and was not fenced since.
+    pub fn is_regressed(&self) -> bool {
+        self.is_regressed.load(Ordering::Relaxed)
+    }
+
     /// Requests to the coordinator with this outcome.
     pub fn of(&self, outcome: RequestOutcome) -> u64 {
         self.requests[outcome as usize].load(Ordering::Relaxed)
@@ -139,24 +146,26 @@ impl SlotCounts {
 
 impl SlotKeeper {
     /// Begins to look for a slot; sessions of `mint` begin and end with it. What the fleet has agreed on, once this node agrees
-    /// with it, is told by `meta`.
+    /// with it, is told by `meta`. `kept` is what this node knew of its coordinator when it ended, and will know.
     pub fn start(
         mint: Arc<Mint>,
         coordinator: Arc<dyn Coordinator>,
         rule: LeaseRule,
         meta: Arc<MetaRevision>,
+        mut kept: KeptHighWater,
         entropy: Entropy,
     ) -> SlotKeeper {
         let shared = Arc::new(Shared::default());
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
-        let tenure = SlotTenure::new(mint, rule, entropy);
+        let tenure = SlotTenure::new(mint, rule, kept.begin(), entropy);
         let worker = Worker {
             tenure,
             clock,
             coordinator,
             shared: Arc::clone(&shared),
             meta,
+            kept,
             report,
             is_answered: true,
             is_clock_right: true,
@@ -250,6 +259,7 @@ struct Worker {
     coordinator: Arc<dyn Coordinator>,
     shared: Arc<Shared>,
     meta: Arc<MetaRevision>,
+    kept: KeptHighWater,
     report: watch::Sender<State>,
     /// Whether the coordinator answered when it was last asked.
     is_answered: bool,
@@ -283,9 +293,11 @@ impl Worker {
                         break;
                     }
                     self.tell();
+                    self.kept.keep(self.clock.now(), self.tenure.high_water());
                 }
             }
         }
+        self.kept.keep_last(self.tenure.high_water());
         self.report.send_replace(State { has_ended: true, ..State::default() });
     }
 
@@ -303,6 +315,14 @@ impl Worker {
                     slot,
                     "slot {slot} was lost to another node, or may be; nothing is minted until there is another slot"
                 );
+            }
+            Event::Regressed(loss) => {
+                if !self.shared.counts.is_regressed.swap(true, Ordering::Relaxed) {
+                    error!(
+                        "etcd has lost what it had acknowledged ({loss}), as after a restore from a backup or a wipe; nothing is \
+                         minted until `idmint fleet fence-restore` was run"
+                    );
+                }
             }
             Event::Disagrees(problem) => {
                 error!("this node may not mint in its fleet: {problem}");
@@ -340,8 +360,13 @@ impl Worker {
     }
 
     fn tell(&self) {
-        if let Some(revision) = self.tenure.agreed_revision() {
+        if self.tenure.is_regressed() {
+            self.meta.withdraw();
+        } else if let Some(revision) = self.tenure.agreed_revision() {
             self.meta.agree(revision);
+            if self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
+                info!("etcd has all that it had acknowledged, or was fenced");
+            }
         }
         let state = State {
             slot: self.tenure.slot(),

@@ -5,6 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::high_water::KeptHighWater;
+use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_lease::{ClockLimits, NodeName};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::token::Token;
@@ -71,7 +73,17 @@ impl TestNode {
         coordinator: &Arc<Cuttable>,
         number: u128,
         hand: ManualClock,
+        fleet: (u32, Vec<KeptFormat>),
+    ) -> TestNode {
+        TestNode::with(coordinator, number, hand, fleet, KeptHighWater::default())
+    }
+
+    fn with(
+        coordinator: &Arc<Cuttable>,
+        number: u128,
+        hand: ManualClock,
         (slots, formats): (u32, Vec<KeptFormat>),
+        kept: KeptHighWater,
     ) -> TestNode {
         let wait_max = Duration::from_millis(250);
         let (lead_max, window) = (Duration::from_millis(5), Duration::from_secs(60));
@@ -89,7 +101,8 @@ impl TestNode {
             ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX },
         );
         let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
-        let keeper = SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), Entropy::of_kernel());
+        let keeper =
+            SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), kept, Entropy::of_kernel());
         TestNode { hand, mint, minter, keeper }
     }
 
@@ -302,4 +315,78 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
     pass_together_until(&all, || one.mint.session().is_ok()).await;
     assert_eq!((one.keeper.slot(), one.keeper.counts().fenced()), (Some(slot), 0));
     assert!(two.hand.wall().since(one.mint.clock().now()) < Duration::from_secs(5), "it has followed");
+}
+
+/// Begins the fleet of this node anew, as an operator does after a restore.
+fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
+    let share = SlotShare::all(NonZeroU32::new(2).expect("not zero"));
+    let rule = FenceRule { share, window: Duration::from_secs(60), ahead_max: AHEAD_MAX };
+    let now = node.hand.wall();
+    let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
+    fence.expect("memory answers").floor
+}
+
+#[tokio::test]
+async fn a_node_whose_coordinator_was_restored_mints_nothing_until_it_is_fenced() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    node.begin().await;
+    node.pass_until(|node| node.keeper.counts().renewed() >= 5).await;
+    let backup = coordinator.store.copy();
+    let renewed = node.keeper.counts().renewed();
+    node.pass_until(|node| node.keeper.counts().renewed() >= renewed + 2).await;
+    let mut ids = vec![node.mint().await.expect("it has a slot")];
+
+    coordinator.store.restore(&backup);
+    node.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
+    assert_eq!((node.keeper.counts().is_regressed(), node.keeper.slot()), (true, None));
+    let refusal = node.mint().await.expect_err("nothing is minted").to_string();
+    assert!(refusal.contains("idmint fleet fence-restore"), "{refusal}");
+    // Others write, and the revision becomes what it was, and more.
+    for _ in 0..100 {
+        let write = vec![Write::Put { key: "/another".to_owned(), value: Vec::new(), lease: None }];
+        coordinator.store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
+    }
+    let asked = || node.keeper.counts().of(RequestOutcome::Done);
+    let before = asked();
+    node.pass_until(|_| asked() >= before + 10).await;
+    assert_eq!(node.lack(), Some(SlotLack::Regressed), "however often it looks");
+
+    let floor = fence(&coordinator, &node);
+    node.begin().await;
+    assert!(node.hand.wall() >= floor && !node.keeper.counts().is_regressed());
+    ids.push(node.mint().await.expect("it has a slot"));
+    assert!(ids[0] < ids[1]);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_again_knows_that_its_coordinator_was_wiped_or_restored() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let kept = || KeptHighWater::of(folder.path(), &crate::storage::Namespace::default());
+    let coordinator = Arc::new(Cuttable::default());
+    let hand = ManualClock::at(NOON);
+    let node = |hand: &ManualClock| TestNode::with(&coordinator, 1, hand.clone(), (2, Vec::new()), kept());
+    let first = node(&hand);
+    first.begin().await;
+    let backup = coordinator.store.copy();
+    first.pass_until(|node| node.keeper.counts().renewed() >= 3).await;
+    let before = first.mint().await.expect("it has a slot");
+    first.keeper.release().await;
+    drop(first);
+
+    for earlier in [MemoryCoordinator::default(), backup] {
+        coordinator.store.restore(&earlier);
+        let again = node(&hand);
+        again.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
+        let revision = coordinator.store.revision();
+        let until = hand.wall().after(Duration::from_secs(20));
+        again.pass_until(|node| node.hand.wall() >= until).await;
+        assert_eq!(coordinator.store.revision(), revision, "it founds no fleet and takes no slot");
+        again.keeper.release().await;
+    }
+    let again = node(&hand);
+    again.pass_until(|node| node.lack() == Some(SlotLack::Regressed)).await;
+    fence(&coordinator, &again);
+    again.begin().await;
+    assert!(again.mint().await.expect("it has a slot") > before);
 }

@@ -63,6 +63,12 @@ impl SlotShare {
         (*self != SlotShare::all(self.slots)).then_some(self.range)
     }
 
+    /// The slots that are of both.
+    pub(super) fn common_with(&self, other: SlotShare) -> Option<SlotRange> {
+        let (first, last) = (self.range.first.max(other.range.first), self.range.last.min(other.range.last));
+        (first <= last).then_some(SlotRange { first, last })
+    }
+
     /// Each slot.
     pub(super) fn iter(&self) -> RangeInclusive<u32> {
         self.range.first..=self.range.last

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fleet_clocks::Skew;
+use super::high_water::{HighWater, Regression};
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
 use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
@@ -49,14 +50,16 @@ pub(super) enum Event {
     Acquired(u32),
     /// It was lost.
     Fenced(u32),
+    /// The coordinator has lost what it had acknowledged.
+    Regressed(Regression),
     /// This node may not mint in this fleet.
     Disagrees(FormatsError),
 }
 
 impl SlotTenure {
-    pub(super) fn new(mint: Arc<Mint>, rule: LeaseRule, entropy: Entropy) -> SlotTenure {
+    pub(super) fn new(mint: Arc<Mint>, rule: LeaseRule, high_water: HighWater, entropy: Entropy) -> SlotTenure {
         mint.wait_for(without(SlotLack::Asking, SOON));
-        SlotTenure { mint, lease: SlotLease::new(rule), entropy, tenancy: None, has_minted: false }
+        SlotTenure { mint, lease: SlotLease::new(rule, high_water), entropy, tenancy: None, has_minted: false }
     }
 
     /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
@@ -106,6 +109,10 @@ impl SlotTenure {
                 Event::Renewed
             }
             Change::Fenced => Event::Fenced(self.give_up(SlotLack::Lost).expect("a slot that was lost was held")),
+            Change::Regressed(regression) => {
+                self.give_up(SlotLack::Regressed);
+                Event::Regressed(regression)
+            }
             Change::Disagrees(error) => {
                 self.give_up(SlotLack::Lost);
                 Event::Disagrees(error)
@@ -113,9 +120,20 @@ impl SlotTenure {
         }
     }
 
-    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
+    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
+    /// coordinator has lost something.
     pub(super) fn agreed_revision(&self) -> Option<Revision> {
         self.lease.agreed_revision()
+    }
+
+    /// What the coordinator has told this node so far.
+    pub(super) fn high_water(&self) -> &HighWater {
+        &self.lease.high_water
+    }
+
+    /// Whether the coordinator has lost some of that.
+    pub(super) fn is_regressed(&self) -> bool {
+        self.lease.is_regressed()
     }
 
     /// The slot that is held.

@@ -113,6 +113,12 @@ pub enum SlotLack {
     /// It was not renewed in time.
     #[error("the coordinator has not answered for so long that the slot may not be used any more")]
     Overdue,
+    /// The coordinator was restored from a backup, or wiped: slots that it takes for free may be in use.
+    #[error(
+        "its coordinator (etcd) has lost what it had acknowledged, as after a restore from a backup: nothing is minted until \
+         `idmint fleet fence-restore` was run"
+    )]
+    Regressed,
     /// It was given back.
     #[error("it was given back, this node is shutting down")]
     Released,

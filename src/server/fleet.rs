@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::assembly::kept_formats;
 use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
-use crate::cluster::{ClockLimits, Entropy, FleetKeys, LeaseRule, NodeName, SlotShare};
+use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
-    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, StoreError,
+    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, Room, StoreError,
 };
 use crate::time::UnixNanos;
 
@@ -29,7 +29,7 @@ impl State {
     /// [`StoreError`]; its kind says whose it is.
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
-            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, config.slot_share())?)),
+            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, config)?)),
             own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
         }
     }
@@ -51,6 +51,9 @@ impl State {
     }
 }
 
+/// How often the members of the coordinator are asked how full they are.
+const ASK_EVERY: Duration = Duration::from_secs(10);
+
 /// How often a start that waits for the coordinator looks whether it has answered.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -59,6 +62,9 @@ pub(super) struct Fleet {
     coordinator: Arc<dyn Coordinator>,
     namespace: Namespace,
     share: SlotShare,
+    high_water: KeptHighWater,
+    /// The bytes at which a member of the coordinator takes no more, where it does not tell.
+    quota: u64,
 }
 
 impl Fleet {
@@ -66,8 +72,10 @@ impl Fleet {
     ///
     /// # Errors
     /// [`StoreError`]: a file cannot be read, or this build has no etcd.
-    fn of_etcd(settings: &EtcdSettings, share: SlotShare) -> Result<Fleet, StoreError> {
-        Ok(Fleet { coordinator: settings.connect()?, namespace: settings.namespace.clone(), share })
+    fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
+        let (coordinator, namespace) = (settings.connect()?, settings.namespace.clone());
+        let high_water = KeptHighWater::of(&config.storage.data_dir, &namespace);
+        Ok(Fleet { coordinator, namespace, share: config.slot_share(), high_water, quota: settings.quota })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -84,10 +92,11 @@ impl Fleet {
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
         let lease_rule = LeaseRule::new(keys, self.share, kept_formats(service), node, clock);
-        let meta = Arc::new(MetaRevision::default());
-        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta));
+        let (meta, room) = (Arc::new(MetaRevision::default()), Arc::new(Room::default()));
+        tokio::spawn(watch_room(service, Arc::clone(&self.coordinator), Arc::clone(&room), self.quota));
+        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta), self.high_water);
         let has_agreed = async {
-            while meta.get() == Revision::ABSENT {
+            while meta.get().is_none_or(|revision| revision == Revision::ABSENT) {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -96,8 +105,29 @@ impl Fleet {
             error = disagreement(service) => return Err(error),
         }
         let process = instance.low_bits();
-        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, process)));
+        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, room, process)));
         Ok(())
+    }
+}
+
+/// Asks the members of the coordinator now and then how full they are, for as long as the process runs.
+fn watch_room(
+    service: &Service,
+    coordinator: Arc<dyn Coordinator>,
+    room: Arc<Room>,
+    quota: u64,
+) -> impl Future<Output = ()> + use<> {
+    let gauges = service.counters().coordinator_space.clone();
+    async move {
+        loop {
+            let asked = Arc::clone(&coordinator);
+            // A thread that panicked has said so; the room is what it was.
+            let members = tokio::task::spawn_blocking(move || asked.members()).await.unwrap_or_default();
+            if let Some(space) = room.see(&members, quota) {
+                gauges.set(space);
+            }
+            tokio::time::sleep(ASK_EVERY).await;
+        }
     }
 }
 
@@ -121,6 +151,7 @@ pub(super) async fn failure(service: &Service) -> StartError {
 mod tests {
     use std::num::NonZeroU32;
 
+    use prometheus::proto::MetricFamily;
     use prometheus::{Registry, TextEncoder};
 
     use super::*;
@@ -151,7 +182,8 @@ mod tests {
         let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("a sound configuration");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
-        let fleet = Fleet { coordinator, namespace: Namespace::default(), share: config.slot_share() };
+        let (share, high_water) = (config.slot_share(), KeptHighWater::default());
+        let fleet = Fleet { coordinator, namespace: Namespace::default(), share, high_water, quota: 2 << 30 };
         (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 
@@ -180,6 +212,8 @@ mod tests {
             begun.expect("it is alike");
             assert_eq!(service.readiness().records, Ok(()), "records need no slot");
             let is_founded = round > 0;
+            let is_written = |family: &MetricFamily| !family.get_metric().is_empty();
+            assert!(service.metric_families().iter().all(is_written), "without worker numbers too");
             assert!(is_founded || matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })), "not at once");
             let scraped = TextEncoder::new().encode_to_string(&service.metric_families());
             assert!(scraped.expect("without a slot too").contains("idmint_worker_slot"));

@@ -8,7 +8,7 @@ use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opt
 use super::error::GroupFailure;
 use crate::conjunction::Grouped;
 use crate::ledger::AppendRefusal;
-use crate::storage::{Appended, RecordError};
+use crate::storage::{Appended, RecordError, Space};
 use crate::time::{Observation, WallStep};
 
 /// From 100 us to the longest wait that can be configured.
@@ -38,10 +38,32 @@ pub struct ServiceCounters {
     clock_regressions: IntCounter,
     clock_regression_seconds: Histogram,
     clock_skew_seconds: Gauge,
+    /// How full the coordinator of a fleet is.
+    pub coordinator_space: SpaceGauges,
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,
     conjunction_reports: IntCounterVec,
     conjunction_near: IntCounter,
+}
+
+/// How full the coordinator of a fleet is.
+#[derive(Clone)]
+pub struct SpaceGauges {
+    used: Gauge,
+    quota: Gauge,
+}
+
+impl SpaceGauges {
+    /// Takes in how full it was found.
+    pub fn set(&self, space: Space) {
+        self.used.set(bytes(space.used));
+        self.quota.set(bytes(space.quota));
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a metric is a double; 2^53 bytes are 8 PiB")]
+fn bytes(bytes: u64) -> f64 {
+    bytes as f64
 }
 
 impl ServiceCounters {
@@ -60,9 +82,11 @@ impl ServiceCounters {
             registry.register(Box::new(histogram.clone()))?;
             Ok(histogram)
         };
-        let clock_skew_seconds =
-            Gauge::new("idmint_clock_skew_seconds", "Wall clock less the estimate that ids are minted by.")?;
-        registry.register(Box::new(clock_skew_seconds.clone()))?;
+        let gauge = |name: &str, help: &str| -> prometheus::Result<Gauge> {
+            let gauge = Gauge::new(name, help)?;
+            registry.register(Box::new(gauge.clone()))?;
+            Ok(gauge)
+        };
         let by_outcome = |name: &str, help: &str, outcomes: &[&str]| -> prometheus::Result<IntCounterVec> {
             let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"])?;
             registry.register(Box::new(counters.clone()))?;
@@ -88,7 +112,20 @@ impl ServiceCounters {
                 "By how much the wall clock was set back.",
                 &REGRESSION_BUCKETS_SECONDS,
             )?,
-            clock_skew_seconds,
+            clock_skew_seconds: gauge(
+                "idmint_clock_skew_seconds",
+                "Wall clock less the estimate that ids are minted by.",
+            )?,
+            coordinator_space: SpaceGauges {
+                used: gauge(
+                    "idmint_coordinator_used_bytes",
+                    "Bytes of the fullest member of the coordinator of this node's fleet; 0 without one.",
+                )?,
+                quota: gauge(
+                    "idmint_coordinator_quota_bytes",
+                    "Bytes at which that member takes no more; appends are refused from three quarters of it on.",
+                )?,
+            },
             decode_requests: by_outcome(
                 "idmint_decode_requests_total",
                 "Decode requests, by outcome.",

@@ -88,6 +88,7 @@ fn node(service: &Service) -> Vec<MetricFamily> {
         Some(Reserver::Horizon(_)) | None => (None, 0.0),
     };
     let fenced = slots.map_or(0, SlotCounts::fenced);
+    let is_regressed = slots.is_some_and(SlotCounts::is_regressed);
     let requests = RequestOutcome::ALL.map(|outcome| {
         let total = slots.map_or(0, |counts| counts.of(outcome));
         (vec![("outcome", outcome.label().to_owned())], count(total))
@@ -113,6 +114,11 @@ fn node(service: &Service) -> Vec<MetricFamily> {
             "idmint_peer_clock_skew_seconds",
             "How far the clock is ahead of the median of the fleet's clocks, for certain; negative if it is behind.",
             vec![(vec![], peer_skew)],
+        ),
+        gauges(
+            "idmint_coordinator_regressed",
+            "1 while the coordinator of this node's fleet has lost what it had acknowledged, as after a restore, else 0.",
+            vec![(vec![], f64::from(u8::from(is_regressed)))],
         ),
         counters(
             "idmint_coordinator_requests_total",

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
 use super::lifecycle::{Lifecycle, Reserver};
-use crate::cluster::{Entropy, LeaseRule, SlotKeeper};
+use crate::cluster::{Entropy, KeptHighWater, LeaseRule, SlotKeeper};
 use crate::conjunction::ObjectRules;
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
@@ -111,13 +111,19 @@ impl Service {
     }
 
     /// From now on a slot of the fleet is looked for, and everything is minted while there is one. What the fleet has agreed
-    /// on is told by `meta` once this node agrees with it.
+    /// on is told by `meta` once this node agrees with it; `kept` is what it knows of the coordinator.
     ///
     /// # Panics
     /// When that has begun already.
-    pub fn lease_slots(&self, coordinator: Arc<dyn Coordinator>, rule: LeaseRule, meta: Arc<MetaRevision>) {
+    pub fn lease_slots(
+        &self,
+        coordinator: Arc<dyn Coordinator>,
+        rule: LeaseRule,
+        meta: Arc<MetaRevision>,
+        kept: KeptHighWater,
+    ) {
         let mint = Arc::clone(&self.parts.mint);
-        let keeper = SlotKeeper::start(mint, coordinator, rule, meta, Entropy::of_kernel());
+        let keeper = SlotKeeper::start(mint, coordinator, rule, meta, kept, Entropy::of_kernel());
         self.lifecycle.begin(Reserver::Slot(keeper));
     }
 

@@ -3,7 +3,7 @@
 //! From top to bottom; a file uses what stands above it:
 //!
 //! ```text
-//! failure/, file_replacement                              errors of every engine, and how files are replaced
+//! failure/, files/                                        errors of every engine, and files outside the engines
 //! kept_formats, records/                                  what is stored
 //! start                                                   what may be done first, kept by types
 //! coordinator/                                            what nodes share, as the protocols of a fleet see it
@@ -18,7 +18,7 @@
 //! [`EngineChoice`], and one line of the conformance tests.
 
 mod failure;
-mod file_replacement;
+mod files;
 
 mod kept_formats;
 mod records;
@@ -42,13 +42,14 @@ mod conformance;
 #[cfg(test)]
 pub(crate) use coordinator::MemoryCoordinator;
 pub use coordinator::{
-    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Member, MemberState, Outcome, Range, Revision, Snapshot,
+    Space, Transaction, Write,
 };
 pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
-pub use file_replacement::replace_file;
-pub use fleet::{FleetRecords, MetaRevision};
+pub use files::{CheckedFile, replace_file};
+pub use fleet::{FleetRecords, MetaRevision, Room};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;

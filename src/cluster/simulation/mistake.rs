@@ -21,6 +21,8 @@ pub(super) enum Mistake {
     BelievesARead,
     /// A refused renewal is taken for one's own if one's own process wrote what is there.
     AdoptsByInstance,
+    /// What the coordinator has said is not remembered, so nothing shows that it was restored from a backup.
+    ForgetsHighWater,
 }
 
 /// What a mistake has to know of the node that makes it.

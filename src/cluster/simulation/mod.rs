@@ -8,6 +8,7 @@ mod faults;
 mod mistake;
 mod network;
 mod node;
+mod restore;
 mod tests;
 mod world;
 

@@ -30,6 +30,12 @@ enum Parcel {
     Reply { to: Address, reply: Reply },
 }
 
+/// A copy of the coordinator. Leases begin anew when it is put back.
+pub(super) struct Backup {
+    pub(super) store: MemoryCoordinator,
+    leases: BTreeMap<i64, Duration>,
+}
+
 /// What went wrong on the way.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Mishaps {
@@ -48,7 +54,7 @@ pub(super) struct Network {
     pub(super) dice: Dice,
     pub(super) weather: Weather,
     pub(super) mishaps: Mishaps,
-    store: MemoryCoordinator,
+    pub(super) store: MemoryCoordinator,
     keys: FleetKeys,
     lease_time: BTreeMap<i64, (Duration, Duration)>,
     history: VecDeque<Snapshot>,
@@ -185,6 +191,26 @@ impl Network {
             _ => {}
         }
         reply
+    }
+
+    /// The coordinator is stopped, has what it had when this copy was made, and goes on. What was on its way is lost.
+    pub(super) fn restore(&mut self, now: Duration, backup: &Backup) {
+        self.store.restore(&backup.store);
+        self.history.clear();
+        self.lease_time = backup.leases.iter().map(|(lease, lasts)| (*lease, (*lasts, now + *lasts))).collect();
+        for parcel in std::mem::take(&mut self.on_the_way).into_values() {
+            let to = match parcel {
+                Parcel::Reply { to, .. } | Parcel::Request { answer_after: Some((to, _)), .. } => to,
+                Parcel::Request { answer_after: None, .. } => continue,
+            };
+            let reply = Reply::Failed(CoordinatorError::NoAnswer("it was stopped".to_owned()));
+            self.put(now + TIMEOUT, Parcel::Reply { to, reply });
+        }
+    }
+
+    pub(super) fn back_up(&self) -> Backup {
+        let leases = self.lease_time.iter().map(|(lease, (lasts, _))| (*lease, *lasts)).collect();
+        Backup { store: self.store.copy(), leases }
     }
 
     fn end_leases(&mut self, now: Duration) {

@@ -8,19 +8,24 @@ use super::faults::Dice;
 use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::high_water::HighWater;
 use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
 use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
 use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
-use crate::storage::CoordinatorError;
+use crate::storage::{CoordinatorError, Outcome, Revision};
 use crate::time::{Clock, ManualClock, UnixNanos};
 
 static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
 
 /// As configured.
-const CLOCK: ClockLimits = ClockLimits { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) };
+pub(super) const CLOCK: ClockLimits =
+    ClockLimits { max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5) };
+
+/// How far ahead it reserves, as configured.
+pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// What a node can do at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +54,7 @@ pub(super) struct Node {
     clock: Arc<Clock>,
     minter: Arc<Minter>,
     tenure: SlotTenure,
+    slots: NonZeroU32,
     /// How fast its clock runs, in millionths more than it should.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
@@ -59,18 +65,28 @@ pub(super) struct Node {
     asked_for: UnixNanos,
     /// Whether the clocks of the others say that its own is wrong.
     pub(super) is_clock_refused: bool,
+    /// The revision that wrote the horizon which it was told last that it may use.
+    told: Revision,
     /// What a copy shares with its original: below this both may mint the same.
     shared_below: Option<UnixNanos>,
 }
 
 impl Node {
-    pub(super) fn start(wall: UnixNanos, drift_ppm: i64, name: NodeName, share: SlotShare, dice: &mut Dice) -> Node {
+    /// `high_water`: what an earlier process of its machine has left there.
+    pub(super) fn start(
+        wall: UnixNanos,
+        drift_ppm: i64,
+        name: NodeName,
+        share: SlotShare,
+        high_water: HighWater,
+        dice: &mut Dice,
+    ) -> Node {
         let hand = ManualClock::at(wall);
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, share.slots());
         let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK);
-        let tenure = SlotTenure::new(mint, rule, entropy(dice));
-        Node::of(hand, clock, minter, tenure, drift_ppm, name)
+        let tenure = SlotTenure::new(mint, rule, high_water, entropy(dice));
+        Node::of(hand, clock, minter, tenure, share.slots(), drift_ppm, name)
     }
 
     fn of(
@@ -78,6 +94,7 @@ impl Node {
         clock: Arc<Clock>,
         minter: Arc<Minter>,
         tenure: SlotTenure,
+        slots: NonZeroU32,
         drift_ppm: i64,
         name: NodeName,
     ) -> Node {
@@ -88,6 +105,7 @@ impl Node {
             clock,
             minter,
             tenure,
+            slots,
             drift_ppm,
             asked: None,
             messages: 0,
@@ -95,6 +113,7 @@ impl Node {
             needed: UnixNanos::default(),
             asked_for: UnixNanos::default(),
             is_clock_refused: false,
+            told: Revision::ABSENT,
             shared_below: None,
         }
     }
@@ -116,12 +135,26 @@ impl Node {
         let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
         let lease = self.tenure.lease.clone();
         let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy), has_minted: true };
-        let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
+        let mut copy = Node::of(hand, clock, minter, tenure, slots, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
         copy.is_clock_refused = self.is_clock_refused;
         Some(copy)
+    }
+
+    /// What the coordinator has told it so far.
+    pub(super) fn high_water(&self) -> &HighWater {
+        self.tenure.high_water()
+    }
+
+    /// Whether it has a slot, and was told so after this revision.
+    pub(super) fn was_told_after(&self, revision: Revision) -> bool {
+        self.tenure.slot().is_some() && self.told > revision
+    }
+
+    pub(super) fn slots(&self) -> NonZeroU32 {
+        self.slots
     }
 
     /// Lets time pass on its machine.
@@ -168,11 +201,17 @@ impl Node {
     /// What an own request was, once its reply has come.
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
+        if mistake == Mistake::ForgetsHighWater {
+            self.tenure.lease.high_water = HighWater::default();
+        }
         let now = self.clock.now();
         let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
         let event = self.tenure.answer(now, reply.clone());
         self.is_clock_refused = self.tenure.clock_refusal().is_some();
-        if matches!(event, Event::Fenced(_)) {
+        if let (Event::Acquired(_) | Event::Renewed, Reply::Outcome(Outcome::Committed(written))) = (&event, &reply) {
+            self.told = written.revision;
+        }
+        if matches!(event, Event::Fenced(_) | Event::Regressed(_)) {
             self.shared_below = None;
             self.asked_for = UnixNanos::default();
         }
@@ -247,7 +286,7 @@ pub(super) fn instance(dice: &mut Dice) -> Token {
     Token::new(dice.bits())
 }
 
-fn entropy(dice: &mut Dice) -> Entropy {
+pub(super) fn entropy(dice: &mut Dice) -> Entropy {
     let mut dice = dice.split();
     Entropy::new(move || dice.bits())
 }
@@ -256,7 +295,7 @@ fn mint(clock: &Arc<Clock>, slots: NonZeroU32) -> (Arc<Mint>, Arc<Minter>) {
     let settings = MintSettings {
         wait_max: Duration::from_millis(250),
         lead_max: Duration::from_millis(5),
-        window: Duration::from_secs(60),
+        window: WINDOW,
         shard: 0,
     };
     let lanes = SlotLanes::of(&FORMAT, slots, LaneCount::UpTo(1), 0).expect("few slots fit");

@@ -77,6 +77,9 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.clocks_stopped, "nodes that stopped for their clock"),
         (tally.clocks_healed, "clocks accepted again"),
         (tally.leaves, "slots given back"),
+        (tally.restores, "restores from a backup"),
+        (tally.regressions, "restores that were noticed"),
+        (tally.acquired_after_a_fence, "slots taken after a fence"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -99,6 +102,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::LowersHorizonAtShutdown,
         Mistake::BelievesARead,
         Mistake::AdoptsByInstance,
+        Mistake::ForgetsHighWater,
     ] {
         match search(SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

@@ -8,6 +8,7 @@ use super::faults::{Dice, Weather};
 use super::mistake::{Mistake, horizon_of, is_renewal};
 use super::network::{Mishaps, Network};
 use super::node::{Condition, Node, instance, keys, time_of};
+use super::restore::{Done, Restore};
 use crate::cluster::slot_lease::{NodeName, Reply, Request};
 use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::slot_tenure::Event;
@@ -15,7 +16,7 @@ use crate::cluster::stored::HorizonRecord;
 use crate::storage::Outcome;
 use crate::time::UnixNanos;
 
-const BEGINS: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+pub(super) const BEGINS: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
 /// How long a run lasts, in its own time.
 const LASTS: Duration = Duration::from_secs(240);
@@ -41,6 +42,9 @@ pub(super) struct Tally {
     /// Refused clocks that were accepted again.
     pub(super) clocks_healed: u64,
     pub(super) leaves: u64,
+    pub(super) restores: u64,
+    pub(super) regressions: u64,
+    pub(super) acquired_after_a_fence: u64,
     pub(super) mishaps: Mishaps,
 }
 
@@ -63,6 +67,9 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.clocks_stopped, other.clocks_stopped),
             (&mut self.clocks_healed, other.clocks_healed),
             (&mut self.leaves, other.leaves),
+            (&mut self.restores, other.restores),
+            (&mut self.regressions, other.regressions),
+            (&mut self.acquired_after_a_fence, other.acquired_after_a_fence),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
             (&mut a.late, b.late),
@@ -85,6 +92,8 @@ struct World {
     mistake: Mistake,
     at: Duration,
     weather_until: Duration,
+    restore: Restore,
+    is_fenced: bool,
     minted: Vec<u128>,
     tally: Tally,
 }
@@ -120,6 +129,7 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
 /// Runs one coordinator and its nodes; returns what was minted.
 fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tally) -> Vec<u128> {
     let network = Network::new(dice.split(), keys());
+    let restore = Restore::draw(&mut dice);
     let mut world = World {
         dice,
         network,
@@ -128,6 +138,8 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         mistake,
         at: Duration::ZERO,
         weather_until: Duration::ZERO,
+        restore,
+        is_fenced: false,
         minted: Vec::new(),
         tally: Tally::default(),
     };
@@ -172,6 +184,11 @@ impl World {
         for place in 0..self.nodes.len() {
             self.act(place);
         }
+        match self.restore.act(self.at, &mut self.dice, &mut self.network, &self.nodes) {
+            Done::Nothing => {}
+            Done::Restored => self.tally.restores += 1,
+            Done::Fenced => self.is_fenced = true,
+        }
         self.trouble();
     }
 
@@ -191,7 +208,11 @@ impl World {
             (false, false) | (true, true) => {}
         }
         match &event {
-            Event::Acquired(_) => self.tally.acquired += 1,
+            Event::Acquired(_) => {
+                self.tally.acquired += 1;
+                self.tally.acquired_after_a_fence += u64::from(self.is_fenced);
+            }
+            Event::Regressed(_) => self.tally.regressions += 1,
             Event::Fenced(_) => self.tally.fenced += 1,
             Event::Disagrees(error) => panic!("all nodes are alike: {error}"),
             Event::None | Event::Renewed => {}
@@ -242,7 +263,8 @@ impl World {
 
     /// What happens to machines and leases.
     fn trouble(&mut self) {
-        if self.dice.per_mille(4) {
+        let is_restoring = self.restore.is_under_way();
+        if !is_restoring && self.dice.per_mille(4) {
             self.network.revoke_a_lease();
         }
         if self.dice.per_mille(10) {
@@ -259,7 +281,7 @@ impl World {
         let until = self.at + for_a_while;
         let nodes = self.nodes.len();
         let node = &mut self.nodes[place];
-        if node.condition == Condition::Gone {
+        if node.condition == Condition::Gone && !is_restoring {
             // Sometimes on the same machine, and sometimes on another one.
             self.restart(place);
             return;
@@ -280,7 +302,7 @@ impl World {
                 node.condition = Condition::Gone;
                 self.tally.crashes += 1;
             }
-            5..8 => {
+            5..8 if !is_restoring => {
                 node.leave(self.at + Duration::from_secs(3));
                 self.tally.leaves += 1;
             }
@@ -290,7 +312,7 @@ impl World {
                 node.step_clock(by, is_back);
                 self.tally.clock_steps += 1;
             }
-            10 if nodes < 8 => {
+            10 if nodes < 8 && !is_restoring => {
                 if let Some(mut copy) = node.copy(self.share.slots(), &mut self.dice) {
                     copy.forget_connections(self.mistake);
                     self.nodes.push(copy);
@@ -331,6 +353,8 @@ impl World {
             node: format!("node-{machine}"),
             addr: "0.0.0.0:1".to_owned(),
         };
-        Node::start(wall, drift_ppm, name, self.share, &mut self.dice)
+        let earlier = self.nodes.iter().rev().find(|node| node.name.node == name.node);
+        let high_water = earlier.map(|node| node.high_water().clone()).unwrap_or_default();
+        Node::start(wall, drift_ppm, name, self.share, high_water, &mut self.dice)
     }
 }

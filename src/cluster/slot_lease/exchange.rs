@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::reservation::Reserved;
+use crate::cluster::high_water::Regression;
 use crate::minting::Refusal;
 use crate::storage::{Coordinator, CoordinatorError, FormatsError, Lease, Outcome, Range, Snapshot, Transaction};
 use crate::time::UnixNanos;
@@ -78,6 +79,8 @@ pub(in crate::cluster) enum Change {
     Extended(Reserved),
     /// Another node has the slot, or may get it.
     Fenced,
+    /// The coordinator has lost what it had acknowledged: nothing that it says can be built on.
+    Regressed(Regression),
     /// This node may not mint in this fleet.
     Disagrees(FormatsError),
     /// The slot was given back, or there was none.

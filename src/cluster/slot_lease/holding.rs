@@ -68,6 +68,15 @@ impl Holding {
         }
     }
 
+    pub(super) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// The revision of the horizon that was acknowledged last.
+    pub(super) fn revision(&self) -> Revision {
+        self.revision
+    }
+
     /// What the fleet said when this node last agreed with it.
     pub(super) fn agreed(&self) -> Agreed {
         self.agreed

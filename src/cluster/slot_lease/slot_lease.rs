@@ -9,6 +9,7 @@ use super::retry::{self, Retry};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
 use crate::cluster::fleet_clocks::{FleetClocks, Skew};
+use crate::cluster::high_water::{HighWater, Regression};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::cluster::survey::{self, Choice, FreeSlot};
 use crate::cluster::token::Entropy;
@@ -38,6 +39,10 @@ pub(in crate::cluster) struct SlotLease {
     clocks: FleetClocks,
     /// How far this clock was from those of the fleet at the last look, for certain.
     skew: Skew,
+    /// What the coordinator has told this node so far, in earlier processes too.
+    pub(in crate::cluster) high_water: HighWater,
+    /// The coordinator has lost some of it, when it was last asked.
+    is_regressed: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -70,7 +75,7 @@ struct Claim {
 }
 
 impl SlotLease {
-    pub(in crate::cluster) fn new(rule: LeaseRule) -> SlotLease {
+    pub(in crate::cluster) fn new(rule: LeaseRule, high_water: HighWater) -> SlotLease {
         SlotLease {
             rule,
             phase: Phase::Looking,
@@ -80,10 +85,18 @@ impl SlotLease {
             agreed: None,
             clocks: FleetClocks::default(),
             skew: Skew::None,
+            high_water,
+            is_regressed: false,
         }
     }
 
-    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked.
+    /// Whether the coordinator has lost what it had acknowledged.
+    pub(in crate::cluster) fn is_regressed(&self) -> bool {
+        self.is_regressed
+    }
+
+    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
+    /// coordinator has lost something.
     pub(in crate::cluster) fn agreed_revision(&self) -> Option<Revision> {
         self.agreed.map(|agreed| agreed.revision)
     }
@@ -223,6 +236,9 @@ impl SlotLease {
     }
 
     fn succeeded(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
+        if let Err(regression) = self.check(&reply) {
+            return self.regressed(regression, now, entropy);
+        }
         if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) = (&self.phase, &reply) {
             let [horizons, holders] = written.ranges.as_slice() else { panic!("a renewal reads two ranges") };
             self.compare_clocks(now, horizons, holders);
@@ -246,7 +262,11 @@ impl SlotLease {
                 self.agreed = Some(holding.agreed());
                 match held {
                     Held::Same => Change::None,
-                    Held::Extended(reserved) => Change::Extended(reserved),
+                    Held::Extended(reserved) => {
+                        let (slot, revision) = (holding.slot(), holding.revision());
+                        self.high_water.acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
+                        Change::Extended(reserved)
+                    }
                     Held::Fenced => {
                         self.phase = Phase::Looking;
                         Change::Fenced
@@ -260,6 +280,30 @@ impl SlotLease {
             }
             (phase, reply) => panic!("{reply:?} is no reply to what was asked in {phase:?}"),
         }
+    }
+
+    /// Whether a reply follows from all that the coordinator has told this node before.
+    fn check(&self, reply: &Reply) -> Result<(), Regression> {
+        let (high_water, keys) = (&self.high_water, &self.rule.keys);
+        match (&self.phase, reply) {
+            (Phase::Looking, Reply::Read(snapshot)) => high_water.check_all(keys, snapshot),
+            (Phase::Acquiring { .. } | Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) => {
+                high_water.check_written(written.revision)
+            }
+            (Phase::Holding(holding), Reply::Outcome(Outcome::Refused(snapshot))) => {
+                high_water.check_slot(keys, holding.slot(), snapshot)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes no slot and keeps none until the coordinator is as it was, or was fenced; looks whether it is.
+    fn regressed(&mut self, regression: Regression, now: UnixNanos, entropy: &mut Entropy) -> Change {
+        self.phase = Phase::Looking;
+        self.agreed = None;
+        self.is_regressed = true;
+        self.retry.wait_until(now.after(retry::between(LOOK_AGAIN_MAX / 2, LOOK_AGAIN_MAX, entropy)));
+        Change::Regressed(regression)
     }
 
     fn look(&mut self, snapshot: &Snapshot, now: UnixNanos, entropy: &mut Entropy) -> Change {
@@ -276,6 +320,8 @@ impl SlotLease {
             Err(error) => return Change::Disagrees(error),
         };
         self.agreed = Some(agreed);
+        self.is_regressed = false;
+        self.high_water.meet(agreed.fleet, agreed.floor, snapshot.revision, now);
         let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
         self.compare_clocks(now, horizons, holders);
         if let Some(refusal) = self.clock_refusal() {
@@ -357,6 +403,7 @@ impl SlotLease {
         // A key that is written over stays the one that was created.
         let created = if holder == Revision::ABSENT { revision } else { holder };
         self.phase = Phase::Holding(Holding::new(slot, agreed, (lease, created), revision, reserved));
+        self.high_water.acknowledge(slot, reserved.horizon, revision, reserved.sent_at);
         Change::Acquired(Acquired { slot, start, floor: agreed.floor, reserved })
     }
 }

@@ -42,6 +42,11 @@ impl FleetMeta {
         }
     }
 
+    /// The slots that are handed out here.
+    pub(in crate::cluster) fn share(&self) -> SlotShare {
+        self.share.and_then(|part| SlotShare::part(self.slots, part)).unwrap_or(SlotShare::all(self.slots))
+    }
+
     pub(in crate::cluster) fn to_bytes(&self) -> Vec<u8> {
         value::write(self)
     }

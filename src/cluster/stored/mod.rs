@@ -3,9 +3,9 @@
 mod fleet_meta;
 mod horizon_record;
 mod slot_record;
-mod value;
+pub(super) mod value;
 
 pub(super) use fleet_meta::FleetMeta;
 pub(super) use horizon_record::HorizonRecord;
 pub(super) use slot_record::SlotRecord;
-pub(super) use value::ceil_to_millis;
+pub(super) use value::{StoredInstant, ValueError, ceil_to_millis};

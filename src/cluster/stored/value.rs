@@ -33,12 +33,12 @@ struct Version {
     v: u32,
 }
 
-pub(super) fn write(value: &impl Serialize) -> Vec<u8> {
+pub(in crate::cluster) fn write(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&Written { v: VERSION, value }).expect("text and numbers can be written")
 }
 
 /// Reads a value, whose type denies fields that it does not know but `v`.
-pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
+pub(in crate::cluster) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
     match serde_json::from_slice::<Version>(bytes)?.v {
         VERSION => Ok(serde_json::from_slice(bytes)?),
         other => Err(ValueError::OtherVersion(other)),
@@ -46,7 +46,7 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ValueError> {
 }
 
 /// Takes `v`, which has been looked at.
-pub(super) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+pub(in crate::cluster) fn skip_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
     u32::deserialize(deserializer).map(drop)
 }
 
@@ -72,6 +72,18 @@ pub(super) mod millis {
     ) -> Result<UnixNanos, D::Error> {
         let nanos = u64::deserialize(deserializer)?.checked_mul(NANOS);
         nanos.map(UnixNanos::new).ok_or_else(|| D::Error::custom("an instant after the year 2554"))
+    }
+}
+
+/// An instant of whole milliseconds where there are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(in crate::cluster) struct StoredInstant(#[serde(with = "millis")] pub(in crate::cluster) UnixNanos);
+
+impl StoredInstant {
+    /// The first whole millisecond at or after an instant.
+    pub(in crate::cluster) fn ceil(instant: UnixNanos) -> StoredInstant {
+        StoredInstant(ceil_to_millis(instant))
     }
 }
 

@@ -308,9 +308,10 @@ impl Slug {
                 name: "no-worker-slot",
                 status: 503,
                 title: "This node holds no worker slot",
-                cause: "All slots are taken or cooling down, or this node lost its own. It keeps trying.",
+                cause: "All slots are taken or cooling down, or this node lost its own, or the etcd of its fleet was restored \
+                    from a backup: detail says which. It keeps trying.",
                 safe_action: "Other nodes go on: send there. If it lasts, compare the number of nodes with worker.slots, and look \
-                    for crash loops.",
+                    for crash loops. After a restore of etcd run idmint fleet fence-restore.",
                 dangerous_action: "Setting a slot by hand that another node may hold: both would mint the same ids.",
             },
             Self::CoordinatorUnavailable => &Page {

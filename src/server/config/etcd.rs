@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer};
 
-use super::value;
+use super::value::{self, mebibytes};
 use crate::cluster::{SlotRange, SlotShare};
 use crate::storage::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 
 /// The section `etcd`. Without effect unless `storage.engine` is `"etcd"`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EtcdConfig {
     /// Where its members answer clients. Default none.
@@ -29,6 +29,24 @@ pub struct EtcdConfig {
     pub certificate: Option<PathBuf>,
     /// Its private key, as PEM. Default none.
     pub key: Option<PathBuf>,
+    /// The bytes at which a member takes no more, its `--quota-backend-bytes`: 16 MiB to 1 TiB. Default 2 GiB, as etcd's own.
+    #[serde(deserialize_with = "mebibytes::<_, 16, 1_048_576>")]
+    pub quota: usize,
+}
+
+impl Default for EtcdConfig {
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            namespace: Namespace::default(),
+            user: None,
+            password_file: None,
+            ca: None,
+            certificate: None,
+            key: None,
+            quota: 2048 * 1024 * 1024,
+        }
+    }
 }
 
 impl EtcdConfig {
@@ -78,7 +96,8 @@ impl EtcdConfig {
             return Err(("etcd.endpoints", problem));
         }
         let endpoints = self.endpoints.clone();
-        Ok(Some(EtcdSettings { endpoints, namespace: self.namespace.clone(), access, tls }))
+        let quota = u64::try_from(self.quota).expect("at most 1 TiB");
+        Ok(Some(EtcdSettings { endpoints, namespace: self.namespace.clone(), access, quota, tls }))
     }
 }
 

@@ -172,6 +172,7 @@ fn every_number_and_duration_is_accepted_at_its_bounds_and_refused_one_past_them
         ("http.connection_age_max", "'1s'", "'30d'", "'999ms'", "'31d'"),
         ("http.in_flight_max", "2", "1_000_000", "1", "1_000_001"),
         ("http.memory_max", "'32MiB'", "'1048576MiB'", "'31MiB'", "'128'"),
+        ("etcd.quota", "'16MiB'", "'1048576MiB'", "'15MiB'", "'2GiB'"),
         ("http.header_timeout", "'1ms'", "'1h'", "'999us'", "'3601s'"),
         ("http.body_timeout", "'1ms'", "'1h'", "'0s'", "'3600001ms'"),
         ("http.idle_timeout", "'1ms'", "'60m'", "'0ms'", "'61m'"),

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use super::coordinator::{Coordinator, MemoryCoordinator};
 use super::engine::EngineChoice;
 use super::etcd::Namespace;
-use super::fleet::{FleetRecords, MetaRevision};
+use super::fleet::{FleetRecords, MetaRevision, Room};
 use super::memory::MemoryEngine;
 use super::records::RecordStore;
 use super::samples::ready;
@@ -73,11 +73,17 @@ fn connect(cluster: &etcd_cluster::EtcdCluster) -> Arc<dyn Coordinator> {
 
     let endpoint = |text: &String| EtcdEndpoint::parse(text).expect("scheme, host and port");
     let endpoints = cluster.endpoints().iter().map(endpoint).collect();
-    let settings = EtcdSettings { endpoints, namespace: Namespace::default(), access: None, tls: None };
+    let settings = EtcdSettings { endpoints, namespace: Namespace::default(), access: None, quota: 2 << 30, tls: None };
     settings.connect().expect("there is nothing to read")
 }
 
 /// The records of one node of a fleet.
 fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
-    FleetRecords::new(coordinator, &Namespace::default(), Arc::<MetaRevision>::default(), rand::random())
+    FleetRecords::new(
+        coordinator,
+        &Namespace::default(),
+        Arc::<MetaRevision>::default(),
+        Arc::<Room>::default(),
+        rand::random(),
+    )
 }

@@ -12,7 +12,7 @@ use super::{
 #[derive(Debug, Default)]
 pub(crate) struct MemoryCoordinator(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct State {
     revision: Revision,
     entries: BTreeMap<Key, (Entry, Option<Lease>)>,
@@ -21,6 +21,23 @@ struct State {
 }
 
 impl MemoryCoordinator {
+    /// A copy of everything that is stored now, as a backup is.
+    pub(crate) fn copy(&self) -> MemoryCoordinator {
+        MemoryCoordinator(Mutex::new(self.0.lock().expect("no holder of this lock panics").clone()))
+    }
+
+    /// Puts back an earlier copy. Leases are granted under new numbers, as by a real one, which draws them at random.
+    pub(crate) fn restore(&self, copy: &MemoryCoordinator) {
+        let earlier = copy.0.lock().expect("no holder of this lock panics").clone();
+        let mut state = self.0.lock().expect("no holder of this lock panics");
+        *state = State { leases_granted: state.leases_granted, ..earlier };
+    }
+
+    /// The revision of the last write.
+    pub(crate) fn revision(&self) -> Revision {
+        self.0.lock().expect("no holder of this lock panics").revision
+    }
+
     /// Ends a lease now, with all keys under it.
     pub(crate) fn end_lease(&self, lease: Lease) {
         let mut state = self.0.lock().expect("no holder of this lock panics");

@@ -8,6 +8,7 @@
 //! - A transaction without an answer is sent again byte for byte, or given up; it is never made anew from later values under
 //!   the same comparison. So at most one copy of it can commit: the first changes what the others compare.
 
+mod member;
 #[cfg(test)]
 mod memory_coordinator;
 mod transaction;
@@ -15,6 +16,7 @@ mod transaction;
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use member::{Member, MemberState, Space};
 #[cfg(test)]
 pub(crate) use memory_coordinator::MemoryCoordinator;
 pub use transaction::{Compare, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
@@ -44,6 +46,11 @@ pub trait Coordinator: Debug + Send + Sync {
     /// # Errors
     /// [`CoordinatorError`].
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError>;
+
+    /// What each of its members says of itself; nothing where there are none. May take a second for each that is silent.
+    fn members(&self) -> Vec<Member> {
+        Vec::new()
+    }
 }
 
 /// A request to a coordinator without an outcome.

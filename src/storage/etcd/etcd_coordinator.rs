@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use etcd_client::{Error, LeaseClient};
+use etcd_client::{Client, Error, LeaseClient, StatusResponse};
 use tokio::runtime::{Builder, Runtime};
 
 use super::members::{Members, Repeat};
-use super::settings::EtcdSettings;
+use super::settings::{EtcdEndpoint, EtcdSettings};
 use super::transactions::{outcome_of, snapshot_of, to_read, to_txn};
-use crate::storage::coordinator::{Coordinator, CoordinatorError, Lease, Outcome, Range, Snapshot, Transaction};
+use crate::storage::coordinator::{
+    Coordinator, CoordinatorError, Lease, Member, MemberState, Outcome, Range, Snapshot, Transaction,
+};
 use crate::storage::failure::{FailureKind, StoreError};
 
 /// Operations of one kind that etcd takes in a transaction (`--max-txn-ops`).
@@ -42,17 +44,21 @@ impl EtcdCoordinator {
     fn ask<T, F>(
         &self,
         repeat: Repeat,
-        request: impl Fn(etcd_client::Client) -> F + Send + Sync + 'static,
+        request: impl Fn(Client) -> F + Send + Sync + 'static,
     ) -> Result<T, CoordinatorError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let members = Arc::clone(&self.members);
+        self.wait_for(async move { members.ask(request, repeat).await })
+    }
+
+    fn wait_for<T: Send + 'static>(&self, asking: impl Future<Output = T> + Send + 'static) -> T {
         let (answer, answered) = mpsc::sync_channel(1);
         let asking = async move {
             // A caller that has gone needs no answer.
-            drop(answer.send(members.ask(request, repeat).await));
+            drop(answer.send(asking.await));
         };
         self.runtime.as_ref().expect("taken only by drop").spawn(asking);
         answered.recv().expect("the runtime lives as long as this value, and asking does not panic")
@@ -112,6 +118,33 @@ impl Coordinator for EtcdCoordinator {
                 Err(error) => Err(error),
             }
         })
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let members = Arc::clone(&self.members);
+        let asking = async move {
+            let status = |client: Client| async move { client.maintenance_client().status().await };
+            members.ask_each(status).await
+        };
+        let answers = self.wait_for(asking);
+        let member = |(endpoint, answer): (EtcdEndpoint, Result<StatusResponse, CoordinatorError>)| Member {
+            endpoint: endpoint.to_string(),
+            state: answer.map(|status| state_of(&status)).map_err(|error| error.to_string()),
+        };
+        answers.into_iter().map(member).collect()
+    }
+}
+
+fn state_of(status: &StatusResponse) -> MemberState {
+    // Versions that do not tell a size leave it 0.
+    let told = |bytes: i64| u64::try_from(bytes).ok().filter(|bytes| *bytes > 0);
+    MemberState {
+        version: status.version().to_owned(),
+        is_leader: status.header().is_some_and(|header| header.member_id() == status.leader()),
+        size: told(status.db_size()).unwrap_or(0),
+        size_in_use: told(status.raft_used_db_size()),
+        quota: told(status.db_size_quota()),
+        problems: status.errors().to_vec(),
     }
 }
 

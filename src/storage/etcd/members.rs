@@ -118,6 +118,25 @@ impl Members {
         Err(last)
     }
 
+    /// Asks every member, each for itself.
+    pub(super) async fn ask_each<T, F>(
+        &self,
+        request: impl Fn(Client) -> F + Sync,
+    ) -> Vec<(EtcdEndpoint, Result<T, CoordinatorError>)>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let mut answers = Vec::with_capacity(self.members.len());
+        for (place, member) in self.members.iter().enumerate() {
+            let answer = self.ask_one(place, &request, Instant::now() + REQUEST_MAX).await;
+            if answer.is_err() {
+                self.forget_connection(place);
+            }
+            answers.push((member.endpoint.clone(), answer));
+        }
+        answers
+    }
+
     async fn ask_one<T, F>(
         &self,
         place: usize,
@@ -155,9 +174,13 @@ impl Members {
         Ok(client)
     }
 
+    fn forget_connection(&self, place: usize) {
+        *self.members[place].client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// From now on another member is asked first, and this one by a new connection.
     fn avoid(&self, place: usize) {
-        *self.members[place].client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.forget_connection(place);
         let next = (place + 1) % self.members.len();
         // Fails where somebody else has gone on already, which is as good.
         let _ = self.preferred.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);

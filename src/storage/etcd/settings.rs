@@ -12,6 +12,8 @@ pub struct EtcdSettings {
     pub namespace: Namespace,
     /// Who asks, if etcd wants to know that.
     pub access: Option<EtcdAccess>,
+    /// The bytes at which a member takes no more, unless it tells that itself.
+    pub quota: u64,
     /// How the connection is kept from others; `None` in the clear.
     pub tls: Option<EtcdTls>,
 }

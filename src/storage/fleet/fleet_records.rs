@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::keys::Keys;
 use super::meta_revision::MetaRevision;
+use super::room::Room;
 use super::round::{Round, fitting, has_landed};
 use super::rows::Attempt;
 use super::shared_store::{NotWritten, SharedStore, Written};
@@ -24,6 +25,7 @@ use crate::storage::records::{
 /// Records that the nodes of a fleet share.
 pub struct FleetRecords {
     store: SharedStore,
+    room: Arc<Room>,
     /// Tells this process from all others.
     process: u64,
     /// The attempts of this process so far. Relaxed: each only has to differ from the others.
@@ -31,15 +33,17 @@ pub struct FleetRecords {
 }
 
 impl FleetRecords {
-    /// The records of a namespace. `process` is drawn at random for each process; `meta` is what the fleet has agreed on.
+    /// The records of a namespace. `process` is drawn at random for each process; `meta` is what the fleet has agreed on, and
+    /// `room` whether more can be written.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
         meta: Arc<MetaRevision>,
+        room: Arc<Room>,
         process: u64,
     ) -> FleetRecords {
         let store = SharedStore::new(coordinator, Keys::of(namespace), meta);
-        FleetRecords { store, process, attempts: AtomicU64::new(0) }
+        FleetRecords { store, room, process, attempts: AtomicU64::new(0) }
     }
 
     fn attempt(&self) -> Attempt {
@@ -57,6 +61,10 @@ impl RecordStore for FleetRecords {
         assert_eq!(self.fitting(plans), plans.len(), "a caller writes no more than fits into a transaction");
         if plans.is_empty() {
             return Ok(());
+        }
+        if self.room.is_scarce() {
+            let error = "three quarters of etcd's quota are used; what is left is for slots";
+            return Err(WriteError::NotWritten(StoreError::new(FailureKind::Full, error)));
         }
         let mut round = Round::read(&self.store, self.attempt(), plans).map_err(WriteError::NotWritten)?;
         if !plans.iter().all(|plan| round.add(plan)) {
@@ -147,6 +155,10 @@ impl RecordStore for FleetRecords {
 
     fn reopen(&self) -> Result<(), StoreError> {
         self.store.look_again()
+    }
+
+    fn lacks_room(&self) -> bool {
+        self.room.is_scarce()
     }
 
     fn is_remote(&self) -> bool {

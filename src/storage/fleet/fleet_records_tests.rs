@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::*;
 use crate::ledger::AppendPlan;
 use crate::storage::coordinator::{
-    Compare, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range, Revision, Snapshot,
+    Transaction, Write,
 };
 use crate::storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
 
@@ -75,7 +76,7 @@ impl Coordinator for Faulty {
 }
 
 fn node(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
-    FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), rand::random())
+    FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::default(), rand::random())
 }
 
 /// A node with a ledger of one event, and an append to it.
@@ -155,7 +156,7 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let memory = Arc::new(MemoryCoordinator::default());
     let meta = Arc::new(MetaRevision::default());
     let coordinator = Arc::clone(&memory) as Arc<dyn Coordinator>;
-    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&meta), 7);
+    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&meta), Arc::default(), 7);
     let key = "/idmint/v1/default/meta".to_owned();
     let agree = Transaction {
         compare: vec![Compare::Modified(key.clone(), Revision::ABSENT)],
@@ -168,6 +169,30 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     assert_eq!(near(&records, 0), []);
     meta.agree(written.revision);
     records.write(&[anchor(0, 0)]).unwrap();
+    meta.withdraw();
+    assert!(
+        matches!(records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]), Err(WriteError::NotWritten(_))),
+        "the coordinator has lost something"
+    );
+    meta.agree(written.revision);
+    records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]).unwrap();
+}
+
+#[test]
+fn without_room_nothing_is_appended_and_all_else_goes_on() {
+    let coordinator = Arc::new(MemoryCoordinator::default()) as Arc<dyn Coordinator>;
+    let room = Arc::new(Room::default());
+    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::clone(&room), 7);
+    records.write(&[anchor(0, 0)]).unwrap();
+    let member = |size| Member { endpoint: String::new(), state: Ok(MemberState { size, ..MemberState::default() }) };
+    room.see(&[member(75)], 100);
+    let another = || anchor_of("conjunction", (3, 4), 0, 0);
+    let Err(WriteError::NotWritten(error)) = records.write(&[another()]) else { panic!("it was written") };
+    assert_eq!((error.failure_kind(), records.lacks_room()), (FailureKind::Full, true));
+    assert_eq!((records.obstacle(), near(&records, 0)), (None, vec![(0, 0)]), "what is there is read");
+    records.forget_anchors(None, Tca(1), 10).unwrap();
+    room.see(&[member(74)], 100);
+    records.write(&[another()]).unwrap();
 }
 
 #[test]

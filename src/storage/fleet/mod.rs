@@ -3,6 +3,7 @@
 //! ```text
 //! keys  rows                 what is stored, under which keys
 //! meta_revision              what the fleet has agreed on, as this node knows it
+//! room                       whether the coordinator has room for more
 //! shared_store               reads and writes, and what their errors mean
 //! ledgers  requests  anchors what is read, and what is forgotten
 //! round                      what one transaction compares and writes
@@ -19,9 +20,11 @@ mod keys;
 mod ledgers;
 mod meta_revision;
 mod requests;
+mod room;
 mod round;
 mod rows;
 mod shared_store;
 
 pub use fleet_records::FleetRecords;
 pub use meta_revision::MetaRevision;
+pub use room::Room;

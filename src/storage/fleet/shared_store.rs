@@ -105,7 +105,10 @@ impl SharedStore {
         mut transaction: Transaction,
         is_ours: impl Fn(&Snapshot) -> bool,
     ) -> Result<Written, NotWritten> {
-        let meta = self.meta.get();
+        let Some(meta) = self.meta.get() else {
+            let error = "the coordinator has lost what it had acknowledged; nothing is written until it was fenced";
+            return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
+        };
         transaction.compare.push(Compare::Modified(self.keys.meta(), meta));
         transaction.otherwise.push(Range::one(self.keys.meta()));
         let mut is_unanswered = false;

@@ -80,6 +80,7 @@ impl RecordKeeper {
     /// [`RecordError`]: why not. What was appended before is replayed and read all the same, unless the store is unusable.
     pub fn can_append(&self) -> Result<(), RecordError> {
         match self.records.obstacle() {
+            None if self.records.lacks_room() => Err(RecordError::of_failure(FailureKind::Full)),
             None => check_clock(&self.clock).map_err(RecordError::Clock),
             Some(kind) => Err(RecordError::of_failure(kind)),
         }

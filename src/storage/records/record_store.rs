@@ -154,6 +154,11 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`]; it then stays closed until this succeeds.
     fn reopen(&self) -> Result<(), StoreError>;
 
+    /// Whether plans are refused for want of room, while all else goes on: what is forgotten makes room.
+    fn lacks_room(&self) -> bool {
+        false
+    }
+
     /// Whether reads wait for another machine: they are then not made on a thread that serves connections.
     fn is_remote(&self) -> bool {
         false

@@ -20,7 +20,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(3);
 
 pub(super) fn settings(endpoints: &[String]) -> EtcdSettings {
     let endpoints = endpoints.iter().map(|endpoint| EtcdEndpoint::parse(endpoint).unwrap()).collect();
-    EtcdSettings { endpoints, namespace: Namespace::default(), access: None, tls: None }
+    EtcdSettings { endpoints, namespace: Namespace::default(), access: None, quota: 2 << 30, tls: None }
 }
 
 fn client_of(cluster: &EtcdCluster) -> Arc<dyn Coordinator> {

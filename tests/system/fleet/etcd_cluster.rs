@@ -1,6 +1,8 @@
 //! Members of an etcd on free ports of this machine, ended with the value.
 
+use std::fs;
 use std::net::TcpListener;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +18,7 @@ pub(crate) struct EtcdCluster {
     members: Vec<Member>,
     /// What etcdctl needs beside the endpoints.
     etcdctl_args: Vec<String>,
-    _home: TempDir,
+    home: TempDir,
 }
 
 struct Member {
@@ -59,7 +61,7 @@ impl EtcdCluster {
             Member { endpoint, args: own.chain(args.iter().cloned()).collect(), process: None }
         };
         let members = (0..count).map(member).collect();
-        let mut cluster = EtcdCluster { members, etcdctl_args: etcdctl_args.to_vec(), _home: home };
+        let mut cluster = EtcdCluster { members, etcdctl_args: etcdctl_args.to_vec(), home };
         (0..count).for_each(|place| cluster.restart(place));
         cluster.wait_until_writable();
         cluster
@@ -117,10 +119,42 @@ impl EtcdCluster {
     }
 
     fn etcdctl_command(&self, args: &[&str]) -> Command {
-        let mut etcdctl = Command::new("etcdctl");
-        etcdctl.env("ETCDCTL_API", "3").arg("--endpoints").arg(self.endpoints().join(",")).args(&self.etcdctl_args);
+        let mut etcdctl = self.etcdctl_of(&self.endpoints().join(","));
         etcdctl.args(args);
         etcdctl
+    }
+
+    fn etcdctl_of(&self, endpoints: &str) -> Command {
+        let mut etcdctl = Command::new("etcdctl");
+        etcdctl.env("ETCDCTL_API", "3").arg("--endpoints").arg(endpoints).args(&self.etcdctl_args);
+        etcdctl
+    }
+
+    /// Copies what there is, as an operator does.
+    pub(crate) fn save(&self) -> PathBuf {
+        let snapshot = self.home.path().join("snapshot");
+        let mut save = self.etcdctl_of(&self.members[0].endpoint);
+        let output = save.arg("snapshot").arg("save").arg(&snapshot).output().expect("etcdctl runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        snapshot
+    }
+
+    /// Ends all members, and starts them with what there was when this was copied.
+    pub(crate) fn restore(&mut self, snapshot: &Path) {
+        for place in 0..self.members.len() {
+            self.kill(place);
+            let member = &self.members[place];
+            let data = member.args.iter().find_map(|arg| arg.strip_prefix("--data-dir=")).expect("it has a folder");
+            fs::remove_dir_all(data).expect("it is ours");
+            let is_of_restore =
+                |arg: &&String| ["--name=", "--data-dir=", "--initial-"].iter().any(|name| arg.starts_with(name));
+            let mut restore = Command::new("etcdctl");
+            restore.env("ETCDCTL_API", "3").arg("snapshot").arg("restore").arg(snapshot);
+            let output = restore.args(member.args.iter().filter(is_of_restore)).output().expect("etcdctl runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        (0..self.members.len()).for_each(|place| self.restart(place));
+        self.wait_until_writable();
     }
 
     /// Waits until every member answers.

@@ -3,7 +3,10 @@
 mod client;
 mod etcd_cluster;
 mod nodes;
+mod quota;
 mod records;
+mod restore;
 mod script;
+mod status;
 
 pub(crate) use etcd_cluster::EtcdCluster;

@@ -21,13 +21,13 @@ const BATCH: &str = "POST /ids/snowflake?count=2000";
 const LEASE: Duration = Duration::from_secs(60);
 
 /// A node of the fleet on these members, ready.
-fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+pub(super) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     let service = starting(home, etcd, slots);
     service.wait_until_ready();
     service
 }
 
-fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     Service::start(serve(home, etcd, slots))
 }
 
@@ -44,23 +44,23 @@ fn serve_share(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Comma
 }
 
 /// A client that asks one node for ids until it is told to stop, and keeps all that it got.
-struct Minter {
+pub(super) struct Minter {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Minted>,
 }
 
 #[derive(Default)]
-struct Minted {
+pub(super) struct Minted {
     ids: Vec<u64>,
     /// Answers that say why there are no ids.
-    refused: Vec<String>,
+    pub(super) refused: Vec<String>,
     /// Requests without a whole answer.
-    cut: u64,
+    pub(super) cut: u64,
 }
 
 impl Minter {
-    fn at(node: &Service) -> Minter {
+    pub(super) fn at(node: &Service) -> Minter {
         let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
         let (at, stop) = (Arc::clone(&address), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
@@ -74,11 +74,11 @@ impl Minter {
         Minter { address, is_over, thread }
     }
 
-    fn turn_to(&self, node: &Service) {
+    pub(super) fn turn_to(&self, node: &Service) {
         *self.address.lock().unwrap() = node.address();
     }
 
-    fn stop(self) -> Minted {
+    pub(super) fn stop(self) -> Minted {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -101,7 +101,7 @@ impl Minted {
 }
 
 /// Asserts that no two are equal, and returns how many there are.
-fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
+pub(super) fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
     let mut ids: Vec<u64> = minted.into_iter().flat_map(|minted| minted.ids).collect();
     let count = ids.len();
     ids.sort_unstable();
@@ -278,7 +278,7 @@ fn slot_of(node: &Service) -> Option<u64> {
     (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
 }
 
-fn until_within<T>(most: Duration, what: &str, look: impl Fn() -> Option<T>) -> T {
+pub(super) fn until_within<T>(most: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

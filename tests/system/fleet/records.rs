@@ -29,7 +29,7 @@ impl Nodes {
         let records = |_| -> Arc<dyn RecordStore> {
             let coordinator = settings(&cluster.endpoints()).connect().unwrap();
             let meta = Arc::<MetaRevision>::default();
-            Arc::new(FleetRecords::new(coordinator, &Namespace::default(), meta, rand::random()))
+            Arc::new(FleetRecords::new(coordinator, &Namespace::default(), meta, Arc::default(), rand::random()))
         };
         let keeper = |node| Arc::new(RecordKeeper::start(records(node), Arc::new(Clock::system()), None));
         Nodes { keepers: [0, 1, 2].map(keeper), records: records(3) }

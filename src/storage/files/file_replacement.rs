@@ -14,21 +14,36 @@ use std::path::Path;
 /// What the system says. The file then has its old bytes, unless only the last step failed, the sync of the folder.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = path.canonicalize()?;
+    let permissions = fs::metadata(&path)?.permissions();
+    swap_in(&path, bytes, |file| file.set_permissions(permissions))
+}
+
+/// Puts bytes into a file that need not be there yet, durable when this returns. Its folder is there.
+///
+/// # Errors
+/// As [`replace_file`].
+pub(super) fn put_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    swap_in(path, bytes, |_| Ok(()))
+}
+
+fn swap_in(path: &Path, bytes: &[u8], prepare: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().ok_or(ErrorKind::InvalidInput)?.to_owned();
     name.push(format!(".idmint-{}", std::process::id()));
     let unfinished = path.with_file_name(name);
+    // Left by an earlier process of the same number, which was killed; in a container each has the number 1.
+    let _ = fs::remove_file(&unfinished);
     let written = (|| {
         let mut file = File::create_new(&unfinished)?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
+        prepare(&file)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&unfinished, &path)
+        fs::rename(&unfinished, path)
     })();
     if written.is_err() {
         // It is of no use to anybody, and may not be there.
         let _ = fs::remove_file(&unfinished);
     }
-    written.and_then(|()| sync_folder_of(&path))
+    written.and_then(|()| sync_folder_of(path))
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {

@@ -1,0 +1,85 @@
+//! `idmint fleet fence-restore`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::shared_etcd::{etcd_of, failure_of};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print;
+use crate::cli::settings::Settings;
+use crate::cluster::{
+    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, fence_restored,
+};
+use crate::time::{Clock, UnixNanos};
+
+/// Let a fleet mint again whose etcd was restored from a backup, or wiped: above every id that was ever minted.
+#[derive(Debug, Args)]
+pub(super) struct FenceRestore {
+    #[command(flatten)]
+    settings: Settings,
+    /// The file in which a node keeps what it knows of etcd, high-water-NAMESPACE in its data folder; may be repeated. That of
+    /// this configuration is read anyhow, if there is one. Each makes it more certain that no node is left out.
+    #[arg(long, value_name = "FILE")]
+    high_water: Vec<PathBuf>,
+}
+
+impl FenceRestore {
+    /// Raises the floor of the fleet and gives it another name, and prints what was done.
+    ///
+    /// # Errors
+    /// 65 when what is stored cannot be read, 74 when a file cannot, or etcd is full, 75 when etcd does not answer, 78.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.settings.load(toml::Table::new())?;
+        let etcd = etcd_of(&config)?;
+        let mut high_waters = vec![read(&KeptHighWater::of(&config.storage.data_dir, &etcd.namespace))?];
+        for path in &self.high_water {
+            let high_water = read(&KeptHighWater::at(path))?;
+            if high_water == HighWater::default() {
+                return Err(Failure::new(Exit::Io, format!("{}: there is no such file", path.display())));
+            }
+            high_waters.push(high_water);
+        }
+        let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
+        let keys = FleetKeys::below(etcd.namespace.key_prefix());
+        let rule = FenceRule {
+            share: config.slot_share(),
+            window: config.storage.window(),
+            ahead_max: config.clock.max_ahead,
+        };
+        let now = Clock::system().now();
+        let fence = fence_restored(&*coordinator, &keys, &rule, &high_waters, now, &mut Entropy::of_kernel());
+        print(format_args!("{}", report(&fence.map_err(|error| failure(&error))?, &high_waters, now)))
+    }
+}
+
+fn read(kept: &KeptHighWater) -> Result<HighWater, Failure> {
+    kept.read().map_err(|error| Failure::new(Exit::Damaged, error))
+}
+
+fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> String {
+    let former = fence.former.map_or("there was no fleet any more".to_owned(), |former| format!("it was {former}"));
+    let highest = fence.highest.map_or(String::new(), |highest| format!(", the highest {highest}"));
+    let known = high_waters.iter().filter_map(HighWater::highest);
+    let (files, known) = (known.clone().count(), known.max());
+    let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
+    let wait = fence.floor.since(now).as_secs() + 1;
+    format!(
+        "the fleet is {fleet} now; {former}\n\
+         its floor is {floor}: above {horizons} horizons in etcd{highest},\n\
+         above what nodes know by {files} files{known}, and above all that a node can have reserved by now\n\
+         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n\
+         what was appended since the backup was made is lost: compare the heads of ledgers with what callers have\n",
+        fleet = fence.fleet,
+        floor = fence.floor,
+        horizons = fence.horizons,
+    )
+}
+
+fn failure(error: &FenceError) -> Failure {
+    match error {
+        FenceError::Coordinator(error) => failure_of(error),
+        FenceError::Unreadable { .. } => Failure::of(Exit::Damaged, error),
+        FenceError::Contended => Failure::of(Exit::Busy, error),
+    }
+}

@@ -1,0 +1,8 @@
+//! `idmint fleet`: nodes that share an etcd, asked for by way of that etcd.
+
+mod command;
+mod fence_restore;
+mod shared_etcd;
+mod status;
+
+pub(super) use command::Fleet;

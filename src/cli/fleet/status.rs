@@ -1,0 +1,241 @@
+//! `idmint fleet status`.
+
+use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::shared_etcd::{etcd_of, failure_of};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::print::print;
+use crate::cli::settings::Settings;
+use crate::cluster::{
+    AgreedFleet, FleetKeys, FleetStatus, FleetWatch, HighWater, KeptHighWater, Problem, Slot, SlotState,
+    problem_of_shares,
+};
+use crate::storage::{Coordinator, CoordinatorError, EtcdEndpoint, EtcdSettings, Member, Space};
+use crate::time::Clock;
+
+/// Longer than a node waits before it renews its slot, and asks once more when it had no answer.
+const WATCHED_MAX: Duration = Duration::from_secs(7);
+
+/// How often it is looked: a clock is known to be right as far as this.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Say how a fleet is: who holds which slot, how right clocks are, how full etcd is, what is wrong and what to do about it.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    settings: Settings,
+    /// A member of the etcd of another region that mints in this namespace, such as http://etcd.west:2379; may be repeated.
+    #[arg(long, value_name = "URL", value_parser = endpoint)]
+    peer: Vec<EtcdEndpoint>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn endpoint(text: &str) -> Result<EtcdEndpoint, &'static str> {
+    EtcdEndpoint::parse(text).ok_or("scheme, host and port are needed, such as http://127.0.0.1:2379")
+}
+
+impl Status {
+    /// Watches the fleet until each node has renewed its slot, a few seconds at most, and prints how it is.
+    ///
+    /// # Errors
+    /// 1 when something is wrong, 75 when etcd does not answer, 78.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let config = self.settings.load(toml::Table::new())?;
+        let etcd = etcd_of(&config)?;
+        let kept = KeptHighWater::of(&config.storage.data_dir, &etcd.namespace);
+        let known = kept.read().map_err(|error| Failure::new(Exit::Damaged, error))?;
+        let (mut status, members) = look(&etcd, &known)?;
+        status.problems.extend(members.iter().filter_map(|member| problem_of(member, &etcd)));
+        for peer in &self.peer {
+            status.problems.extend(problem_with(peer, &etcd, status.fleet.as_ref()));
+        }
+        let problems = status.problems.len();
+        if self.json {
+            print(format_args!("{:#}\n", as_json(&status, &members, &etcd)))?;
+        } else {
+            print(format_args!("{}", as_text(&status, &members, &etcd)))?;
+        }
+        match problems {
+            0 => Ok(()),
+            1 => Err(Failure::new(Exit::No, "one thing is wrong with this fleet")),
+            count => Err(Failure::new(Exit::No, format!("{count} things are wrong with this fleet"))),
+        }
+    }
+}
+
+/// How the fleet of this etcd is, and how its members are.
+fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Member>), Failure> {
+    let coordinator = connect(etcd)?;
+    let (clock, keys) = (Clock::system(), FleetKeys::below(etcd.namespace.key_prefix()));
+    let (mut watch, begun) = (FleetWatch::default(), Instant::now());
+    loop {
+        let is_over = begun.elapsed() >= WATCHED_MAX;
+        match coordinator.read(&keys.survey()) {
+            Ok(snapshot) => {
+                watch.see(&keys, snapshot, clock.now());
+                if is_over || watch.is_complete(&keys) {
+                    break;
+                }
+            }
+            // Etcd may be about to find another leader.
+            Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
+            Err(error) => return Err(failure_of(&error)),
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok((watch.status(&keys, known, clock.now()), coordinator.members()))
+}
+
+fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
+    etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))
+}
+
+fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<Problem> {
+    let at = &member.endpoint;
+    let state = match &member.state {
+        Ok(state) => state,
+        Err(error) => {
+            let advice = "etcd goes on while more than half of its members do: bring this one back";
+            return Some(Problem::new(format!("the member of etcd at {at} does not answer: {error}"), advice));
+        }
+    };
+    if !state.problems.is_empty() {
+        let what = format!("the member of etcd at {at} says: {}", state.problems.join("; "));
+        return Some(Problem::new(
+            what,
+            "etcdctl alarm list; without space: compact, defragment, then etcdctl alarm disarm",
+        ));
+    }
+    let space = Space::of(state, etcd.quota);
+    space.is_scarce().then(|| {
+        let what = format!("the database of the member of etcd at {at} is {space}: appends are refused");
+        Problem::new(what, "compact and defragment (docs/FLEET.md), or raise the quota here and there")
+    })
+}
+
+/// What is wrong between this region and another one.
+fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFleet>) -> Option<Problem> {
+    let there = EtcdSettings { endpoints: vec![peer.clone()], ..etcd.clone() };
+    let unknown = |why: String| {
+        let what = format!("whether slots belong to two regions is not known, {peer} cannot be asked: {why}");
+        Some(Problem::new(what, "ask again when it answers; until then start no node there with other slots"))
+    };
+    match look_once(&there) {
+        Err(failure) => unknown(failure.to_string()),
+        Ok(status) => problem_of_shares(here?, peer.as_str(), status.fleet.as_ref()?),
+    }
+}
+
+fn look_once(etcd: &EtcdSettings) -> Result<FleetStatus, Failure> {
+    let keys = FleetKeys::below(etcd.namespace.key_prefix());
+    let snapshot = connect(etcd)?.read(&keys.survey()).map_err(|error| failure_of(&error))?;
+    let (mut watch, now) = (FleetWatch::default(), Clock::system().now());
+    watch.see(&keys, snapshot, now);
+    Ok(watch.status(&keys, &HighWater::default(), now))
+}
+
+fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> String {
+    let mut text = String::new();
+    let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");
+    match &status.fleet {
+        None => line(format!("fleet   none in namespace {}", etcd.namespace)),
+        Some(AgreedFleet { fleet, floor, share, formats }) => {
+            line(format!("fleet   {fleet}, namespace {}, from {floor} on", etcd.namespace));
+            line(format!("slots   {share}, for {} formats", formats.len()));
+        }
+    }
+    for slot in &status.slots {
+        let horizon = slot.horizon.map_or("never used".to_owned(), |horizon| format!("up to {horizon}"));
+        match &slot.state {
+            SlotState::Free => continue,
+            SlotState::Resting => line(format!("slot {:<5} rests {horizon}", slot.slot)),
+            SlotState::Unreadable => line(format!("slot {:<5} cannot be read", slot.slot)),
+            SlotState::Held(holder) => {
+                let clock = match holder.ahead_nanos {
+                    None => "not renewed while it was watched".to_owned(),
+                    Some(ahead) => format!("clock {} ms", ahead / 1_000_000),
+                };
+                let (node, addr, since) = (&holder.node, &holder.addr, holder.since);
+                line(format!("slot {:<5} {node} {addr} since {since}, {horizon}, {clock}", slot.slot));
+            }
+        }
+    }
+    let free = status.slots.iter().filter(|slot| slot.state == SlotState::Free).count();
+    line(format!("free    {free} slots"));
+    for member in members {
+        let endpoint = &member.endpoint;
+        match &member.state {
+            Err(error) => line(format!("etcd    {endpoint} does not answer: {error}")),
+            Ok(state) => {
+                let leads = if state.is_leader { ", leads" } else { "" };
+                let space = Space::of(state, etcd.quota);
+                line(format!("etcd    {endpoint} version {}{leads}, {space}", state.version));
+            }
+        }
+    }
+    for Problem { what, advice } in &status.problems {
+        line(format!("\nwrong   {what}\n   do   {advice}"));
+    }
+    if status.problems.is_empty() {
+        line("all is well".to_owned());
+    }
+    text
+}
+
+fn as_json(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Value {
+    let slots: Vec<Value> = status.slots.iter().map(slot_as_json).collect();
+    let members: Vec<Value> = members.iter().map(|member| member_as_json(member, etcd)).collect();
+    let problems = status.problems.iter().map(|problem| json!({ "what": problem.what, "advice": problem.advice }));
+    json!({
+        "well": status.problems.is_empty(),
+        "namespace": etcd.namespace.to_string(),
+        "fleet": status.fleet.as_ref().map(|agreed| agreed.fleet.to_string()),
+        "floor": status.fleet.as_ref().map(|agreed| agreed.floor.to_string()),
+        "share": status.fleet.as_ref().map(|agreed| agreed.share.to_string()),
+        "formats": status.fleet.as_ref().map(|agreed| agreed.formats.clone()),
+        "slots": slots,
+        "members": members,
+        "problems": problems.collect::<Vec<Value>>(),
+    })
+}
+
+fn slot_as_json(slot: &Slot) -> Value {
+    let (state, holder) = match &slot.state {
+        SlotState::Held(holder) => ("held", Some(holder)),
+        SlotState::Resting => ("resting", None),
+        SlotState::Free => ("free", None),
+        SlotState::Unreadable => ("unreadable", None),
+    };
+    json!({
+        "slot": slot.slot,
+        "state": state,
+        "horizon": slot.horizon.map(|horizon| horizon.to_string()),
+        "node": holder.map(|holder| holder.node.clone()),
+        "addr": holder.map(|holder| holder.addr.clone()),
+        "since": holder.map(|holder| holder.since.to_string()),
+        "clock_ahead_ms": holder.and_then(|holder| holder.ahead_nanos).map(|ahead| ahead / 1_000_000),
+    })
+}
+
+fn member_as_json(member: &Member, etcd: &EtcdSettings) -> Value {
+    match &member.state {
+        Err(error) => json!({ "endpoint": member.endpoint, "answers": false, "error": error }),
+        Ok(state) => json!({
+            "endpoint": member.endpoint,
+            "answers": true,
+            "version": state.version,
+            "leads": state.is_leader,
+            "size": state.size,
+            "size_in_use": state.size_in_use,
+            "quota": Space::of(state, etcd.quota).quota,
+            "problems": state.problems,
+        }),
+    }
+}

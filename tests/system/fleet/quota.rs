@@ -1,0 +1,99 @@
+//! An etcd that fills up under nodes that mint.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::client::settings;
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{Minter, assert_all_different, until_within};
+use crate::http1::{Answer, Client, post_json};
+use crate::service::{Home, Service};
+use idmint::storage::{Coordinator, CoordinatorError, MemberState, Space, Transaction, Write};
+
+/// What the member is started with, and the node is told, since this version of etcd does not tell it.
+const QUOTA: u64 = 16 * 1024 * 1024;
+
+/// Longer than it takes a node to ask etcd how full it is.
+const ASKED: Duration = Duration::from_secs(40);
+
+/// How long etcd stays full: minting bridges this.
+const FULL: Duration = Duration::from_secs(40);
+
+/// Creates a ledger that there was not yet.
+fn append(node: &Service, number: u64) -> Answer {
+    let (minute, second) = (number / 60, number % 60);
+    let genesis = format!(
+        r#"{{"event":"Ledger Created","entities":{{"ledger":"l{number}"}},"timestamp":"2021-10-03T16:{minute:02}:{second:02}Z"}}"#
+    );
+    Client::connect(node.address()).exchange(post_json("/ledgers", "", &genesis))
+}
+
+fn report(node: &Service, second: u64) -> Answer {
+    let report = format!(r#"{{"tca":"2024-02-01T00:00:{second:02}Z","primary":25544,"secondary":48274}}"#);
+    Client::connect(node.address()).exchange(post_json("/ids/conjunction", "", &report))
+}
+
+fn state_of(client: &dyn Coordinator) -> MemberState {
+    client.members().remove(0).state.unwrap()
+}
+
+/// Fills a part of the member, each time over the same keys: what was there before is history.
+fn fill(client: &dyn Coordinator, at: usize) -> Result<(), CoordinatorError> {
+    let write = vec![Write::Put { key: format!("/fill/{}", at % 2), value: vec![7; 256 * 1024], lease: None }];
+    client.commit(&Transaction { write, ..Transaction::default() }).map(drop)
+}
+
+#[test]
+fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is_full() {
+    let etcd = EtcdCluster::start_with(1, "http", &[format!("--quota-backend-bytes={QUOTA}")], &[]);
+    let client = settings(&etcd.endpoints()).connect().unwrap();
+    let home = Home::new();
+    let endpoints = etcd.endpoints();
+    let node = Service::start(home.serve_with(&format!(
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\netcd.quota = '16MiB'\nworker.slots = 4\n\
+         mint.batch_max = 10000"
+    )));
+    node.wait_until_ready();
+    let minter = Minter::at(&node);
+    let mut numbers = 2..3_600;
+    let mut append_another = || append(&node, numbers.next().unwrap());
+    assert_eq!((append(&node, 1).status, report(&node, 1).status), (201, 200));
+    until_within(Duration::from_secs(60), "a minute is reserved", || {
+        (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+
+    let is_scarce = || Space::of(&state_of(&*client), QUOTA).is_scarce();
+    let parts = (0..64).find(|at| fill(&*client, *at).is_err() || is_scarce()).expect("it fills up");
+    until_within(ASKED, "appends are refused", || {
+        let refused = append_another();
+        (refused.status == 503 && refused.text().contains("storage-unavailable")).then_some(())
+    });
+    assert!(node.metric("idmint_coordinator_used_bytes") >= 0.75 * node.metric("idmint_coordinator_quota_bytes"));
+    let refused = report(&node, 30);
+    assert!(refused.status == 503 && refused.text().contains("storage-unavailable"), "{}", refused.text());
+    assert_eq!(report(&node, 1).status, 200, "a conjunction that is known needs no room");
+    let ready = node.get("/health/ready");
+    assert_eq!((ready.status, ready.json()["records"].as_str()), (200, Some("storage-unavailable")));
+    let renewed = || node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+    let before = renewed();
+    until_within(ASKED, "the slot is renewed as ever", || (renewed() >= before + 2.0).then_some(()));
+
+    let full = (parts..256).find_map(|at| fill(&*client, at).err()).expect("it is full at last");
+    assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
+    let begun = Instant::now();
+    while begun.elapsed() < FULL {
+        assert_eq!(node.get("/health/ready").status, 200, "after {:?}", begun.elapsed());
+        thread::sleep(Duration::from_millis(200));
+    }
+    let revision = etcd.revision().to_string();
+    etcd.etcdctl(&["compact", "--physical", &revision]);
+    etcd.etcdctl(&["defrag"]);
+    etcd.etcdctl(&["alarm", "disarm"]);
+    until_within(ASKED, "the slot is renewed", || {
+        (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+    until_within(ASKED, "there is room for appends", || (append_another().status == 201).then_some(()));
+    let minted = minter.stop();
+    assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
+    println!("{} ids, none twice and none refused", assert_all_different([minted]));
+}
