@@ -85,7 +85,7 @@ impl SlotTenure {
     /// Takes in what became of the last request.
     pub(super) fn answer(&mut self, now: UnixNanos, reply: Reply) -> Event {
         let event = self.take_in(now, reply);
-        self.mint.clock().refute(match self.lease.clock_refusal() {
+        self.mint.clock().refute(match self.lease.clock_check().refusal() {
             Some(Refusal::ClockAheadOfFleet { ahead }) => ahead,
             _ => Duration::ZERO,
         });
@@ -143,12 +143,12 @@ impl SlotTenure {
 
     /// How far the clock was from those of the fleet at the last look, for certain.
     pub(super) fn skew(&self) -> Skew {
-        self.lease.skew()
+        self.lease.clock_check().skew()
     }
 
     /// Why nothing is minted by this clock, if those of the fleet say that it is wrong.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
-        self.lease.clock_refusal()
+        self.lease.clock_check().refusal()
     }
 
     /// Below this instant ids can be minted now; `None` where there is no session.
@@ -180,10 +180,10 @@ impl SlotTenure {
     fn follow_wall_clock(&mut self, now: UnixNanos) {
         let clock = self.mint.clock();
         let wall = clock.wall();
-        if !self.lease.is_step(wall, now) {
+        if !self.lease.clock_check().is_step(wall, now) {
             return;
         }
-        if self.has_minted && wall > now && self.lease.confirms(wall, now) {
+        if self.has_minted && wall > now && self.lease.clock_check().confirms(wall, now) {
             clock.step_ahead_to_wall();
         } else if !self.has_minted && self.lease.is_looking() && !clock.is_before_build() {
             clock.anchor_to_wall();
@@ -208,7 +208,7 @@ impl SlotTenure {
         let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
         tenancy.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
         tenancy.reserved_at = now;
-        if let Some(refusal) = self.lease.clock_refusal() {
+        if let Some(refusal) = self.lease.clock_check().refusal() {
             self.pause(refusal);
         } else if !tenancy.is_minting && !tenancy.is_overdue(now) {
             tenancy.is_minting = true;

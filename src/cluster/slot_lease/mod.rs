@@ -7,6 +7,7 @@
 //!    └────────────────────────── fenced: another has the slot ◄─────┘
 //! ```
 
+mod clock_check;
 mod exchange;
 mod holding;
 mod reservation;

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use super::clock_check::ClockCheck;
 use super::exchange::{Acquired, Change, Reply, Request, Step, Want};
 use super::holding::{Held, Holding};
 use super::reservation::{LEASE, Pending, Reserved};
 use super::retry::{self, Retry};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
-use crate::cluster::fleet_clocks::{FleetClocks, Skew};
 use crate::cluster::high_water::{HighWater, Regression};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::cluster::survey::{self, Choice, FreeSlot};
 use crate::cluster::token::Entropy;
 use crate::minting::{Refusal, Reservation, SlotLack};
-use crate::storage::{Compare, CoordinatorError, Entry, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::{Compare, CoordinatorError, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// How long to wait for a slot that nobody gives back before looking again.
@@ -36,9 +36,7 @@ pub(in crate::cluster) struct SlotLease {
     asked_at: UnixNanos,
     /// What the fleet said when this node last agreed with it.
     agreed: Option<Agreed>,
-    clocks: FleetClocks,
-    /// How far this clock was from those of the fleet at the last look, for certain.
-    skew: Skew,
+    clock_check: ClockCheck,
     /// What the coordinator has told this node so far, in earlier processes too.
     pub(in crate::cluster) high_water: HighWater,
     /// The coordinator has lost some of it, when it was last asked.
@@ -76,15 +74,15 @@ struct Claim {
 
 impl SlotLease {
     pub(in crate::cluster) fn new(rule: LeaseRule, high_water: HighWater) -> SlotLease {
+        let clock_check = ClockCheck::new(rule.clock.skew_max);
         SlotLease {
             rule,
+            clock_check,
             phase: Phase::Looking,
             retry: Retry::default(),
             is_waiting_for_reply: false,
             asked_at: UnixNanos::default(),
             agreed: None,
-            clocks: FleetClocks::default(),
-            skew: Skew::None,
             high_water,
             is_regressed: false,
         }
@@ -101,28 +99,9 @@ impl SlotLease {
         self.agreed.map(|agreed| agreed.revision)
     }
 
-    /// How far this clock was from those of the fleet at the last look, for certain.
-    pub(in crate::cluster) fn skew(&self) -> Skew {
-        self.skew
-    }
-
-    /// Why nothing is to be minted by this clock: those of the fleet say that it is wrong.
-    pub(in crate::cluster) fn clock_refusal(&self) -> Option<Refusal> {
-        match self.skew {
-            Skew::Ahead(ahead) if ahead > self.rule.clock.skew_max => Some(Refusal::ClockAheadOfFleet { ahead }),
-            Skew::Behind(behind) if behind > self.rule.clock.skew_max => Some(Refusal::ClockBehindFleet { behind }),
-            Skew::None | Skew::Ahead(_) | Skew::Behind(_) => None,
-        }
-    }
-
-    /// Whether a wall clock was set, since it shows a time further from this clock than a right one does.
-    pub(in crate::cluster) fn is_step(&self, wall: UnixNanos, now: UnixNanos) -> bool {
-        wall.since(now).max(now.since(wall)) > self.rule.clock.skew_max
-    }
-
-    /// Whether the clocks of the fleet say that a wall clock is right.
-    pub(in crate::cluster) fn confirms(&self, wall: UnixNanos, now: UnixNanos) -> bool {
-        self.clocks.skew_of(wall, now).is_some_and(|skew| !skew.exceeds(self.rule.clock.skew_max))
+    /// What the clocks of the fleet say of this one.
+    pub(in crate::cluster) fn clock_check(&self) -> &ClockCheck {
+        &self.clock_check
     }
 
     /// Whether no slot is held, nor asked for.
@@ -132,8 +111,7 @@ impl SlotLease {
 
     /// This clock was set: what was seen at other instants of it says nothing any more.
     pub(in crate::cluster) fn clock_was_set(&mut self) {
-        self.clocks = FleetClocks::default();
-        self.skew = Skew::None;
+        self.clock_check.forget();
         self.retry = Retry::default();
     }
 
@@ -241,7 +219,7 @@ impl SlotLease {
         }
         if let (Phase::Holding(_), Reply::Outcome(Outcome::Committed(written))) = (&self.phase, &reply) {
             let [horizons, holders] = written.ranges.as_slice() else { panic!("a renewal reads two ranges") };
-            self.compare_clocks(now, horizons, holders);
+            self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
         }
         match (&mut self.phase, reply) {
             (Phase::Looking, Reply::Read(snapshot)) => self.look(&snapshot, now, entropy),
@@ -323,8 +301,8 @@ impl SlotLease {
         self.is_regressed = false;
         self.high_water.meet(agreed.fleet, agreed.floor, snapshot.revision, now);
         let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
-        self.compare_clocks(now, horizons, holders);
-        if let Some(refusal) = self.clock_refusal() {
+        self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
+        if let Some(refusal) = self.clock_check.refusal() {
             self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
             return Change::StillWithout(refusal);
         }
@@ -341,11 +319,6 @@ impl SlotLease {
             Choice::Rests(rests) => self.look_again(now, SlotLack::NoneFree, rests, entropy),
             Choice::AllHeld => self.look_again(now, SlotLack::NoneFree, LOOK_AGAIN_MAX, entropy),
         }
-    }
-
-    fn compare_clocks(&mut self, now: UnixNanos, horizons: &[Entry], holders: &[Entry]) {
-        self.clocks.look((self.asked_at, now), horizons, holders, &self.rule.node);
-        self.skew = self.clocks.skew_of(now, now).unwrap_or_default();
     }
 
     /// Looks again when the wait is over, or earlier: somebody may give a slot back.
