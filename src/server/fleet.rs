@@ -121,7 +121,7 @@ pub(super) async fn failure(service: &Service) -> StartError {
 mod tests {
     use std::num::NonZeroU32;
 
-    use prometheus::Registry;
+    use prometheus::{Registry, TextEncoder};
 
     use super::*;
     use crate::minting::{Randomness, Refusal};
@@ -189,6 +189,8 @@ mod tests {
             service.release_slot().await;
             assert!(matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })));
             assert_eq!(service.readiness().slot, None);
+            let metrics = TextEncoder::new().encode_to_string(&service.metric_families());
+            assert!(metrics.expect("they are told without a slot too").contains("idmint_worker_slot -1"));
         }
         ids.sort_unstable();
         ids.dedup();

@@ -15,6 +15,8 @@ impl Service {
         let mut families = self.counters().gather();
         families.extend(minting(self));
         families.extend(node(self));
+        // Nothing can be written of a family without a series: worker numbers, while a node of a fleet has no slot.
+        families.retain(|family| !family.get_metric().is_empty());
         families.sort_by(|a, b| a.name().cmp(b.name()));
         families
     }
