@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use super::conjunction::{Cdm, Conjunction};
 use super::decode::Decode;
 use super::exit::Exit;
+use super::fleet::Fleet;
 use super::formats::Formats;
 use super::health::Health;
 use super::ledger::Ledger;
@@ -41,6 +42,8 @@ enum Command {
     Backup(Backup),
     /// Check a configuration and print what it means.
     Check(Check),
+    /// Work with a fleet: nodes that share an etcd.
+    Fleet(Fleet),
     /// Work with ledgers of events.
     Ledger(Ledger),
     /// Make tokens for the callers of a service.
@@ -69,6 +72,7 @@ pub fn run() -> ExitCode {
         Command::Conjunction(conjunction) => conjunction.run(),
         Command::Backup(backup) => backup.run(),
         Command::Check(check) => check.run(),
+        Command::Fleet(fleet) => fleet.run(),
         Command::Ledger(ledger) => ledger.run(),
         Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),

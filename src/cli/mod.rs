@@ -4,6 +4,7 @@ mod command;
 mod conjunction;
 
 mod decode;
+mod fleet;
 mod formats;
 mod health;
 mod ledger;

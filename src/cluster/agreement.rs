@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::fleet_keys::FleetKeys;
-use super::stored::FleetMeta;
+use super::stored::{FleetMeta, ceil_to_millis};
 use super::token::Token;
 use crate::storage::{
     Compare, Entry, FailureKind, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
@@ -35,7 +35,7 @@ pub(super) struct Agreed {
 pub(super) enum Agreement {
     /// This node mints as the fleet does.
     Agreed(Agreed),
-    /// The fleet does not know all of this node's formats, or there is none: to be written first.
+    /// The fleet does not know all of this node's formats, or its floor is too low, or there is none: to be written first.
     ToWrite(Transaction),
 }
 
@@ -52,6 +52,21 @@ impl OwnLayout {
         floor: UnixNanos,
         fleet: Token,
     ) -> Result<Agreement, FormatsError> {
+        self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
+    }
+
+    /// The same for a fleet none of whose slots may be used below `least`: its floor is to be raised if it is not that high.
+    ///
+    /// # Errors
+    /// As [`compare`](Self::compare).
+    pub(super) fn compare_above(
+        &self,
+        least: UnixNanos,
+        keys: &FleetKeys,
+        found: Option<&Entry>,
+        floor: UnixNanos,
+        fleet: Token,
+    ) -> Result<Agreement, FormatsError> {
         let (revision, mut meta) = match found {
             None => (Revision::ABSENT, FleetMeta::new(fleet, self.slots, floor)),
             Some(entry) => (entry.modified, read(entry)?),
@@ -59,7 +74,8 @@ impl OwnLayout {
         if meta.slots != self.slots {
             return Err(FormatsError::SlotsChanged { kept: meta.slots.get(), now: self.slots.get() });
         }
-        let mut is_whole = found.is_some();
+        let mut is_whole = found.is_some() && meta.floor >= least;
+        meta.floor = meta.floor.max(ceil_to_millis(least));
         for format in &self.formats {
             match meta.formats.get(&format.name) {
                 Some(kept) => format.compare(kept)?,
@@ -81,7 +97,7 @@ impl OwnLayout {
     }
 }
 
-fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
+pub(super) fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
     FleetMeta::from_bytes(&entry.value).map_err(|error| {
         let text = format!("what the fleet has agreed on cannot be read at {}: {error}", entry.key);
         FormatsError::Store(StoreError::new(FailureKind::Damaged, text))
@@ -144,6 +160,28 @@ mod tests {
         let refused = join(&store, &layout(9, &[]));
         assert!(matches!(refused, Err(FormatsError::SlotsChanged { kept: 8, now: 9 })));
         assert_eq!(join(&store, &layout(8, &[])).expect("unchanged"), agreed);
+    }
+
+    #[test]
+    fn a_floor_is_raised_for_all_slots_and_never_lowered() {
+        let store = MemoryCoordinator::default();
+        let layout = layout(8, &[format("a", "1ms", true)]);
+        let raise = |least: u64| {
+            let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
+            let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
+            let compared = layout.compare_above(least, &keys(), found.first(), floor, Token::new(1));
+            match compared.expect("it is alike") {
+                Agreement::Agreed(_) => false,
+                Agreement::ToWrite(write) => matches!(store.commit(&write), Ok(Outcome::Committed(_))),
+            }
+        };
+        let floor = || join(&store, &layout).expect("it is alike").floor;
+        assert!(raise(5));
+        assert_eq!(floor(), UnixNanos::from_seconds(7), "a fleet that begins is not below its clock");
+        assert!(raise(9_000_000_001));
+        assert_eq!(floor(), UnixNanos::new(9_001_000_000), "whole milliseconds, above what was minted");
+        assert!(!raise(9_001_000_000) && !raise(8_000_000_000), "it is high enough");
+        assert_eq!(floor(), UnixNanos::new(9_001_000_000));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! slot_lease/                    the protocol of a slot: what to send next, and what became of it; no I/O, no clock
 //! slot_tenure                    what that means for minting: sessions begin, go on, end
 //! slot_keeper                    the thread that sends
+//! adoption/                      how the node of a folder moves into a fleet
 //! simulation/                    many nodes over a coordinator that fails in every way, as tests
 //! ```
 //!
@@ -24,9 +25,12 @@ mod slot_lease;
 mod slot_keeper;
 mod slot_tenure;
 
+mod adoption;
+
 #[cfg(test)]
 mod simulation;
 
+pub use adoption::{Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep};
 pub use fleet_keys::FleetKeys;
 pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
 

@@ -18,7 +18,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
         &["keepers"],
         &["conformance"],
     ]),
-    folder("cluster").with_floors(&[&["stored"], &["slot_lease"], &["simulation"]]),
+    folder("cluster").with_floors(&[&["stored"], &["slot_lease"], &["adoption"], &["simulation"]]),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions"]]),
@@ -27,7 +27,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     // Builds without the feature `server`.
     folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
     folder("server").with_floors(&[&["config"], &["telemetry"], &["process"]]),
-    folder("cli").with_floors(&[&["ledger", "conjunction", "node"]]),
+    folder("cli").with_floors(&[&["ledger", "conjunction", "node", "fleet"]]),
 ];
 
 /// Which crates stay out of which folders.

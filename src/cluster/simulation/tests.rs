@@ -65,7 +65,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.minted / 1_000, "ids, in thousands"),
         (tally.acquired, "slots taken"),
         (tally.fenced, "fences"),
-        (tally.adopted, "adoptions"),
+        (tally.adopted, "adoptions of a request"),
         (tally.reclaimed, "slots taken back"),
         (tally.crashes, "crashes"),
         (tally.pauses, "pauses"),
@@ -73,6 +73,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.copies, "copies"),
         (tally.clock_steps, "clock steps"),
         (tally.leaves, "slots given back"),
+        (tally.adoptions, "adoptions of a single node"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -95,6 +96,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::LowersHorizonAtShutdown,
         Mistake::BelievesARead,
         Mistake::AdoptsByInstance,
+        Mistake::FloorsSlotZeroAlone,
     ] {
         match search(SEEDS, mistake) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

@@ -1,7 +1,7 @@
 //! One run: a fleet from its first start on, for some minutes of its own time.
 
 use std::num::NonZeroU32;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 use std::time::Duration;
 
 use super::faults::{Dice, Weather};
@@ -33,6 +33,7 @@ pub(super) struct Tally {
     pub(super) copies: u64,
     pub(super) clock_steps: u64,
     pub(super) leaves: u64,
+    pub(super) adoptions: u64,
     pub(super) mishaps: Mishaps,
 }
 
@@ -51,6 +52,7 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.copies, other.copies),
             (&mut self.clock_steps, other.clock_steps),
             (&mut self.leaves, other.leaves),
+            (&mut self.adoptions, other.adoptions),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
             (&mut a.late, b.late),
@@ -73,6 +75,10 @@ struct World {
     mistake: Mistake,
     at: Duration,
     weather_until: Duration,
+    /// When a single node is adopted, if one is.
+    adopts_at: Option<Duration>,
+    /// The time from which to which every id was minted by a node that was adopted.
+    adopted: Option<Range<UnixNanos>>,
     minted: Vec<u128>,
     tally: Tally,
 }
@@ -85,6 +91,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let mut dice = Dice::of(seed);
     let slots = NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let network = Network::new(dice.split(), keys());
+    let adopts_at = dice.per_mille(300).then(|| dice.millis(0, 150_000));
     let mut world = World {
         dice,
         network,
@@ -93,6 +100,8 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
         mistake,
         at: Duration::ZERO,
         weather_until: Duration::ZERO,
+        adopts_at,
+        adopted: None,
         minted: Vec::new(),
         tally: Tally::default(),
     };
@@ -121,6 +130,9 @@ impl World {
         }
         for (to, reply) in self.network.arrive(self.at) {
             self.deliver(to.node, to.message, reply);
+        }
+        if self.adopts_at.is_some_and(|at| at <= self.at) {
+            self.adopt();
         }
         for place in 0..self.nodes.len() {
             self.act(place);
@@ -242,6 +254,15 @@ impl World {
         }
     }
 
+    /// Adopts a node that had the numbers of all slots as its lanes, and used each of them at every moment for some seconds.
+    fn adopt(&mut self) {
+        self.adopts_at = None;
+        let lasts = self.dice.millis(1_000, 4_000);
+        let (from, until) = self.network.adopt(self.slots, BEGINS.after(self.at), lasts, self.mistake);
+        self.adopted = Some(from..until);
+        self.tally.adoptions += 1;
+    }
+
     fn start(&mut self, machine: u64) {
         let node = self.new_node(machine);
         self.nodes.push(node);
@@ -273,6 +294,12 @@ impl World {
     fn finish(mut self) -> Result<Tally, String> {
         self.tally.minted = u64::try_from(self.minted.len()).expect("few");
         self.tally.mishaps = self.network.mishaps.clone();
+        if let Some(adopted) = self.adopted {
+            let again = self.minted.iter().copied().find(|id| adopted.contains(&time_of(*id)));
+            if let Some(id) = again {
+                return Err(format!("{id} was minted again, of {}: by a node that was adopted before", time_of(id)));
+            }
+        }
         self.minted.sort_unstable();
         match self.minted.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(format!("{} was minted twice, of {}", pair[0], time_of(pair[0]))),
