@@ -19,37 +19,52 @@ const BATCH: &str = "POST /ids/snowflake?count=2000";
 const LEASE: Duration = Duration::from_secs(60);
 
 /// A node of the fleet on these members, ready.
-fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+pub(super) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     let service = starting(home, etcd, slots);
     service.wait_until_ready();
     service
 }
 
-fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
-    let endpoints = etcd.endpoints();
+pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+    starting_with(home, etcd, slots, "")
+}
+
+/// A node with further settings, ready.
+pub(super) fn node_with(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Service {
+    let service = starting_with(home, etcd, slots, more);
+    service.wait_until_ready();
+    service
+}
+
+fn starting_with(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Service {
+    starting_at(home, &etcd.endpoints(), slots, more)
+}
+
+/// A node that finds its etcd there.
+pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Service {
     Service::start(home.serve_with(&format!(
-        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000"
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     )))
 }
 
 /// A client that asks one node for ids until it is told to stop, and keeps all that it got.
-struct Minter {
+pub(super) struct Minter {
     address: Arc<Mutex<SocketAddr>>,
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Minted>,
 }
 
 #[derive(Default)]
-struct Minted {
-    ids: Vec<u64>,
+pub(super) struct Minted {
+    pub(super) ids: Vec<u64>,
     /// Answers that say why there are no ids.
-    refused: Vec<String>,
+    pub(super) refused: Vec<String>,
     /// Requests without a whole answer.
-    cut: u64,
+    pub(super) cut: u64,
 }
 
 impl Minter {
-    fn at(node: &Service) -> Minter {
+    pub(super) fn at(node: &Service) -> Minter {
         let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
         let (at, stop) = (Arc::clone(&address), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
@@ -67,7 +82,7 @@ impl Minter {
         *self.address.lock().unwrap() = node.address();
     }
 
-    fn stop(self) -> Minted {
+    pub(super) fn stop(self) -> Minted {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
@@ -90,7 +105,7 @@ impl Minted {
 }
 
 /// Asserts that no two are equal, and returns how many there are.
-fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
+pub(super) fn assert_all_different(minted: impl IntoIterator<Item = Minted>) -> usize {
     let mut ids: Vec<u64> = minted.into_iter().flat_map(|minted| minted.ids).collect();
     let count = ids.len();
     ids.sort_unstable();
@@ -181,12 +196,12 @@ fn while_two_members_of_three_are_gone_for_forty_seconds_no_mint_fails() {
     println!("{} ids, none twice and none refused", assert_all_different([minted]));
 }
 
-fn slot_of(node: &Service) -> Option<u64> {
+pub(super) fn slot_of(node: &Service) -> Option<u64> {
     let answer = node.get("/health/ready");
     (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
 }
 
-fn until_within<T>(most: Duration, what: &str, look: impl Fn() -> Option<T>) -> T {
+pub(super) fn until_within<T>(most: Duration, what: &str, look: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
