@@ -5,9 +5,10 @@ use std::fmt;
 use std::process::ExitCode;
 
 use crate::client::ClientError;
+use crate::cluster::AdoptionError;
 use crate::server::config::ConfigError;
 use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, RunError};
-use crate::storage::{FailureKind, WithCauses};
+use crate::storage::{FailureKind, StoreError, WithCauses};
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,12 +127,29 @@ impl From<ClientError> for Failure {
 
 impl From<RunError> for Failure {
     fn from(error: RunError) -> Failure {
-        let exit = match error.failure_kind() {
+        Failure::of(error.failure_kind().into(), &error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::of(error.failure_kind().into(), &error)
+    }
+}
+
+impl From<AdoptionError> for Failure {
+    fn from(error: AdoptionError) -> Failure {
+        Failure::of(error.failure_kind().into(), &error)
+    }
+}
+
+impl From<FailureKind> for Exit {
+    fn from(kind: FailureKind) -> Exit {
+        match kind {
             FailureKind::Locked | FailureKind::Unreachable => Exit::Busy,
             FailureKind::NotUsable | FailureKind::Full => Exit::Io,
             FailureKind::Damaged => Exit::Damaged,
             FailureKind::Disagrees => Exit::Config,
-        };
-        Failure::of(exit, &error)
+        }
     }
 }

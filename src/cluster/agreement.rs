@@ -2,7 +2,7 @@
 
 use super::fleet_keys::FleetKeys;
 use super::slot_share::{SlotRange, SlotShare};
-use super::stored::FleetMeta;
+use super::stored::{FleetMeta, ceil_to_millis};
 use super::token::Token;
 use crate::storage::{
     Compare, Entry, FailureKind, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
@@ -34,7 +34,7 @@ pub(super) struct Agreed {
 pub(super) enum Agreement {
     /// This node mints as the fleet does.
     Agreed(Agreed),
-    /// The fleet does not know all of this node's formats, or there is none: to be written first.
+    /// The fleet does not know all of this node's formats, or its floor is too low, or there is none: to be written first.
     ToWrite(Transaction),
 }
 
@@ -46,6 +46,21 @@ impl OwnLayout {
     /// [`FormatsError`]: this node may not mint in this fleet.
     pub(super) fn compare(
         &self,
+        keys: &FleetKeys,
+        found: Option<&Entry>,
+        floor: UnixNanos,
+        fleet: Token,
+    ) -> Result<Agreement, FormatsError> {
+        self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
+    }
+
+    /// The same for a fleet none of whose slots may be used below `least`: its floor is to be raised if it is not that high.
+    ///
+    /// # Errors
+    /// As [`compare`](Self::compare).
+    pub(super) fn compare_above(
+        &self,
+        least: UnixNanos,
         keys: &FleetKeys,
         found: Option<&Entry>,
         floor: UnixNanos,
@@ -63,7 +78,8 @@ impl OwnLayout {
             let text = |range: Option<SlotRange>| range.unwrap_or(SlotShare::all(slots).range()).to_string();
             return Err(FormatsError::ShareChanged { kept: text(meta.share), now: text(self.share.as_part()) });
         }
-        let mut is_whole = found.is_some();
+        let mut is_whole = found.is_some() && meta.floor >= least;
+        meta.floor = meta.floor.max(ceil_to_millis(least));
         for format in &self.formats {
             match meta.formats.get(&format.name) {
                 Some(kept) => format.compare(kept)?,
@@ -86,7 +102,7 @@ impl OwnLayout {
     }
 }
 
-fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
+pub(super) fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
     FleetMeta::from_bytes(&entry.value).map_err(|error| {
         let text = format!("what the fleet has agreed on cannot be read at {}: {error}", entry.key);
         FormatsError::Store(StoreError::new(FailureKind::Damaged, text))
@@ -172,6 +188,28 @@ mod tests {
         let agreed = join(&whole, &layout(8, &[])).expect("the first one is right");
         assert_eq!(join(&whole, &of("0-7")).expect("a share of everything is no share"), agreed);
         assert!(matches!(join(&whole, &of("0-3")), Err(FormatsError::ShareChanged { .. })));
+    }
+
+    #[test]
+    fn a_floor_is_raised_for_all_slots_and_never_lowered() {
+        let store = MemoryCoordinator::default();
+        let layout = layout(8, &[format("a", "1ms", true)]);
+        let raise = |least: u64| {
+            let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
+            let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
+            let compared = layout.compare_above(least, &keys(), found.first(), floor, Token::new(1));
+            match compared.expect("it is alike") {
+                Agreement::Agreed(_) => false,
+                Agreement::ToWrite(write) => matches!(store.commit(&write), Ok(Outcome::Committed(_))),
+            }
+        };
+        let floor = || join(&store, &layout).expect("it is alike").floor;
+        assert!(raise(5));
+        assert_eq!(floor(), UnixNanos::from_seconds(7), "a fleet that begins is not below its clock");
+        assert!(raise(9_000_000_001));
+        assert_eq!(floor(), UnixNanos::new(9_001_000_000), "whole milliseconds, above what was minted");
+        assert!(!raise(9_001_000_000) && !raise(8_000_000_000), "it is high enough");
+        assert_eq!(floor(), UnixNanos::new(9_001_000_000));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! slot_lease/                    the protocol of a slot: what to send next, and what became of it; no I/O, no clock
 //! slot_tenure                    what that means for minting: sessions begin, go on, end
 //! slot_keeper                    the thread that sends
-//! operation/                     what an operator does to a fleet
+//! operation/                     what an operator does to a fleet, and moves into it
 //! simulation/                    many nodes over a coordinator that fails in every way, as tests
 //! ```
 //!
@@ -39,8 +39,8 @@ mod simulation;
 pub use fleet_keys::FleetKeys;
 pub use high_water::{HighWater, KeptHighWater};
 pub use operation::{
-    AgreedFleet, FenceError, FenceRule, FleetStatus, FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState,
-    fence_restored, problem_of_shares,
+    Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep, AgreedFleet, FenceError, FenceRule, FleetStatus,
+    FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState, fence_restored, problem_of_shares,
 };
 pub use slot_share::{SlotRange, SlotShare};
 

@@ -58,9 +58,14 @@ impl SlotShare {
         self.range
     }
 
+    /// Whether they are all of the namespace.
+    pub(super) fn is_whole(&self) -> bool {
+        *self == SlotShare::all(self.slots)
+    }
+
     /// The slots, if they are not all of the namespace.
     pub(super) fn as_part(&self) -> Option<SlotRange> {
-        (*self != SlotShare::all(self.slots)).then_some(self.range)
+        (!self.is_whole()).then_some(self.range)
     }
 
     /// The slots that are of both.

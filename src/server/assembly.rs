@@ -212,7 +212,7 @@ fn is_leased(config: &Config) -> bool {
 }
 
 /// How many slots there are.
-pub fn slots_of(config: &Config) -> NonZeroU32 {
+fn slots_of(config: &Config) -> NonZeroU32 {
     NonZeroU32::new(config.worker.assignment().slots).expect("at least 1, checked when the configuration was loaded")
 }
 

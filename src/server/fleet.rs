@@ -225,6 +225,8 @@ mod tests {
             service.release_slot().await;
             assert!(matches!(mint(&service).await, Err(Refusal::NoWorkerSlot { .. })));
             assert_eq!(service.readiness().slot, None);
+            let metrics = TextEncoder::new().encode_to_string(&service.metric_families());
+            assert!(metrics.expect("they are told without a slot too").contains("idmint_worker_slot -1"));
         }
         ids.sort_unstable();
         ids.dedup();

@@ -17,7 +17,7 @@ mod tls;
 mod warnings;
 
 pub use access::{AccessError, check_access};
-pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule, slots_of};
+pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket};

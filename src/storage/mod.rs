@@ -23,7 +23,7 @@ mod files;
 mod kept_formats;
 mod records;
 #[cfg(test)]
-mod samples;
+pub(crate) mod samples;
 mod start;
 
 mod coordinator;
@@ -45,16 +45,17 @@ pub use coordinator::{
     Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Member, MemberState, Outcome, Range, Revision, Snapshot,
     Space, Transaction, Write,
 };
+pub use embedded::{AdoptedFolder, AdoptionNote, AdoptionProgress};
 pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, replace_file};
-pub use fleet::{FleetRecords, MetaRevision, Room};
+pub use fleet::{AdoptError, AdoptedCount, FleetRecords, MetaRevision, RecordAdopter, Room};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
 pub use records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records,
-    StoredAppend, StoredConjunction, WriteError,
+    StoredAppend, StoredConjunction, StoredPair, WriteError,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};

@@ -195,6 +195,15 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
 }
 
 #[test]
+fn an_adoption_needs_the_configuration_of_a_fleet_and_changes_nothing_without() {
+    let (home, service) = ready();
+    service.kill();
+    let folder = home.data_dir().display().to_string();
+    run_idmint(&["fleet", "adopt", &folder]).assert(78, &["storage.engine is not \"etcd\"", "--config"]);
+    home.start().wait_until_ready();
+}
+
+#[test]
 fn what_cargo_sets_for_a_program_it_runs_is_no_setting() {
     // This test is run by cargo, and so has the environment that `cargo run` gives. Nothing is removed from it here.
     let mut command = Command::new(env!("CARGO_BIN_EXE_idmint"));

@@ -2,13 +2,14 @@
 
 use clap::{Args, Subcommand};
 
+use super::adopt::Adopt;
 use super::fence_restore::FenceRestore;
 use super::status::Status;
 use crate::cli::exit::Failure;
 
 /// Work with a fleet: nodes that share an etcd.
 #[derive(Debug, Args)]
-pub(crate) struct Fleet {
+pub(in crate::cli) struct Fleet {
     #[command(subcommand)]
     command: FleetCommand,
 }
@@ -16,6 +17,7 @@ pub(crate) struct Fleet {
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
     Status(Status),
+    Adopt(Adopt),
     FenceRestore(FenceRestore),
 }
 
@@ -24,9 +26,10 @@ impl Fleet {
     ///
     /// # Errors
     /// As that command.
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         match self.command {
             FleetCommand::Status(status) => status.run(),
+            FleetCommand::Adopt(adopt) => adopt.run(),
             FleetCommand::FenceRestore(fence) => fence.run(),
         }
     }

@@ -1,5 +1,6 @@
 //! `idmint fleet`: nodes that share an etcd, asked for by way of that etcd.
 
+mod adopt;
 mod command;
 mod fence_restore;
 mod shared_etcd;

@@ -2,9 +2,9 @@
 
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{Reply, Request};
-use crate::cluster::stored::HorizonRecord;
+use crate::cluster::stored::{HorizonRecord, ceil_to_millis};
 use crate::cluster::token::Token;
-use crate::storage::{Compare, Entry, Outcome, Revision, Snapshot, Transaction, Write};
+use crate::storage::{Compare, Coordinator, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// What a node does wrong.
@@ -23,6 +23,8 @@ pub(super) enum Mistake {
     AdoptsByInstance,
     /// What the coordinator has said is not remembered, so nothing shows that it was restored from a backup.
     ForgetsHighWater,
+    /// Of a fleet that adopts a single node, only the slot that the node had is kept above its horizon.
+    FloorsSlotZeroAlone,
 }
 
 /// What a mistake has to know of the node that makes it.
@@ -33,6 +35,28 @@ pub(super) struct Maker<'a> {
 }
 
 impl Mistake {
+    /// What is written instead of the floor of a fleet that adopts a node which minted up to `horizon`.
+    pub(super) fn of_floor(
+        self,
+        raised: Transaction,
+        horizon: UnixNanos,
+        keys: &FleetKeys,
+        store: &dyn Coordinator,
+    ) -> Transaction {
+        if self != Mistake::FloorsSlotZeroAlone {
+            return raised;
+        }
+        let key = keys.horizon(0);
+        let found = store.read(&[Range::one(key.clone())]).expect("memory answers").ranges.remove(0);
+        let revision = found.first().map_or(Revision::ABSENT, |entry| entry.modified);
+        let record = HorizonRecord::new(ceil_to_millis(horizon), Token::new(0), Token::new(0), horizon);
+        Transaction {
+            compare: vec![Compare::Modified(key.clone(), revision)],
+            write: vec![Write::Put { key, value: record.to_bytes(), lease: None }],
+            ..Transaction::default()
+        }
+    }
+
     /// The request as it is sent.
     pub(super) fn of_request(self, request: Request, maker: &Maker<'_>) -> Request {
         let Request::Commit(mut transaction) = request else { return request };

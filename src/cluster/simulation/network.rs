@@ -4,9 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::faults::{Dice, Weather};
+use super::mistake::Mistake;
+use crate::cluster::agreement::{Agreement, OwnLayout};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{Reply, Request};
+use crate::cluster::slot_share::SlotShare;
+use crate::cluster::stored::HorizonRecord;
+use crate::cluster::token::Token;
 use crate::storage::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Snapshot};
+use crate::time::UnixNanos;
 
 /// After so long a node does not wait for an answer any more.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -220,6 +226,34 @@ impl Network {
             self.lease_time.remove(&lease);
             self.store.end_lease(Lease(lease));
         }
+    }
+
+    /// A single node is adopted that has minted up to `lasts` above whatever the fleet may be using, and mints no more.
+    /// Returns from when to when it minted. Everything that is on its way is decided on earlier.
+    pub(super) fn adopt(
+        &mut self,
+        share: SlotShare,
+        now: UnixNanos,
+        lasts: Duration,
+        mistake: Mistake,
+    ) -> (UnixNanos, UnixNanos) {
+        let snapshot = self.store.read(&self.keys.survey()).expect("memory answers");
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        let records = horizons.iter().map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
+        let from = records.map(|record| record.horizon).fold(now, UnixNanos::max);
+        let until = from.after(lasts);
+        let layout = OwnLayout { share, formats: Vec::new() };
+        let fleet = Token::new(self.dice.bits());
+        let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
+            Ok(Agreement::ToWrite(transaction)) => transaction,
+            // A clock that was far ahead has founded the fleet.
+            Ok(Agreement::Agreed(_)) => return (from, until),
+            Err(error) => panic!("all nodes are alike: {error}"),
+        };
+        let transaction = mistake.of_floor(raised, until, &self.keys, &self.store);
+        let outcome = self.store.commit(&transaction).expect("memory answers");
+        assert!(matches!(outcome, Outcome::Committed(_)), "nobody writes at the same time");
+        (from, until)
     }
 
     /// Ends a lease for no reason.

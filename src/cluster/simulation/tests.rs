@@ -65,7 +65,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.minted / 1_000, "ids, in thousands"),
         (tally.acquired, "slots taken"),
         (tally.fenced, "fences"),
-        (tally.adopted, "adoptions"),
+        (tally.adopted, "adoptions of a request"),
         (tally.reclaimed, "slots taken back"),
         (tally.crashes, "crashes"),
         (tally.pauses, "pauses"),
@@ -80,6 +80,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.restores, "restores from a backup"),
         (tally.regressions, "restores that were noticed"),
         (tally.acquired_after_a_fence, "slots taken after a fence"),
+        (tally.adoptions, "adoptions of a single node"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -103,6 +104,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::BelievesARead,
         Mistake::AdoptsByInstance,
         Mistake::ForgetsHighWater,
+        Mistake::FloorsSlotZeroAlone,
     ] {
         match search(SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

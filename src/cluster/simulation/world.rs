@@ -1,7 +1,7 @@
 //! One run: a fleet from its first start on, for some minutes of its own time.
 
 use std::num::NonZeroU32;
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Range};
 use std::time::Duration;
 
 use super::faults::{Dice, Weather};
@@ -45,6 +45,7 @@ pub(super) struct Tally {
     pub(super) restores: u64,
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
+    pub(super) adoptions: u64,
     pub(super) mishaps: Mishaps,
 }
 
@@ -70,6 +71,7 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.restores, other.restores),
             (&mut self.regressions, other.regressions),
             (&mut self.acquired_after_a_fence, other.acquired_after_a_fence),
+            (&mut self.adoptions, other.adoptions),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
             (&mut a.late, b.late),
@@ -94,6 +96,10 @@ struct World {
     weather_until: Duration,
     restore: Restore,
     is_fenced: bool,
+    /// When a single node is adopted, if one is.
+    adopts_at: Option<Duration>,
+    /// The time from which to which every id was minted by a node that was adopted.
+    adopted: Option<Range<UnixNanos>>,
     minted: Vec<u128>,
     tally: Tally,
 }
@@ -106,7 +112,7 @@ pub(super) fn run(seed: u64, mistake: Mistake) -> Result<Tally, String> {
     let mut dice = Dice::of(seed);
     let slots = NonZeroU32::new(2 + u32::try_from(dice.below(4)).expect("few")).expect("at least 2");
     let mut tally = Tally::default();
-    compare(run_share(dice, SlotShare::all(slots), mistake, &mut tally))?;
+    compare(run_share(dice, SlotShare::all(slots), mistake, &mut tally)?)?;
     Ok(tally)
 }
 
@@ -120,16 +126,21 @@ pub(super) fn run_regions(seed: u64, shares: [&str; 2]) -> Result<Tally, String>
     let (mut tally, mut minted) = (Tally::default(), Vec::new());
     for share in shares.map(|text| SlotRange::parse(text).expect("a range")) {
         let share = SlotShare::part(NonZeroU32::new(8).expect("not zero"), share).expect("below 8");
-        minted.extend(run_share(dice.split(), share, Mistake::None, &mut tally));
+        minted.extend(run_share(dice.split(), share, Mistake::None, &mut tally)?);
     }
     compare(minted)?;
     Ok(tally)
 }
 
 /// Runs one coordinator and its nodes; returns what was minted.
-fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tally) -> Vec<u128> {
+///
+/// # Errors
+/// What was minted that an adopted node had minted.
+fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tally) -> Result<Vec<u128>, String> {
     let network = Network::new(dice.split(), keys());
     let restore = Restore::draw(&mut dice);
+    // The numbers of a node alone are those of all slots, so it moves into a fleet that has all of them.
+    let adopts_at = (share.is_whole() && dice.per_mille(300)).then(|| dice.millis(0, 150_000));
     let mut world = World {
         dice,
         network,
@@ -140,6 +151,8 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         weather_until: Duration::ZERO,
         restore,
         is_fenced: false,
+        adopts_at,
+        adopted: None,
         minted: Vec::new(),
         tally: Tally::default(),
     };
@@ -150,9 +163,10 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         world.step();
     }
     world.tally.minted = u64::try_from(world.minted.len()).expect("few");
-    world.tally.mishaps = world.network.mishaps;
+    world.tally.mishaps = world.network.mishaps.clone();
     *tally += &world.tally;
-    world.minted
+    world.check_adopted()?;
+    Ok(world.minted)
 }
 
 /// Compares every id with every other.
@@ -180,6 +194,9 @@ impl World {
         }
         for (to, reply) in self.network.arrive(self.at) {
             self.deliver(to.node, to.message, reply);
+        }
+        if self.adopts_at.is_some_and(|at| at <= self.at) {
+            self.adopt();
         }
         for place in 0..self.nodes.len() {
             self.act(place);
@@ -327,6 +344,15 @@ impl World {
         usize::try_from(self.dice.below(u64::try_from(self.nodes.len()).expect("few"))).expect("few")
     }
 
+    /// Adopts a node that had the numbers of all slots as its lanes, and used each of them at every moment for some seconds.
+    fn adopt(&mut self) {
+        self.adopts_at = None;
+        let lasts = self.dice.millis(1_000, 4_000);
+        let (from, until) = self.network.adopt(self.share, BEGINS.after(self.at), lasts, self.mistake);
+        self.adopted = Some(from..until);
+        self.tally.adoptions += 1;
+    }
+
     fn start(&mut self, machine: u64) {
         let node = self.new_node(machine);
         self.nodes.push(node);
@@ -356,5 +382,14 @@ impl World {
         let earlier = self.nodes.iter().rev().find(|node| node.name.node == name.node);
         let high_water = earlier.map(|node| node.high_water().clone()).unwrap_or_default();
         Node::start(wall, drift_ppm, name, self.share, high_water, &mut self.dice)
+    }
+
+    /// That nothing was minted again which an adopted node had minted.
+    fn check_adopted(&self) -> Result<(), String> {
+        let Some(adopted) = &self.adopted else { return Ok(()) };
+        match self.minted.iter().find(|id| adopted.contains(&time_of(**id))) {
+            Some(id) => Err(format!("{id} was minted again, of {}: by a node that was adopted before", time_of(*id))),
+            None => Ok(()),
+        }
     }
 }

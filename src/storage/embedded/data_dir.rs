@@ -129,6 +129,16 @@ impl DataDir {
         self.path.join("horizon")
     }
 
+    /// Where the fleet that adopts the node is noted.
+    pub(crate) fn adoption_path(&self) -> PathBuf {
+        self.path.join("adoption.json")
+    }
+
+    /// The folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Where the database lies.
     pub(crate) fn database_path(&self) -> PathBuf {
         self.path.join(DATABASE_NAME)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+use super::adoption_note::{AdoptionNote, AdoptionProgress, NoteUnreadable};
 use super::data_dir::{DataDir, DataDirError, FoundFiles};
 use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
 use super::place::{Displaced, Place};
@@ -76,9 +77,41 @@ pub(in crate::storage) enum OpenError {
         /// Where the database should be.
         path: PathBuf,
     },
+    /// A fleet adopts the node, or has: its ids go on there, and nothing is minted on this folder any more.
+    #[error("{}", adopted(.path, .note.as_deref()))]
+    Adopted {
+        /// The folder.
+        path: PathBuf,
+        /// What it says of the fleet; `None` if that was lost.
+        note: Option<Box<AdoptionNote>>,
+    },
+    /// Which fleet that is cannot be read.
+    #[error(transparent)]
+    Note(#[from] NoteUnreadable),
     /// The database.
     #[error(transparent)]
     Database(#[from] DatabaseError),
+}
+
+fn adopted(path: &Path, note: Option<&AdoptionNote>) -> String {
+    let folder = path.display();
+    let Some(AdoptionNote { namespace, endpoints, progress, .. }) = note else {
+        return format!(
+            "the node of {folder} was adopted by a fleet, and a file that says which is missing: nothing is minted here any \
+             more; start it with the configuration of its fleet"
+        );
+    };
+    let fleet = format!("the fleet {namespace} at {}", endpoints.join(", "));
+    match progress {
+        AdoptionProgress::Done(_) => format!(
+            "the node of {folder} was adopted by {fleet}: nothing is minted here any more; start it with the configuration of \
+             that fleet (storage.engine = \"etcd\")"
+        ),
+        AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_) => format!(
+            "the node of {folder} is being adopted by {fleet}: nothing is minted here any more; run `idmint fleet adopt \
+             {folder}` again, with the configuration of that fleet, until it says that all is there"
+        ),
+    }
 }
 
 impl OpenError {
@@ -88,6 +121,8 @@ impl OpenError {
             Self::Folder(error) => error.failure_kind(),
             Self::Horizon(error) => error.failure_kind(),
             Self::HorizonMissing { .. } | Self::DatabaseMissing { .. } => FailureKind::Damaged,
+            Self::Adopted { .. } => FailureKind::Disagrees,
+            Self::Note(error) => error.failure_kind(),
             Self::Database(error) => error.failure_kind(),
         }
     }
@@ -110,6 +145,9 @@ impl Folder {
     /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
     pub(in crate::storage) fn open(dir: &Path, slot: u32, floor: Option<UnixNanos>) -> Result<Folder, OpenError> {
         let data_dir = DataDir::open(dir)?;
+        if let Some(note) = AdoptionNote::read(&data_dir.adoption_path())? {
+            return Err(OpenError::Adopted { path: dir.to_owned(), note: Some(Box::new(note)) });
+        }
         let files = data_dir.find()?;
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
@@ -135,7 +173,7 @@ impl EmptyEngine for EmptyFolder {
     fn create_horizon(self: Box<Self>, plan: &HorizonPlan) -> Result<Box<dyn ReservedEngine>, StoreError> {
         let EmptyFolder { slot, data_dir } = *self;
         let (horizon, floor) = (plan.horizon(), plan.floor());
-        let record = HorizonRecord { slot, sequence: 0, horizon, floor, has_records: false };
+        let record = HorizonRecord { slot, sequence: 0, horizon, floor, has_records: false, is_adopted: false };
         let horizon = HorizonFile::create(&data_dir.horizon_path(), record)?;
         Ok(Box::new(ReservedFolder { database: None, horizon, data_dir }))
     }
@@ -198,10 +236,15 @@ fn open_horizon(
     let written_anew = |floor: UnixNanos, found: Option<UnixNanos>| {
         let floor = floor.max(found.unwrap_or_default());
         let has_records = files.has_database();
-        HorizonFile::create(&path, HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records })
+        let record =
+            HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records, is_adopted: false };
+        HorizonFile::create(&path, record)
     };
     if files.has_horizon() {
         return match (HorizonFile::open(&path, slot), floor) {
+            (Ok((file, _)), _) if file.is_adopted() => {
+                Err(OpenError::Adopted { path: data_dir.path().to_owned(), note: None })
+            }
             (Ok((file, _)), floor) if file.has_records() && !files.has_database() => {
                 let missing = OpenError::DatabaseMissing { path: data_dir.database_path() };
                 let floor = floor.ok_or(missing)?;

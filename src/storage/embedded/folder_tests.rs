@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::minting::HorizonPlan;
+use crate::storage::embedded::AdoptedFolder;
 use crate::storage::samples::ready;
 use crate::storage::start::{FirstStart, Restart, Store};
 
@@ -310,4 +311,41 @@ fn a_horizon_that_could_not_be_created_ends_the_start() {
     assert!(error.to_string().contains("cannot make the horizon"), "{error}");
     fs::remove_dir(root.path().join("horizon.new")).expect("the obstacle is removed");
     assert_eq!(open(root.path()).expect("the lock is given back").horizon(), None);
+}
+
+#[test]
+fn a_folder_with_either_mark_of_an_adoption_is_refused_and_no_floor_helps() {
+    let root = folder();
+    drop(used(root.path(), 500));
+    let [note_at, horizon_at] = ["adoption.json", "horizon"].map(|name| root.path().join(name));
+    let note = AdoptionNote::begun("default".to_owned(), vec!["http://etcd-0:2379".to_owned()]);
+    let assert_adopted = |is_noted: bool| {
+        for floor in [None, Some(at(9_000))] {
+            let refused = Folder::open(root.path(), SLOT, floor).err().expect("the start is refused");
+            assert_eq!(refused.failure_kind(), FailureKind::Disagrees, "{refused}");
+            assert!(matches!(&refused, OpenError::Adopted { note, .. } if note.is_some() == is_noted), "{refused}");
+            assert_eq!(refused.to_string().contains("fleet default at http://etcd-0:2379"), is_noted, "{refused}");
+        }
+    };
+    // Ended between the two: the note is there, the horizon is as it was.
+    note.write(&note_at).expect("the folder is writable");
+    assert_adopted(true);
+    let mut adopted = AdoptedFolder::open(root.path()).expect("it is whole");
+    assert_eq!((adopted.note(), adopted.horizon()), (Some(&note), at(500)));
+    adopted.write_note(note.clone()).expect("the folder is writable");
+    drop(adopted);
+    assert_adopted(true);
+    let bytes = fs::read(&horizon_at).expect("it is there");
+    assert_eq!(
+        [8, 4_096 + 8].map(|copy| &bytes[copy..copy + 4]),
+        [[0, 0, 0, 3]; 2],
+        "earlier programs refuse version 3"
+    );
+    fs::remove_file(&note_at).expect("it is there");
+    assert_adopted(false);
+    note.write(&note_at).expect("the folder is writable");
+    fs::write(&horizon_at, [7; 8_192]).expect("the folder is writable");
+    assert_adopted(true);
+    fs::write(&note_at, "{}").expect("the folder is writable");
+    assert_eq!(refusal(root.path()).failure_kind(), FailureKind::Damaged);
 }

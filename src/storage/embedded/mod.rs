@@ -14,9 +14,15 @@ pub(super) mod simulation;
 
 mod horizon;
 
+mod adoption_note;
+
 mod folder;
+
+mod adopted_folder;
 
 #[cfg(test)]
 mod flips_tests;
 
+pub use adopted_folder::AdoptedFolder;
+pub use adoption_note::{AdoptionNote, AdoptionProgress};
 pub(super) use folder::Folder;

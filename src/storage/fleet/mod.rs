@@ -8,17 +8,20 @@
 //! ledgers  requests  anchors what is read, and what is forgotten
 //! round                      what one transaction compares and writes
 //! fleet_records              all of it, as an engine
+//! adopted_batch  record_adopter   records of a node that moves in, as they are
 //! ```
 //!
 //! Several nodes write here. So each write compares the heads, the keys of requests and the pairs that it was decided on, by
 //! their revisions, and what the fleet has agreed on (`meta`); what is read is a hint. A write without an answer is
 //! repeated byte for byte.
 
+mod adopted_batch;
 mod anchors;
 mod fleet_records;
 mod keys;
 mod ledgers;
 mod meta_revision;
+mod record_adopter;
 mod requests;
 mod room;
 mod round;
@@ -27,4 +30,5 @@ mod shared_store;
 
 pub use fleet_records::FleetRecords;
 pub use meta_revision::MetaRevision;
+pub use record_adopter::{AdoptError, AdoptedCount, RecordAdopter};
 pub use room::Room;

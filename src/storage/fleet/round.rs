@@ -20,16 +20,16 @@ use crate::storage::records::{
 };
 
 /// Operations of one kind in a transaction: etcd takes 128 of each, and one compares what the fleet has agreed on.
-const OPERATIONS_MAX: usize = 127;
+pub(super) const OPERATIONS_MAX: usize = 127;
 
 /// Bytes of a transaction, about: etcd takes 1.5 MiB.
-const BYTES_MAX: usize = 1_400_000;
+pub(super) const BYTES_MAX: usize = 1_400_000;
 
 /// What a pair is taken to need in a transaction: a thousand anchors.
 const PAIR_LEN: usize = 12_000;
 
 /// Keys of requests in a transaction: the sweep forgets as many in one of its own, with their list.
-const REQUESTS_MAX: usize = 100;
+pub(super) const REQUESTS_MAX: usize = 100;
 
 /// How many of these plans, from the first on, go into one transaction; at least one if there is any.
 pub(super) fn fitting(plans: &[RecordPlan]) -> usize {

@@ -12,6 +12,6 @@ pub use done_request::DoneRequest;
 pub(in crate::storage) use done_request::{RequestDay, days_to_forget, remembered_since};
 pub use record_plan::RecordPlan;
 pub use record_store::{AnchorKey, BackedUp, LedgerSummary, RecordStore, Records, WriteError};
-pub use register::{ListPlace, ListRange, StoredConjunction};
+pub use register::{ListPlace, ListRange, StoredConjunction, StoredPair};
 pub(in crate::storage) use rows::{append_row, tally_row};
 pub use stored_append::StoredAppend;

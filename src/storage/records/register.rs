@@ -15,6 +15,17 @@ pub struct StoredConjunction {
     pub tally: Option<ReportTally>,
 }
 
+/// All anchors of two objects in one format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPair {
+    /// The name of the format.
+    pub format: String,
+    /// The objects.
+    pub pair: Pair,
+    /// By their times, each with what is known of its reports; at least one.
+    pub anchors: Vec<(Anchor, Option<ReportTally>)>,
+}
+
 /// Where a conjunction stands in a list: by time, then by objects.
 pub type ListPlace = (Tca, Pair);
 

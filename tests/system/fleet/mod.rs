@@ -1,12 +1,17 @@
 //! A fleet on a real etcd, of one member and of three.
 
+mod adopting;
 mod client;
 mod etcd_cluster;
+mod etcd_link;
+mod links;
 mod nodes;
 mod quota;
 mod records;
 mod restore;
+mod rolling;
 mod script;
 mod status;
+mod troubles;
 
 pub(crate) use etcd_cluster::EtcdCluster;

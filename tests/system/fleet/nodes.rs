@@ -28,16 +28,22 @@ pub(super) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
 }
 
 pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
-    Service::start(serve(home, etcd, slots))
+    Service::start(serve(home, &etcd.endpoints(), slots, ""))
 }
 
-fn serve(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
-    serve_share(home, etcd, slots, "")
+/// A node with further settings, ready.
+pub(super) fn node_with(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Service {
+    let service = starting_at(home, &etcd.endpoints(), slots, more);
+    service.wait_until_ready();
+    service
 }
 
-/// The same with further settings.
-fn serve_share(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Command {
-    let endpoints = etcd.endpoints();
+/// A node that finds its etcd there.
+pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Service {
+    Service::start(serve(home, endpoints, slots, more))
+}
+
+fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
     home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     ))
@@ -52,7 +58,7 @@ pub(super) struct Minter {
 
 #[derive(Default)]
 pub(super) struct Minted {
-    ids: Vec<u64>,
+    pub(super) ids: Vec<u64>,
     /// Answers that say why there are no ids.
     pub(super) refused: Vec<String>,
     /// Requests without a whole answer.
@@ -202,7 +208,7 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
     let wall = WallClock::of(&homes[2]);
     for (ahead_s, reason, sign) in [(30, "clock-jumped", 1.0), (-30, "clock-behind", -1.0)] {
         wall.set(ahead_s);
-        let wrong = wall.start(serve(&homes[2], &etcd, 8));
+        let wrong = wall.start(serve(&homes[2], &etcd.endpoints(), 8, ""));
         let reason_of = || wrong.get("/health/ready").json()["reason"].as_str().map(str::to_owned);
         until("its clock is refused", || (reason_of().as_deref() == Some(reason)).then_some(()));
         let refused = wrong.post("/ids/snowflake");
@@ -226,7 +232,7 @@ fn a_node_whose_clock_is_wrong_waits_until_it_is_right_and_stops_nobody() {
     }
 
     wall.set(3);
-    let served = wall.start(serve(&homes[2], &etcd, 8));
+    let served = wall.start(serve(&homes[2], &etcd.endpoints(), 8, ""));
     served.wait_until_ready();
     let third = Minter::at(&served);
     thread::sleep(Duration::from_secs(12));
@@ -244,7 +250,7 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     let mut etcds = [EtcdCluster::start(1), EtcdCluster::start(1)];
     let homes: [Home; 4] = std::array::from_fn(|_| Home::new());
     let command = |number: usize, region: usize, share: &str| {
-        serve_share(&homes[number], &etcds[region], 8, &format!("cluster.slots = '{share}'"))
+        serve(&homes[number], &etcds[region].endpoints(), 8, &format!("cluster.slots = '{share}'"))
     };
     let nodes: [Service; 4] = std::array::from_fn(|number| {
         let region = number / 2;
@@ -273,7 +279,7 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     println!("{} ids, none twice", assert_all_different([one, two, three, four]));
 }
 
-fn slot_of(node: &Service) -> Option<u64> {
+pub(super) fn slot_of(node: &Service) -> Option<u64> {
     let answer = node.get("/health/ready");
     (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
 }

@@ -5,7 +5,7 @@
 //! | bytes | what |
 //! |---|---|
 //! | 0..8 | `idmint-h` |
-//! | 8..12 | version of this table, 2 |
+//! | 8..12 | version of this table, 2; 3 once a fleet has adopted the node |
 //! | 12..16 | slot |
 //! | 16..24 | sequence number of the pass that wrote this copy |
 //! | 24..32 | horizon, nanoseconds since 1970-01-01T00:00:00Z |
@@ -14,7 +14,8 @@
 //! | 41..4092 | zero |
 //! | 4092..4096 | CRC-32C of everything before |
 //!
-//! Version 1 had zeros from byte 32 on. It is read as what it says: no floor, and nothing known of records.
+//! Version 1 had zeros from byte 32 on. It is read as what it says: no floor, and nothing known of records. Version 3 is the same
+//! table: a program from before there was adoption refuses it, and a floor does not help it past that.
 
 use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
 use crate::time::UnixNanos;
@@ -22,6 +23,7 @@ use crate::time::UnixNanos;
 const MAGIC: [u8; 8] = *b"idmint-h";
 const VERSION: u32 = 2;
 const VERSION_BEFORE: u32 = 1;
+const VERSION_ADOPTED: u32 = 3;
 const CHECKSUM_AT: usize = BLOCK_LEN - 4;
 
 /// What one good copy says.
@@ -37,6 +39,8 @@ pub(crate) struct HorizonRecord {
     pub(crate) floor: Option<UnixNanos>,
     /// The records were created. If they are not there, they have been lost.
     pub(crate) has_records: bool,
+    /// A fleet adopts the node, or has: nothing is minted on this horizon any more.
+    pub(crate) is_adopted: bool,
 }
 
 /// Why a copy cannot be used.
@@ -55,7 +59,7 @@ pub(crate) enum CopyFault {
     #[error("not a horizon")]
     NotAHorizon,
     /// The bytes are an intact horizon as another version of the program writes it.
-    #[error("version {0} is unknown to this program, which knows version {VERSION}")]
+    #[error("version {0} is unknown to this program, which knows version {VERSION_ADOPTED}")]
     UnknownVersion(u32),
     /// The copy is intact and holds an older pass, although the newer one claims to have been written after it.
     #[error("holds pass {found}, where pass {expected} was written")]
@@ -72,7 +76,8 @@ impl HorizonRecord {
     pub(super) fn to_block(self) -> Block {
         let mut block = [0; BLOCK_LEN];
         block[0..8].copy_from_slice(&MAGIC);
-        block[8..12].copy_from_slice(&VERSION.to_be_bytes());
+        let version = if self.is_adopted { VERSION_ADOPTED } else { VERSION };
+        block[8..12].copy_from_slice(&version.to_be_bytes());
         block[12..16].copy_from_slice(&self.slot.to_be_bytes());
         block[16..24].copy_from_slice(&self.sequence.to_be_bytes());
         block[24..32].copy_from_slice(&self.horizon.get().to_be_bytes());
@@ -95,7 +100,7 @@ impl HorizonRecord {
             return Err(CopyFault::NotAHorizon);
         }
         let version = u32::from_be_bytes(bytes_at(block, 8));
-        if ![VERSION, VERSION_BEFORE].contains(&version) {
+        if ![VERSION, VERSION_BEFORE, VERSION_ADOPTED].contains(&version) {
             return Err(CopyFault::UnknownVersion(version));
         }
         Ok(HorizonRecord {
@@ -104,6 +109,7 @@ impl HorizonRecord {
             horizon: UnixNanos::new(u64::from_be_bytes(bytes_at(block, 24))),
             floor: Some(UnixNanos::new(u64::from_be_bytes(bytes_at(block, 32)))).filter(|floor| floor.get() > 0),
             has_records: block[40] == 1,
+            is_adopted: version == VERSION_ADOPTED,
         })
     }
 }
@@ -122,6 +128,7 @@ mod tests {
         horizon: UnixNanos::new(1_700_000_000_123_456_789),
         floor: Some(UnixNanos::new(0x0102)),
         has_records: true,
+        is_adopted: false,
     };
 
     fn with_version(version: u32) -> Block {
@@ -158,8 +165,15 @@ mod tests {
 
     #[test]
     fn another_version_is_told_from_damage() {
-        assert_eq!(HorizonRecord::from_block(&with_version(3)), Err(CopyFault::UnknownVersion(3)));
+        assert_eq!(HorizonRecord::from_block(&with_version(4)), Err(CopyFault::UnknownVersion(4)));
         assert_eq!(HorizonRecord::from_block(&with_version(2)), Ok(RECORD));
+    }
+
+    #[test]
+    fn the_horizon_of_an_adopted_node_has_a_version_that_earlier_programs_refuse() {
+        let adopted = HorizonRecord { is_adopted: true, ..RECORD };
+        assert_eq!(adopted.to_block(), with_version(3));
+        assert_eq!(HorizonRecord::from_block(&with_version(3)), Ok(adopted));
     }
 
     #[test]

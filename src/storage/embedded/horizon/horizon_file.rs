@@ -161,6 +161,19 @@ impl<F: BlockFile> HorizonFile<F> {
         self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, has_records: true, ..self.newest })
     }
 
+    /// Whether a fleet adopts the node, or has adopted it.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.newest.is_adopted
+    }
+
+    /// Remembers that a fleet adopts the node: nothing is minted on this horizon from then on.
+    ///
+    /// # Errors
+    /// As [`raise`](Self::raise).
+    pub(crate) fn note_adoption(&mut self) -> Result<(), HorizonError> {
+        self.write_pass(HorizonRecord { sequence: self.newest.sequence + 1, is_adopted: true, ..self.newest })
+    }
+
     /// Whether both copies still are what this process wrote.
     ///
     /// # Errors
@@ -210,8 +223,19 @@ impl<F: BlockFile> HorizonFile<F> {
 ///
 /// `None` when nothing in it can be read.
 pub(crate) fn highest_readable(path: &Path) -> Option<UnixNanos> {
-    let file = File::open(path).ok()?;
-    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).map(|record| record.horizon).max()
+    readable_copies(path).into_iter().map(|record| record.horizon).max()
+}
+
+/// The slot that the file is of, as far as it can be read; for a command that is not told one.
+///
+/// `None` when nothing in it can be read.
+pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
+    readable_copies(path).first().map(|record| record.slot)
+}
+
+fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
+    let Ok(file) = File::open(path) else { return Vec::new() };
+    [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).collect()
 }
 
 /// What the two copies say together: the horizon, and the copy to repair if one is bad.

@@ -20,7 +20,7 @@ fn instant(nanos: u64) -> UnixNanos {
 }
 
 fn record(sequence: u64, horizon: u64) -> HorizonRecord {
-    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon), floor: None, has_records: true }
+    HorizonRecord { slot: SLOT, sequence, horizon: instant(horizon), floor: None, has_records: true, is_adopted: false }
 }
 
 fn disk_with(a: HorizonRecord, b: HorizonRecord) -> SimulatedDisk {
@@ -272,13 +272,13 @@ fn a_leftover_of_an_unfinished_creation_is_overwritten() {
 #[test]
 fn a_file_of_another_version_is_refused_whatever_the_other_copy_says() {
     let mut foreign: Block = record(8, 500).to_block();
-    foreign[11] = 3;
+    foreign[11] = 4;
     let checksum = crc32c::crc32c(&foreign[..4092]);
     foreign[4092..].copy_from_slice(&checksum.to_be_bytes());
     let ours = record(8, 500).to_block();
     for copies in [[foreign, ours], [ours, foreign], [foreign, foreign]] {
         let disk = SimulatedDisk::holding(&copies, 1);
-        assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 3, .. })));
+        assert!(matches!(open(&disk), Err(HorizonError::UnknownVersion { version: 4, .. })));
         assert_eq!([0, 1].map(|index| disk.read_block(index).expect("it is there")), copies, "nothing is written");
     }
 }

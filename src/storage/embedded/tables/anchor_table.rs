@@ -1,6 +1,6 @@
 //! The anchors of every pair, in a table of the database.
 
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 
 use redb::{ReadableTable, Table, TableDefinition};
 
@@ -49,6 +49,28 @@ pub(super) fn anchors_within(
         anchor_row::from_bytes(name.value(), bytes.value()).ok_or_else(damaged)
     })
     .collect()
+}
+
+/// Pairs in the order of their formats and objects, those behind `after`, at most so many.
+pub(super) fn pairs(
+    anchors: &impl AnchorRows,
+    after: Option<(&str, Pair)>,
+    count_max: usize,
+) -> Result<Vec<(String, Pair)>, redb::Error> {
+    let mut found: Vec<(String, Pair)> = Vec::new();
+    let mut behind = after.map(|(format, pair)| (format.to_owned(), pair));
+    while found.len() < count_max {
+        let last = behind.as_ref().map(|(format, pair)| anchor_row::name(format, *pair, Tca(i64::MAX)));
+        let row = match last {
+            Some(last) => anchors.range((Bound::Excluded(last), Bound::Unbounded))?.next(),
+            None => anchors.iter()?.next(),
+        };
+        let Some((name, _)) = row.transpose()? else { break };
+        let AnchorKey { format, pair, .. } = key_of(name.value());
+        found.push((format.clone(), pair));
+        behind = Some((format, pair));
+    }
+    Ok(found)
 }
 
 /// Looks at so many anchors in their order, and removes those before an instant. Returns these, and where to go on.

@@ -80,6 +80,17 @@ pub(super) fn chain_of(
     Ok(links)
 }
 
+/// The appends of a ledger behind the one that ends with `after`, or from the first, at most so many.
+pub(super) fn appends_of(
+    appends: &impl AppendRows,
+    ledger: LedgerId,
+    after: Option<EventId>,
+    count_max: usize,
+) -> Result<Vec<StoredAppend>, redb::Error> {
+    let from = (ledger.bits(), after.map_or(0, |after| after.value().saturating_add(1)));
+    appends.range(from..=(ledger.bits(), u128::MAX))?.take(count_max).map(|row| read(row?)).collect()
+}
+
 /// An event, if it is there.
 pub(super) fn link(appends: &impl AppendRows, id: EventId) -> Result<Option<Link>, redb::Error> {
     let end = (id.ledger().bits(), u128::MAX);

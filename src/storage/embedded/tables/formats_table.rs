@@ -12,6 +12,10 @@ use crate::storage::kept_formats::{Difference, FormatsError, KeptFormat, differe
 /// Row name to SHA-256 and description. Rows: `slots`, and `format/` followed by a format's name.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
+const FORMAT_ROWS: &str = "format/";
+
+/// The description of each format, by its name.
+pub(crate) type Descriptions = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The kept formats, in a [`Database`].
 pub(crate) struct FormatsTable<'a> {
@@ -45,6 +49,22 @@ impl<'a> FormatsTable<'a> {
         });
         agreed.map_err(StoreError::from)?
     }
+
+    /// Every kept format: its name and its description.
+    ///
+    /// # Errors
+    /// [`DatabaseError`]: a row is not what was written, or the disk refuses.
+    pub(crate) fn kept(&self) -> Result<Descriptions, DatabaseError> {
+        self.database.attempt(|engine| {
+            let transaction = engine.begin_write()?;
+            let kept = {
+                let rows = Rows { table: transaction.open_table(KEPT)?, database: self.database, has_new: false };
+                rows.kept_formats()?
+            };
+            transaction.abort()?;
+            Ok(kept)
+        })?
+    }
 }
 
 struct Compared {
@@ -65,7 +85,7 @@ fn compare(rows: &mut Rows<'_>, slots: u32, formats: &[KeptFormat]) -> Compariso
         Err(error) => return Ok(Err(StoreError::from(error).into())),
     }
     for KeptFormat { name, description, is_minted } in formats {
-        match rows.keep_or_compare(&format!("format/{name}"), description, *is_minted)? {
+        match rows.keep_or_compare(&format!("{FORMAT_ROWS}{name}"), description, *is_minted)? {
             Ok(differences) if differences.is_empty() => {}
             Ok(differences) => return Ok(Err(FormatsError::Changed { format: name.clone(), differences })),
             Err(error) => return Ok(Err(StoreError::from(error).into())),
@@ -92,6 +112,23 @@ impl Rows<'_> {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// The names and descriptions of all rows of formats.
+    fn kept_formats(&self) -> Result<Result<Descriptions, DatabaseError>, redb::Error> {
+        if let Err(error) = self.check_all()? {
+            return Ok(Err(error));
+        }
+        let mut formats = BTreeMap::new();
+        for row in self.table.iter()? {
+            let (row, kept) = row?;
+            let Some(name) = row.value().strip_prefix(FORMAT_ROWS) else { continue };
+            let Ok(description) = serde_json::from_slice(kept.value().1) else {
+                return Ok(Err(self.damaged(row.value())));
+            };
+            formats.insert(name.to_owned(), description);
+        }
+        Ok(Ok(formats))
     }
 
     /// Keeps `now` when the row is new and it `joins`; says how a row that is there differs from it.

@@ -25,7 +25,7 @@ use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::append_row;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, WriteError,
+    StoredConjunction, StoredPair, WriteError,
 };
 
 /// The records of one database.
@@ -42,6 +42,38 @@ impl RecordTables {
     pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
         database.attempt(|engine| if has_tables(engine)? { Ok(()) } else { make_tables(engine) })?;
         Ok(RecordTables { database })
+    }
+
+    /// The appends of a ledger behind the one that ends with `after`, or from the first, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn appends(
+        &self,
+        ledger: LedgerId,
+        after: Option<EventId>,
+        count_max: usize,
+    ) -> Result<Vec<StoredAppend>, StoreError> {
+        self.read_appends(|appends| append_table::appends_of(appends, ledger, after, count_max))
+    }
+
+    /// Pairs in the order of their formats and objects, those behind `after`, at most so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub(crate) fn pairs(&self, after: Option<(&str, Pair)>, count_max: usize) -> Result<Vec<StoredPair>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let transaction = engine.begin_read()?;
+            let (anchors, register) = (transaction.open_table(ANCHORS)?, transaction.open_table(REGISTER)?);
+            let stored = |(format, pair): (String, Pair)| {
+                let of_pair = anchors_within(&anchors, &format, pair, &(Tca(i64::MIN)..=Tca(i64::MAX)))?;
+                let tallied =
+                    |anchor: Anchor| Ok((anchor, register_table::tally_of(&register, &format, (anchor.tca, pair))?));
+                let anchors = of_pair.into_iter().map(tallied).collect::<Result<_, redb::Error>>()?;
+                Ok(StoredPair { format, pair, anchors })
+            };
+            anchor_table::pairs(&anchors, after, count_max)?.into_iter().map(stored).collect()
+        })?)
     }
 
     fn read_appends<T>(

@@ -57,6 +57,15 @@ pub(super) fn add_reports(
     Ok(true)
 }
 
+/// What is known of the reports of an anchor.
+pub(super) fn tally_of(
+    register: &impl ReadableTable<Name<'static>, &'static [u8]>,
+    format: &str,
+    place: ListPlace,
+) -> Result<Option<ReportTally>, redb::Error> {
+    Ok(register.get(name_of(format, place))?.and_then(|row| tally_row::from_bytes(row.value())))
+}
+
 /// Conjunctions by time, at most so many.
 pub(super) fn list(
     register: &impl ReadableTable<Name<'static>, &'static [u8]>,

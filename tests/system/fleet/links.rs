@@ -1,0 +1,90 @@
+//! A node whose way to etcd is slow, silent, stalled and cut mints on, and what it appends or cannot append is there once.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::etcd_cluster::EtcdCluster;
+use super::etcd_link::{EtcdLink, Weather};
+use super::nodes::{Minted, Minter, assert_all_different, node, starting_at, until_within};
+use crate::appending::{Appender, Begun, Place, Seen, assert_all_is_kept, begin};
+use crate::service::{Home, Service, until};
+
+const SLOTS: u32 = 4;
+
+/// Longer than a node tries to have an append done.
+const WEATHER_LASTS: Duration = Duration::from_secs(10);
+
+fn minted_by(node: &Service) -> f64 {
+    node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
+}
+
+/// Requests to etcd that came to nothing.
+fn unanswered_by(node: &Service) -> f64 {
+    let of = |outcome: &str| node.metric(&format!("idmint_coordinator_requests_total{{outcome=\"{outcome}\"}}"));
+    of("no_answer") + of("not_sent")
+}
+
+/// Callers append at this place, then it goes bad there for a while: who has a connection keeps it, and who gets no answer asks
+/// again wherever the place is then.
+fn append_through(goes_bad: impl FnOnce(), number: usize, place: &Place, ledgers: &[Begun]) -> Vec<Seen> {
+    let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let caller = |number| {
+            let caller = Appender::new(number, place, ledgers);
+            scope.spawn(|| caller.run(&granted, &stop))
+        };
+        let callers: Vec<_> = (number..number + 3).map(caller).collect();
+        until("appends are done", || (granted.load(Ordering::Relaxed) > 100).then_some(()));
+        goes_bad();
+        thread::sleep(WEATHER_LASTS);
+        stop.store(true, Ordering::Relaxed);
+        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+    })
+}
+
+#[test]
+fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() {
+    let etcd = EtcdCluster::start(1);
+    let link = EtcdLink::to(&etcd.endpoints()[0]);
+    let homes = [Home::new(), Home::new()];
+    let far = starting_at(&homes[0], &[link.endpoint()], SLOTS, "");
+    far.wait_until_ready();
+    let near = node(&homes[1], &etcd, SLOTS);
+    until_within(Duration::from_secs(60), "time is reserved", || {
+        (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
+    });
+    let minters = [&far, &near].map(Minter::at);
+    let ledgers = begin(&near, 3);
+    let place = Place::of(&far);
+    let mut seen: Vec<Seen> = Vec::new();
+    for (turn, weather) in [Weather::Slow, Weather::Silent, Weather::Stalled, Weather::Cut].into_iter().enumerate() {
+        let (minted, unanswered, mishaps) = (minted_by(&far), unanswered_by(&far), link.mishaps());
+        place.move_to(far.address());
+        let goes_bad = || {
+            link.turn(weather);
+            place.move_to(near.address());
+        };
+        seen.extend(append_through(goes_bad, 3 * turn, &place, &ledgers));
+        assert!(minted_by(&far) > minted, "{weather:?}: it mints on");
+        assert!(link.mishaps() > mishaps, "{weather:?}: nothing was on the way");
+        assert!(weather == Weather::Slow || unanswered_by(&far) > unanswered, "{weather:?}: all of it was answered");
+        link.turn(Weather::Clear);
+        until_within(Duration::from_secs(20), "it is renewed", || {
+            (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())
+        });
+    }
+    let minted = minters.map(Minter::stop);
+    for Minted { refused, cut, .. } in &minted {
+        assert!(refused.is_empty() && *cut == 0, "{:?}, {cut} cut", refused.first());
+    }
+    let of = |status: u16| seen.iter().filter_map(|seen| seen.answers.get(&status)).sum::<u64>();
+    let (first, again, unknown, refused) = (of(201), of(200), of(504) + of(0), of(503));
+    println!(
+        "appends: {first} done at once, {again} done before; {unknown} with an unknown outcome, {refused} refused"
+    );
+    assert!(first > 400 && unknown + refused > 0, "appends were not affected");
+    assert_all_is_kept(&near, ledgers, seen);
+    assert_eq!(far.metric("idmint_fenced_total"), 0.0);
+    println!("{} ids, none twice and none refused", assert_all_different(minted));
+}

@@ -1,0 +1,148 @@
+//! Each node of a fleet is ended and started again in turn, under callers who ask whichever node is ready: none of them
+//! notices.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{Minted, assert_all_different, node_with, slot_of};
+use crate::http1::{Client, request};
+use crate::service::{Home, Service, until};
+
+const SLOTS: u32 = 8;
+const CALLERS: usize = 3;
+const ROUNDS: usize = 2;
+
+/// Longer than a balancer takes to see that a node is not ready any more.
+const SETTINGS: &str = "http.drain_delay = '2s'";
+
+/// What a balancer knows: where each node listens, and whether it was ready when it was last asked.
+#[derive(Default)]
+struct Balancer {
+    nodes: RwLock<BTreeMap<usize, (SocketAddr, bool)>>,
+    is_over: AtomicBool,
+    minted: AtomicU64,
+}
+
+impl Balancer {
+    /// Asks each node again and again whether it is ready.
+    fn watch(self: Arc<Balancer>) -> JoinHandle<()> {
+        thread::spawn(move || {
+            while !self.is_over.load(Ordering::Relaxed) {
+                let nodes = self.nodes.read().unwrap().clone();
+                for (place, (address, _)) in nodes {
+                    let is_ready = is_ready(address);
+                    let mut nodes = self.nodes.write().unwrap();
+                    nodes.entry(place).and_modify(|known| {
+                        if known.0 == address {
+                            known.1 = is_ready;
+                        }
+                    });
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+        })
+    }
+
+    fn add(&self, place: usize, node: &Service) {
+        self.nodes.write().unwrap().insert(place, (node.address(), true));
+    }
+
+    fn ready(&self) -> Vec<SocketAddr> {
+        self.nodes.read().unwrap().values().filter(|(_, is_ready)| *is_ready).map(|(address, _)| *address).collect()
+    }
+
+    /// A caller that mints all the time, on connections that it keeps until their node ends them.
+    fn call(self: Arc<Balancer>, number: usize) -> JoinHandle<Minted> {
+        thread::spawn(move || {
+            let (mut minted, mut kept) = (Minted::default(), BTreeMap::new());
+            for turn in number.. {
+                if self.is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let ready = self.ready();
+                assert!(!ready.is_empty(), "a node is ready at any time");
+                kept.retain(|address, _| ready.contains(address));
+                let address = ready[turn % ready.len()];
+                let client = kept.entry(address).or_insert_with(|| Client::connect(address));
+                let before = minted.ids.len();
+                let is_kept = mint(client, &mut minted);
+                self.minted.fetch_add(u64::try_from(minted.ids.len() - before).unwrap(), Ordering::Relaxed);
+                if !is_kept {
+                    kept.remove(&address);
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+            minted
+        })
+    }
+}
+
+fn is_ready(address: SocketAddr) -> bool {
+    let asked = Client::try_connect_within(address, Duration::from_secs(1)).ok().and_then(|mut client| {
+        client.send(request("GET /health/ready", "", ""));
+        client.try_receive_within(Duration::from_secs(1)).ok()
+    });
+    asked.is_some_and(|answer| answer.status == 200)
+}
+
+/// Mints once; returns whether the node keeps the connection.
+fn mint(client: &mut Client, minted: &mut Minted) -> bool {
+    client.send(request("POST /ids/snowflake?count=200", "accept: text/plain\r\n", ""));
+    match client.try_receive_within(Duration::from_secs(5)) {
+        Ok(answer) if answer.status == 200 => {
+            minted.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+            answer.header("connection") != Some("close")
+        }
+        Ok(answer) => {
+            minted.refused.push(answer.text());
+            false
+        }
+        Err(_) => {
+            minted.cut += 1;
+            false
+        }
+    }
+}
+
+#[test]
+fn a_rolling_restart_of_three_nodes_fails_no_mint() {
+    let etcd = EtcdCluster::start(1);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let mut nodes: Vec<Service> = homes.iter().map(|home| node_with(home, &etcd, SLOTS, SETTINGS)).collect();
+    // Enough is reserved for batches, which a node that has just begun has not yet.
+    let is_warm = |node: &Service| node.metric("idmint_horizon_remaining_seconds") > 1.0;
+    until("time is reserved", || nodes.iter().all(is_warm).then_some(()));
+    let balancer = Arc::<Balancer>::default();
+    nodes.iter().enumerate().for_each(|(place, node)| balancer.add(place, node));
+    let watch = Arc::clone(&balancer).watch();
+    let callers: Vec<_> = (0..CALLERS).map(|number| Arc::clone(&balancer).call(number)).collect();
+    let mut slots = Vec::new();
+    for restart in 0..ROUNDS * nodes.len() {
+        let place = restart % nodes.len();
+        let before = balancer.minted.load(Ordering::Relaxed);
+        let ended = nodes.remove(place);
+        slots.push(slot_of(&ended).expect("it has a slot"));
+        ended.send(Signal::TERM);
+        ended.wait().assert(0, &[]);
+        assert!(balancer.minted.load(Ordering::Relaxed) > before, "the others mint meanwhile");
+        let begun = node_with(&homes[place], &etcd, SLOTS, SETTINGS);
+        until("time is reserved", || is_warm(&begun).then_some(()));
+        balancer.add(place, &begun);
+        nodes.insert(place, begun);
+    }
+    balancer.is_over.store(true, Ordering::Relaxed);
+    watch.join().unwrap();
+    let minted: Vec<Minted> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
+    for one in &minted {
+        assert!(one.refused.is_empty() && one.cut == 0, "{:?}, {} cut", one.refused.first(), one.cut);
+    }
+    println!("{} ids, none twice and none refused, through {} restarts", assert_all_different(minted), slots.len());
+    assert_eq!(slots.len(), 6);
+}
