@@ -5,6 +5,7 @@ mod client;
 mod etcd_cluster;
 mod etcd_link;
 mod links;
+mod many;
 mod nodes;
 mod quota;
 mod records;

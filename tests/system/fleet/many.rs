@@ -1,0 +1,149 @@
+//! As many ids as three nodes give, exactly compared, and how often etcd is asked meanwhile. `FLEET_IDS` says how many.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{node, until_within};
+use crate::http1::{Client, request};
+use crate::service::{Home, Service, until};
+
+const IDS: u64 = 10_000_000;
+
+const BATCH: &str = "POST /ids/snowflake?count=10000";
+const AS_NUMBERS: &str = "accept: application/octet-stream\r\n";
+
+/// A node renews its slot this often, whatever it mints.
+const RENEWAL: Duration = Duration::from_secs(5);
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// Ids that follow each other without a gap, the first and the last.
+type Run = (u64, u64);
+
+/// A client that takes what one node has until it is told to stop.
+struct Taker {
+    address: Arc<Mutex<SocketAddr>>,
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Run>>,
+}
+
+impl Taker {
+    /// `taken`: how many ids all of them have.
+    fn at(node: &Service, taken: &Arc<AtomicU64>) -> Taker {
+        let (address, is_over) = (Arc::new(Mutex::new(node.address())), Arc::new(AtomicBool::new(false)));
+        let (at, stop, taken) = (Arc::clone(&address), Arc::clone(&is_over), Arc::clone(taken));
+        let thread = thread::spawn(move || {
+            let mut runs = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let connected = Client::try_connect_within(*at.lock().unwrap(), Duration::from_secs(1));
+                if let Ok(client) = connected {
+                    take(client, &stop, &taken, &mut runs);
+                }
+                thread::sleep(Duration::from_millis(10));
+            }
+            runs
+        });
+        Taker { address, is_over, thread }
+    }
+
+    fn turn_to(&self, node: &Service) {
+        *self.address.lock().unwrap() = node.address();
+    }
+
+    fn stop(self) -> Vec<Run> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Takes batches on one connection until that ends, a batch is refused, or nothing more is wanted.
+fn take(mut client: Client, stop: &AtomicBool, taken: &AtomicU64, runs: &mut Vec<Run>) {
+    while !stop.load(Ordering::Relaxed) {
+        client.send(request(BATCH, AS_NUMBERS, ""));
+        // Of an answer that was cut nothing is counted: who gets half of one has to take all of it for gaps.
+        let Ok(answer) = client.try_receive_within(LONG) else { return };
+        if answer.status != 200 {
+            return;
+        }
+        let ids = answer.body.chunks_exact(8).map(|id| u64::from_be_bytes(id.try_into().expect("eight bytes")));
+        for id in ids {
+            taken.fetch_add(1, Ordering::Relaxed);
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == id => *last = id,
+                _ => runs.push((id, id)),
+            }
+        }
+    }
+}
+
+/// How many ids there are; no two are equal.
+fn count_different(mut runs: Vec<Run>) -> u64 {
+    runs.sort_unstable();
+    for pair in runs.windows(2) {
+        assert!(pair[0].1 < pair[1].0, "{} was minted twice", pair[1].0);
+    }
+    runs.iter().map(|(first, last)| last - first + 1).sum()
+}
+
+/// How many transactions and reads etcd has been asked for, by its own count.
+fn asked(etcd: &EtcdCluster) -> u64 {
+    let of_member = |endpoint: &String| {
+        let address: SocketAddr = endpoint.strip_prefix("http://").expect("in the clear").parse().expect("an address");
+        let answer = Client::connect(address).exchange(request("GET /metrics", "", ""));
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let text = answer.text();
+        let of_keys = |line: &&str| {
+            line.starts_with("grpc_server_started_total{") && line.contains("grpc_service=\"etcdserverpb.KV\"")
+        };
+        let counts: Vec<f64> =
+            text.lines().filter(of_keys).map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+        assert!(!counts.is_empty(), "etcd counts what it is asked");
+        counts.iter().sum::<f64>() as u64
+    };
+    etcd.endpoints().iter().map(of_member).sum()
+}
+
+#[test]
+fn etcd_is_asked_for_renewals_and_not_for_ids_and_none_comes_twice() {
+    let wanted = std::env::var("FLEET_IDS").map_or(IDS, |text| text.parse().expect("a number"));
+    let mut etcd = EtcdCluster::start(3);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let nodes = homes.each_ref().map(|home| node(home, &etcd, 4));
+    // Reservations grow to their window within the first half minute.
+    for node in &nodes {
+        until_within(LONG, "a minute is reserved", || {
+            (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+        });
+    }
+    let taken = Arc::new(AtomicU64::new(0));
+    let is_taken = |count: u64| (taken.load(Ordering::Relaxed) >= count).then_some(());
+    let (asked_before, begun) = (asked(&etcd), Instant::now());
+    let takers = nodes.each_ref().map(|node| Taker::at(node, &taken));
+    until_within(LONG * 10, "half of them", || is_taken(wanted / 2));
+    let (asked_for_half, lasted) = (asked(&etcd) - asked_before, begun.elapsed());
+    let half = taken.load(Ordering::Relaxed);
+    let renewals = lasted.as_secs() / RENEWAL.as_secs() + 1;
+    println!(
+        "{half} ids in {lasted:?}: etcd was asked {asked_for_half} times, by three nodes that renewed {renewals} times each"
+    );
+    // One more for each: the sweep of keys of requests, once a minute at most.
+    assert!(asked_for_half <= 3 * (renewals + 1 + lasted.as_secs() / 60 + 1), "{asked_for_half}");
+
+    let leader = etcd.leader();
+    etcd.kill(leader);
+    let [one, two, three] = nodes;
+    one.kill();
+    let one = node(&homes[0], &etcd, 4);
+    takers[0].turn_to(&one);
+    until("another member leads", || etcd.leader_if_any().is_some_and(|other| other != leader).then_some(()));
+    etcd.restart(leader);
+    until_within(LONG * 10, "all of them", || is_taken(wanted));
+    let count = count_different(takers.into_iter().flat_map(Taker::stop).collect());
+    println!("{count} ids of three nodes, none twice; one leader and one node were killed meanwhile");
+    assert!(count >= wanted, "{count}");
+    assert_eq!([one, two, three].map(|node| node.get("/health/ready").status), [200; 3]);
+}
