@@ -9,7 +9,7 @@ use crate::cluster::agreement::{Agreement, OwnLayout};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::slot_share::SlotShare;
-use crate::cluster::stored::HorizonRecord;
+use crate::cluster::stored::{FleetMeta, HorizonRecord};
 use crate::cluster::token::Token;
 use crate::storage::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Snapshot};
 use crate::time::UnixNanos;
@@ -240,7 +240,9 @@ impl Network {
         let snapshot = self.store.read(&self.keys.survey()).expect("memory answers");
         let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
         let records = horizons.iter().map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
-        let from = records.map(|record| record.horizon).fold(now, UnixNanos::max);
+        // After a fence it is the floor that is above all that was minted.
+        let floor = meta.first().map(|entry| FleetMeta::from_bytes(&entry.value).expect("it is whole").floor);
+        let from = records.map(|record| record.horizon).chain(floor).fold(now, UnixNanos::max);
         let until = from.after(lasts);
         let layout = OwnLayout { share, formats: Vec::new() };
         let fleet = Token::new(self.dice.bits());

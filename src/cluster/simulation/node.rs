@@ -54,7 +54,6 @@ pub(super) struct Node {
     clock: Arc<Clock>,
     minter: Arc<Minter>,
     tenure: SlotTenure,
-    slots: NonZeroU32,
     /// How fast its clock runs, in millionths more than it should.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
@@ -86,7 +85,7 @@ impl Node {
         let (mint, minter) = mint(&clock, share.slots());
         let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK);
         let tenure = SlotTenure::new(mint, rule, high_water, entropy(dice));
-        Node::of(hand, clock, minter, tenure, share.slots(), drift_ppm, name)
+        Node::of(hand, clock, minter, tenure, drift_ppm, name)
     }
 
     fn of(
@@ -94,7 +93,6 @@ impl Node {
         clock: Arc<Clock>,
         minter: Arc<Minter>,
         tenure: SlotTenure,
-        slots: NonZeroU32,
         drift_ppm: i64,
         name: NodeName,
     ) -> Node {
@@ -105,7 +103,6 @@ impl Node {
             clock,
             minter,
             tenure,
-            slots,
             drift_ppm,
             asked: None,
             messages: 0,
@@ -135,7 +132,7 @@ impl Node {
         let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
         let lease = self.tenure.lease.clone();
         let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy), has_minted: true };
-        let mut copy = Node::of(hand, clock, minter, tenure, slots, self.drift_ppm, self.name.clone());
+        let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
@@ -151,10 +148,6 @@ impl Node {
     /// Whether it has a slot, and was told so after this revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
         self.tenure.slot().is_some() && self.told > revision
-    }
-
-    pub(super) fn slots(&self) -> NonZeroU32 {
-        self.slots
     }
 
     /// Lets time pass on its machine.

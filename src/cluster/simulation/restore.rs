@@ -42,8 +42,20 @@ impl Restore {
         matches!(self, Restore::Restored { .. })
     }
 
+    /// Whether something is written now that the restore takes away: there is a copy that does not have it.
+    pub(super) fn loses_what_is_new(&self) -> bool {
+        matches!(self, Restore::Copied { .. } | Restore::Restored { .. })
+    }
+
     /// Does what is due.
-    pub(super) fn act(&mut self, at: Duration, dice: &mut Dice, network: &mut Network, nodes: &[Node]) -> Done {
+    pub(super) fn act(
+        &mut self,
+        at: Duration,
+        share: SlotShare,
+        dice: &mut Dice,
+        network: &mut Network,
+        nodes: &[Node],
+    ) -> Done {
         match self {
             Restore::Planned { copied_at } if at >= *copied_at => {
                 let restored_at = at + dice.millis(1_000, 40_000);
@@ -58,8 +70,7 @@ impl Restore {
             Restore::Restored { fenced_at } if at >= *fenced_at => {
                 *self = Restore::None;
                 let high_waters: Vec<HighWater> = nodes.iter().map(|node| node.high_water().clone()).collect();
-                let slots = nodes.first().expect("there are nodes").slots();
-                let rule = FenceRule { share: SlotShare::all(slots), window: WINDOW, ahead_max: CLOCK.max_ahead };
+                let rule = FenceRule { share, window: WINDOW, ahead_max: CLOCK.max_ahead };
                 let now = BEGINS.after(at);
                 fence_restored(&network.store, &keys(), &rule, &high_waters, now, &mut entropy(dice))
                     .expect("memory answers");

@@ -195,13 +195,14 @@ impl World {
         for (to, reply) in self.network.arrive(self.at) {
             self.deliver(to.node, to.message, reply);
         }
-        if self.adopts_at.is_some_and(|at| at <= self.at) {
+        // An adoption that a restore takes away has to be done again, which is the operator's part.
+        if self.adopts_at.is_some_and(|at| at <= self.at) && !self.restore.loses_what_is_new() {
             self.adopt();
         }
         for place in 0..self.nodes.len() {
             self.act(place);
         }
-        match self.restore.act(self.at, &mut self.dice, &mut self.network, &self.nodes) {
+        match self.restore.act(self.at, self.share, &mut self.dice, &mut self.network, &self.nodes) {
             Done::Nothing => {}
             Done::Restored => self.tally.restores += 1,
             Done::Fenced => self.is_fenced = true,
