@@ -136,7 +136,7 @@ target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
 	.ci/install-cargo-mutants
 
 # Fetches first: what makes the release itself is kept from the network.
-release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once).
+release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once; Debian packages protobuf-compiler, libprotobuf-dev).
 	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	.ci/release
 

@@ -52,8 +52,9 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     let unpacked = home.path(&format!("idmint-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH));
     let version = succeed(Command::new(unpacked.join("idmint")).arg("--version"));
     assert_eq!(version.trim(), concat!("idmint ", env!("CARGO_PKG_VERSION")));
-    let default = unpacked.join("config/default.toml");
-    succeed(Command::new(unpacked.join("idmint")).arg("check").arg("--config").arg(default));
+    for config in ["config/default.toml", "config/cluster.toml"] {
+        succeed(Command::new(unpacked.join("idmint")).arg("check").arg("--config").arg(unpacked.join(config)));
+    }
     for file in ["LICENSE", "README.md", "openapi.yaml", "deploy/systemd/idmint.service"] {
         assert!(unpacked.join(file).is_file(), "{file}");
     }
@@ -85,7 +86,7 @@ fn assert_lists_what_is_built_in(bill: &Value) {
         assert_eq!(component["purl"], format!("pkg:cargo/{}@{}", crate_.0, crate_.1));
     }
     let names: Vec<_> = components.iter().map(|component| text(&component["name"])).collect();
-    for of_the_program in ["redb", "hyper", "tokio", "crc32c", "clap"] {
+    for of_the_program in ["redb", "hyper", "tokio", "crc32c", "clap", "etcd-client"] {
         assert!(names.iter().any(|name| name == of_the_program), "{of_the_program}");
     }
     for of_tests in ["proptest", "divan", "saphyr-parser"] {
