@@ -46,7 +46,7 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     assert_says(
         &status(&homes[0], &["--peer", &peer]),
         1,
-        &["slots 0 to 3 belong to two regions", "do   stop the nodes of one"],
+        &["slots 0-3 belong to two regions", "do   stop the nodes of one"],
     );
     drop(west);
     assert_says(&status(&homes[0], &["--peer", &peer]), 1, &["cannot be asked"]);
