@@ -160,6 +160,7 @@ mod tests {
     use crate::storage::MemoryCoordinator;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
+
     fn rule() -> FenceRule {
         FenceRule { share: share(8), window: Duration::from_secs(60), ahead_max: Duration::from_secs(5) }
     }
