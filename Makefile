@@ -44,7 +44,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --skip fleet::
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --test-threads 4 fleet::
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --lib conformance
-	$(CARGO) test $(LOCKED) --features system-tests --test attacks -- --test-threads 1
+	$(CARGO) test $(LOCKED) --features etcd,system-tests --test attacks -- --test-threads 1
 	$(MAKE) fuzz FUZZ_SECONDS=2
 	$(MAKE) instructions
 

@@ -81,7 +81,7 @@ impl Mint {
 
     /// The same, of a format whose worker numbers come with the slot of each session.
     pub fn add_leased(&mut self, format: Arc<Format>, lanes: SlotLanes) -> Arc<Minter> {
-        self.add(SequencedFormat::with_slot_lanes(format, lanes))
+        self.add(SequencedFormat::with_slot_lanes(format, lanes, self.sequenced.len()))
     }
 
     fn add(&mut self, sequenced: SequencedFormat) -> Arc<Minter> {

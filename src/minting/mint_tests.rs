@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 use super::*;
 use crate::id::{DomainHash, FieldKind, FormatDefinition, preset};
@@ -14,7 +16,7 @@ use crate::minting::horizon::HorizonPlan;
 use crate::minting::minter::{Denied, Granted};
 use crate::minting::refusal::SlotLack;
 use crate::minting::sequenced::{LaneCount, LaneRule, SequencedMinter, Shortage};
-use crate::time::{ManualClock, UnixNanos};
+use crate::time::{ManualClock, UnixNanos, UnixTime};
 
 const START: UnixNanos = UnixNanos::from_seconds(1_795_232_161);
 const SHARD: u64 = 5;
@@ -229,6 +231,62 @@ fn two_sessions_at_once_are_refused() {
     let (mint, _) = leased(&hand);
     mint.begin(session_in(&mint, 1, Duration::from_secs(1)));
     mint.begin(session_in(&mint, 2, Duration::from_secs(1)));
+}
+
+/// Each session has a stretch of time of its own, and the numbers of one slot: the time of an id says what its number must be.
+#[test]
+fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_there_was_and_no_id_comes_twice() {
+    const SESSIONS: u32 = 100;
+    const APART: Duration = Duration::from_millis(200);
+    let hand = ManualClock::at(START);
+    let (mint, minter) = leased(&hand);
+    let (minted, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let mint_all = || {
+        let mut mine = Vec::new();
+        while !is_over.load(Ordering::Relaxed) {
+            match reserve(&minter, 1) {
+                Ok(mut granted) => {
+                    let mut id = [0];
+                    assert_eq!(granted.batch.fill(&mut id), 1);
+                    mine.push(id[0]);
+                    minted.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(_) => thread::yield_now(),
+            }
+        }
+        mine
+    };
+    let mut ids = thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(mint_all)).collect();
+        for session in 0..SESSIONS {
+            let before = minted.load(Ordering::Relaxed);
+            let reserved = session_in(&mint, session % 4, Duration::from_millis(100));
+            assert!(reserved.horizon() < mint.clock().now().after(APART), "the next one begins above");
+            mint.begin(reserved);
+            while minted.load(Ordering::Relaxed) < before + 50 {
+                thread::yield_now();
+            }
+            mint.end(Refusal::NoWorkerSlot { lack: SlotLack::Lost, retry_after: Duration::ZERO });
+            hand.advance(APART);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        threads.into_iter().flat_map(|thread| thread.join().expect("it does not panic")).collect::<Vec<u128>>()
+    });
+    let format = &minter.counted().format;
+    let layout = &format.variants[0].layout;
+    let worker = layout.fields().iter().position(|field| field.kind == FieldKind::Worker).expect("it has a number");
+    for id in &ids {
+        let split = format.split(*id).expect("an id");
+        let nanos = split.time.expect("has a time").nanos() - UnixTime::from(START).nanos();
+        let since = Duration::from_nanos(nanos.try_into().expect("after the start"));
+        let session = since.as_millis() / APART.as_millis();
+        assert_eq!(split.values[worker] % 4, session % 4, "session {session}, the numbers of its slot");
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    println!("{count} ids of {SESSIONS} sessions");
+    assert!(ids.len() == count && count >= 50 * 100, "{count} ids, {} of them different", ids.len());
 }
 
 /// A thread looks which session there is, and sleeps. What it uses when it wakes is below the horizon of that session.

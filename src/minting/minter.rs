@@ -129,22 +129,18 @@ impl Minter {
     #[inline]
     pub fn reserve(&self, request: &BatchRequest) -> Result<Granted, Denied> {
         match &self.source {
-            Source::Sequenced(sequenced) => match sequenced.held_for_good() {
-                Some(minter) => self.reserve_stamps(minter, request),
-                None => self.reserve_leased(sequenced, request),
-            },
+            Source::Sequenced(sequenced) => {
+                let kept = sequenced.leased();
+                match sequenced.held_for_good().or(kept.as_deref().map(AsRef::as_ref)) {
+                    Some(minter) => self.reserve_stamps(minter, request),
+                    None => Err(Denied::Refused(self.state.reason())),
+                }
+            }
             Source::Random(minter) => self.draw(minter, request),
         }
     }
 
-    /// Apart from the numbers that are held for good, so that those need not be kept from being swapped while they mint.
-    fn reserve_leased(&self, sequenced: &SequencedFormat, request: &BatchRequest) -> Result<Granted, Denied> {
-        match sequenced.leased().as_deref() {
-            Some(minter) => self.reserve_stamps(minter, request),
-            None => Err(Denied::Refused(self.state.reason())),
-        }
-    }
-
+    /// Called from one place, so that the compiler puts all of it there: what it returns is not copied on the way.
     #[inline]
     fn reserve_stamps(&self, minter: &SequencedMinter, request: &BatchRequest) -> Result<Granted, Denied> {
         let moment = minter.moment(self.clock.now());

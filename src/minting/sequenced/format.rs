@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::{ArcSwapOption, Guard};
-
 use super::beginning::Beginning;
 use super::lanes::{Lanes, SlotLanes};
+use super::leased_minter::{KeptMinter, LeasedMinter};
 use super::minter::SequencedMinter;
 use crate::id::Format;
 
@@ -26,13 +25,7 @@ enum Holding {
         in_session: OnceLock<Arc<SequencedMinter>>,
     },
     /// For one session, which ends when the slot is lost; the next one has the numbers of another slot.
-    Leased {
-        lanes: SlotLanes,
-        /// Written by: `begin` and `end`, by one thread at a time. Read by each mint, which keeps what it read to its end:
-        /// whoever sleeps meanwhile goes on with the numbers, the counters and the ceiling of one session.
-        /// Tested by: `who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved`.
-        in_session: ArcSwapOption<SequencedMinter>,
-    },
+    Leased { lanes: SlotLanes, in_session: LeasedMinter },
 }
 
 impl SequencedFormat {
@@ -41,9 +34,9 @@ impl SequencedFormat {
         SequencedFormat { format, holding: Holding::ForGood { lanes, in_session: OnceLock::new() } }
     }
 
-    /// A format whose worker numbers come with the slot of each session.
-    pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes) -> SequencedFormat {
-        SequencedFormat { format, holding: Holding::Leased { lanes, in_session: ArcSwapOption::empty() } }
+    /// A format whose worker numbers come with the slot of each session. `place`: see [`LeasedMinter::at`].
+    pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes, place: usize) -> SequencedFormat {
+        SequencedFormat { format, holding: Holding::Leased { lanes, in_session: LeasedMinter::at(place) } }
     }
 
     pub(in crate::minting) fn format(&self) -> &Arc<Format> {
@@ -54,7 +47,7 @@ impl SequencedFormat {
     pub(in crate::minting) fn lanes(&self) -> Option<Lanes> {
         match &self.holding {
             Holding::ForGood { lanes, .. } => Some(lanes.clone()),
-            Holding::Leased { in_session, .. } => in_session.load().as_ref().map(|minter| minter.lanes().clone()),
+            Holding::Leased { in_session, .. } => in_session.get().map(|minter| minter.lanes().clone()),
         }
     }
 
@@ -89,9 +82,7 @@ impl SequencedFormat {
             Holding::ForGood { in_session, .. } => {
                 assert!(in_session.set(minter).is_ok(), "numbers that are held for good have one session");
             }
-            Holding::Leased { in_session, .. } => {
-                assert!(in_session.swap(Some(minter)).is_none(), "a session begins after the one before has ended");
-            }
+            Holding::Leased { in_session, .. } => in_session.begin(minter),
         }
     }
 
@@ -102,7 +93,7 @@ impl SequencedFormat {
     pub(in crate::minting) fn end(&self) {
         match &self.holding {
             Holding::ForGood { .. } => panic!("numbers that are held for good have one session"),
-            Holding::Leased { in_session, .. } => in_session.store(None),
+            Holding::Leased { in_session, .. } => in_session.end(),
         }
     }
 
@@ -115,12 +106,12 @@ impl SequencedFormat {
         }
     }
 
-    /// What mints it in the slot of the session, if there is one: kept from being freed, not from being replaced.
+    /// What mints it in the slot of the session, if there is one.
     #[inline]
-    pub(in crate::minting) fn leased(&self) -> Guard<Option<Arc<SequencedMinter>>> {
+    pub(in crate::minting) fn leased(&self) -> Option<KeptMinter> {
         match &self.holding {
-            Holding::ForGood { .. } => Guard::from_inner(None),
-            Holding::Leased { in_session, .. } => in_session.load(),
+            Holding::ForGood { .. } => None,
+            Holding::Leased { in_session, .. } => in_session.get(),
         }
     }
 
@@ -128,7 +119,7 @@ impl SequencedFormat {
     pub(in crate::minting) fn in_session<R>(&self, mint: impl FnOnce(&SequencedMinter) -> R) -> Option<R> {
         match &self.holding {
             Holding::ForGood { .. } => self.held_for_good().map(mint),
-            Holding::Leased { .. } => self.leased().as_deref().map(mint),
+            Holding::Leased { .. } => self.leased().map(|minter| mint(&minter)),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod catch_up;
 mod lane_runs;
 mod lanes;
+mod leased_minter;
 mod run;
 mod stamps;
 mod sync;
