@@ -31,10 +31,12 @@ impl Place {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        until("the service listens", || {
-            let address = *self.0.read().unwrap_or_else(PoisonError::into_inner);
-            Client::try_connect(address).ok()
-        })
+        until("the service listens", || self.try_connect())
+    }
+
+    fn try_connect(&self) -> Option<Client> {
+        let address = *self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Client::try_connect(address).ok()
     }
 }
 
@@ -113,7 +115,10 @@ pub(crate) struct Seen {
 /// A caller, which appends one order after the other.
 pub(crate) struct Appender<'a> {
     number: usize,
-    place: &'a Place,
+    /// The services that it may ask: the next one whenever one does not do what it was asked for.
+    places: &'a [Place],
+    /// Which of them it asks.
+    at: usize,
     ledgers: &'a [Begun],
     /// The head of each ledger, as far as this caller knows.
     heads: Vec<String>,
@@ -132,9 +137,14 @@ pub(crate) struct Order {
 
 impl<'a> Appender<'a> {
     pub(crate) fn new(number: usize, place: &'a Place, ledgers: &'a [Begun]) -> Appender<'a> {
+        Appender::among(number, std::slice::from_ref(place), ledgers)
+    }
+
+    /// A caller who may ask any of these.
+    pub(crate) fn among(number: usize, places: &'a [Place], ledgers: &'a [Begun]) -> Appender<'a> {
         let random = StdRng::seed_from_u64(number.try_into().unwrap());
         let heads = ledgers.iter().map(|ledger| text(&ledger.genesis.told["id"]).to_owned()).collect();
-        Appender { number, place, ledgers, heads, random, client: None, seen: Seen::default() }
+        Appender { number, places, at: number, ledgers, heads, random, client: None, seen: Seen::default() }
     }
 
     /// Appends all kinds of orders until it is told to stop, a quarter of them to the last ledger, where everybody is.
@@ -174,6 +184,14 @@ impl<'a> Appender<'a> {
         }
     }
 
+    /// From now on it asks the service that it asked first.
+    pub(crate) fn return_to_first(&mut self) {
+        if self.at != self.number {
+            self.at = self.number;
+            self.client = None;
+        }
+    }
+
     /// One attempt at an order, of which nothing comes if the head is another. Returns the status.
     pub(crate) fn try_append(&mut self, turn: usize, order: &Order) -> u16 {
         let events = self.events(turn, order.count);
@@ -208,21 +226,33 @@ impl<'a> Appender<'a> {
     /// Asks until there is an answer that says what became of it, with the same key.
     fn exchange(&mut self, key: &str, body: &str, was_lost: &mut bool) -> Answer {
         loop {
-            let mut client = self.client.take().unwrap_or_else(|| self.place.connect());
+            let mut client = self.client.take().unwrap_or_else(|| self.connect());
             let answer = client.try_exchange(post_json("/ids/evently", &format!("idempotency-key: {key}\r\n"), body));
             *self.seen.answers.entry(answer.as_ref().map_or(0, |answer| answer.status)).or_default() += 1;
             match answer {
                 Ok(answer) if [503, 504].contains(&answer.status) => {
                     *was_lost |= answer.status == 504;
+                    self.at += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Ok(answer) => {
                     self.client = Some(client);
                     return answer;
                 }
-                Err(_) => *was_lost = true,
+                Err(_) => {
+                    *was_lost = true;
+                    self.at += 1;
+                }
             }
         }
+    }
+
+    fn connect(&mut self) -> Client {
+        until("a service listens", || {
+            let client = self.places[self.at % self.places.len()].try_connect();
+            self.at += usize::from(client.is_none());
+            client
+        })
     }
 
     fn keep(&mut self, ledger: usize, events: Vec<String>, answer: &Answer) {

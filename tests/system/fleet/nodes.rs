@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
+use super::lengths::short_or_whole;
 use crate::http1::{Client, request};
 use crate::service::{Home, Service, run, until};
 use crate::wall_clock::WallClock;
@@ -271,12 +272,17 @@ fn a_region_that_has_lost_its_etcd_holds_up_nobody_in_the_other() {
     assert_eq!([slot_of(&nodes[2]).is_some(), slot_of(&nodes[3]).is_some()], [true, true]);
     etcds[0].restart(0);
     until_within(LEASE, "it mints again", || slot_of(&nodes[0]));
+    let wanted = short_or_whole(100_000, 10_000_000);
+    let minted_by = |node: &Service| node.metric("idmint_ids_minted_total{format=\"snowflake\"}");
+    until_within(LEASE * 20, "enough of them", || {
+        (nodes.iter().map(minted_by).sum::<f64>() >= f64::from(wanted)).then_some(())
+    });
     let [one, two, three, four] = minters.map(Minter::stop);
     for minted in [&three, &four] {
         assert!(minted.refused.is_empty() && minted.cut == 0, "{:?}, {} cut", minted.refused.first(), minted.cut);
     }
     assert!(!one.refused.is_empty(), "it was without its etcd for longer than its slot lasts");
-    println!("{} ids, none twice", assert_all_different([one, two, three, four]));
+    println!("{} ids of two regions, none twice", assert_all_different([one, two, three, four]));
 }
 
 pub(super) fn slot_of(node: &Service) -> Option<u64> {
