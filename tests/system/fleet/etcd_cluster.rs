@@ -178,7 +178,8 @@ impl EtcdCluster {
         line.trim().parse().expect("a number")
     }
 
-    fn wait_until_writable(&self) {
+    /// Waits until a write is done, so that there is a quorum.
+    pub(crate) fn wait_until_writable(&self) {
         let begun = Instant::now();
         while !self.etcdctl_command(&["put", "/started", "yes"]).output().expect("etcdctl runs").status.success() {
             assert!(begun.elapsed() < LONG, "etcd has started");

@@ -9,6 +9,7 @@ mod links;
 mod many;
 mod nodes;
 mod one_chain;
+mod quorum;
 mod quota;
 mod records;
 mod restore;

@@ -1,0 +1,149 @@
+//! Nodes whose etcd has no quorum for minutes mint until their slots end, then refuse, and mint again seconds after there is one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::etcd_cluster::EtcdCluster;
+use super::lengths::short_or_whole;
+use super::nodes::{Minted, assert_all_different, node, slot_of, until_within};
+use crate::http1::{Answer, Client, request};
+use crate::service::{Home, Service};
+
+const NODES: usize = 3;
+const SLOTS: u32 = 8;
+
+/// A slot ends so long after the last renewal that was acknowledged was sent.
+const DEADLINE: Duration = Duration::from_secs(50);
+
+/// By so much a node's clock, which follows the wall clock, may differ from this test's in a minute.
+const SLEWED: Duration = Duration::from_millis(100);
+
+/// A node asks again at the latest 2 s after it was not answered, and waits 1 s for an answer.
+const READY_AFTER: Duration = Duration::from_secs(3);
+
+/// What a machine that has other things to do may add to that.
+const SLACK: Duration = Duration::from_secs(7);
+
+/// A request for ids, and what came of it.
+struct Asked {
+    sent: Instant,
+    answered: Instant,
+    answer: Answer,
+}
+
+/// A client that asks one node for ids until it is told to stop, and keeps when it was answered what.
+struct Asker {
+    is_over: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Asked>>,
+}
+
+impl Asker {
+    fn at(address: SocketAddr) -> Asker {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            let (mut client, mut all) = (Client::connect(address), Vec::new());
+            while !stop.load(Ordering::Relaxed) {
+                let sent = Instant::now();
+                let answer = client.exchange(request("POST /ids/snowflake?count=100", "accept: text/plain\r\n", ""));
+                all.push(Asked { sent, answered: Instant::now(), answer });
+                thread::sleep(Duration::from_millis(20));
+            }
+            all
+        });
+        Asker { is_over, thread }
+    }
+
+    fn stop(self) -> Vec<Asked> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().expect("each request was answered")
+    }
+}
+
+/// When a node's slot ends, unless it is renewed: between these two instants.
+fn end_of_slot(node: &Service) -> (Instant, Instant) {
+    let before = Instant::now();
+    let remaining = Duration::from_secs_f64(node.metric("idmint_horizon_remaining_seconds"));
+    (before + remaining - SLEWED, Instant::now() + remaining + SLEWED)
+}
+
+/// Waits until reservations have grown to their window, which takes half a minute after a start.
+fn wait_until_warm(nodes: &[Service]) {
+    for node in nodes {
+        until_within(Duration::from_secs(90), "a minute is reserved", || {
+            (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+        });
+    }
+}
+
+/// What was minted; up to the end of the slot nothing was refused, and from then on all of it until there was a quorum again.
+fn minted(asked: Vec<Asked>, lost: Instant, end: (Instant, Instant), restored: Instant) -> Minted {
+    let mut minted = Minted::default();
+    for Asked { sent, answered, answer } in asked {
+        let after = sent.duration_since(lost);
+        match answer.status {
+            200 => {
+                assert!(sent <= end.1 || answered >= restored, "minted {after:?} after the quorum was lost");
+                minted.ids.extend(answer.text().lines().map(|id| id.parse::<u64>().unwrap()));
+            }
+            _ => {
+                assert!(answered >= end.0, "refused {after:?} after the quorum was lost: {}", answer.text());
+                assert_eq!(answer.status, 503, "{}", answer.text());
+                assert!(answer.text().contains("/problems/no-worker-slot"), "{}", answer.text());
+                assert!(answer.header("retry-after").is_some(), "{}", answer.head);
+                minted.refused.push(answer.text());
+            }
+        }
+    }
+    minted
+}
+
+/// Two members of three are killed for so long under nodes that mint.
+fn without_quorum(etcd: &mut EtcdCluster, nodes: &[Service], lasts: Duration) -> Vec<Minted> {
+    wait_until_warm(nodes);
+    let askers: Vec<Asker> = nodes.iter().map(|node| Asker::at(node.address())).collect();
+    [0, 1].into_iter().for_each(|member| etcd.kill(member));
+    let lost = Instant::now();
+    // No renewal is acknowledged any more, so these are the last ends.
+    thread::sleep(Duration::from_secs(2));
+    let ends: Vec<_> = nodes.iter().map(end_of_slot).collect();
+    thread::sleep(lasts.saturating_sub(lost.elapsed()));
+    assert!(nodes.iter().all(|node| slot_of(node).is_none()), "no node is ready");
+    let restored = Instant::now();
+    [0, 1].into_iter().for_each(|member| etcd.restart(member));
+    until_within(Duration::from_secs(60), "there is a leader", || etcd.leader_if_any());
+    etcd.wait_until_writable();
+    let quorum = Instant::now();
+    until_within(READY_AFTER + SLACK, "each node is ready again", || {
+        nodes.iter().all(|node| slot_of(node).is_some()).then_some(())
+    });
+    let (after_quorum, after_start) = (quorum.elapsed(), restored.elapsed());
+    println!(
+        "{lasts:?} without a quorum: every node was ready {after_quorum:?} after etcd took a write, {after_start:?} after its members \
+         were started"
+    );
+    let asked = askers.into_iter().map(Asker::stop);
+    let minted: Vec<Minted> = asked.zip(&ends).map(|(asked, end)| minted(asked, lost, *end, restored)).collect();
+    for ((least, most), Minted { refused, .. }) in ends.iter().zip(&minted) {
+        let (least, most) = (least.duration_since(lost), most.duration_since(lost));
+        println!("its slot ended {least:?} after the quorum was lost; {} requests were refused", refused.len());
+        assert!(least <= DEADLINE && most > Duration::from_secs(40), "from {least:?} to {most:?}");
+        assert!(!refused.is_empty());
+    }
+    minted
+}
+
+#[test]
+fn without_a_quorum_for_minutes_nodes_mint_until_their_slots_end_and_again_seconds_after_it_is_back() {
+    let mut etcd = EtcdCluster::start(3);
+    let homes: [Home; NODES] = std::array::from_fn(|_| Home::new());
+    let nodes = homes.each_ref().map(|home| node(home, &etcd, SLOTS));
+    let minted: Vec<Minted> = short_or_whole(&[80][..], &[120, 600])
+        .iter()
+        .flat_map(|seconds| without_quorum(&mut etcd, &nodes, Duration::from_secs(*seconds)))
+        .collect();
+    println!("{} ids, none twice", assert_all_different(minted));
+}
