@@ -16,6 +16,8 @@ pub(super) enum Weather {
     Slow,
     /// What the node sends arrives; what etcd answers is held until it is clear again.
     Silent,
+    /// As clear, until a node writes an append: that arrives, and from then on it is silent.
+    SilentFromAnAppend,
     /// Nothing arrives either way until it is clear again.
     Stalled,
     /// Connections end, and new ones too.
@@ -24,6 +26,9 @@ pub(super) enum Weather {
 
 /// So much longer each piece takes where it is slow.
 const SLOW_BY: Duration = Duration::from_millis(150);
+
+/// What a transaction has that writes an append, as it is sent; nothing that is read before has it.
+const APPEND: &[u8] = b"/event/";
 
 /// How often a connection looks how the way is.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -129,6 +134,10 @@ impl Shared {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => continue,
                 Err(_) => break,
             };
+            if !is_answer && self.is(Weather::SilentFromAnAppend) && has_append(&piece[..len]) {
+                // Before it is sent on: its answer must not be there first.
+                self.weather.store(Weather::Silent as u8, Ordering::Relaxed);
+            }
             if self.is(Weather::Slow) {
                 self.pieces_slowed.fetch_add(1, Ordering::Relaxed);
                 thread::sleep(SLOW_BY);
@@ -140,4 +149,8 @@ impl Shared {
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
     }
+}
+
+fn has_append(piece: &[u8]) -> bool {
+    piece.windows(APPEND.len()).any(|part| part == APPEND)
 }

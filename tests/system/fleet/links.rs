@@ -15,6 +15,9 @@ const SLOTS: u32 = 4;
 /// Longer than a node tries to have an append done.
 const WEATHER_LASTS: Duration = Duration::from_secs(10);
 
+const WEATHERS: [Weather; 5] =
+    [Weather::Slow, Weather::Silent, Weather::SilentFromAnAppend, Weather::Stalled, Weather::Cut];
+
 fn minted_by(node: &Service) -> f64 {
     node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
 }
@@ -23,6 +26,11 @@ fn minted_by(node: &Service) -> f64 {
 fn unanswered_by(node: &Service) -> f64 {
     let of = |outcome: &str| node.metric(&format!("idmint_coordinator_requests_total{{outcome=\"{outcome}\"}}"));
     of("no_answer") + of("not_sent")
+}
+
+/// How many answers of this status came.
+fn answers(seen: &[Seen], status: u16) -> u64 {
+    seen.iter().filter_map(|seen| seen.answers.get(&status)).sum()
 }
 
 /// Callers append at this place, then it goes bad there for a while: who has a connection keeps it, and who gets no answer asks
@@ -58,14 +66,22 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     let ledgers = begin(&near, 3);
     let place = Place::of(&far);
     let mut seen: Vec<Seen> = Vec::new();
-    for (turn, weather) in [Weather::Slow, Weather::Silent, Weather::Stalled, Weather::Cut].into_iter().enumerate() {
+    for (turn, weather) in WEATHERS.into_iter().enumerate() {
         let (minted, unanswered, mishaps) = (minted_by(&far), unanswered_by(&far), link.mishaps());
         place.move_to(far.address());
         let goes_bad = || {
             link.turn(weather);
             place.move_to(near.address());
         };
-        seen.extend(append_through(goes_bad, 3 * turn, &place, &ledgers));
+        let seen_now = append_through(goes_bad, 3 * turn, &place, &ledgers);
+        if weather == Weather::SilentFromAnAppend {
+            let (unknown, again) = (answers(&seen_now, 504), answers(&seen_now, 200));
+            println!(
+                "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
+            );
+            assert!(unknown > 0 && again > 0, "{unknown} unknown, {again} done before");
+        }
+        seen.extend(seen_now);
         assert!(minted_by(&far) > minted, "{weather:?}: it mints on");
         assert!(link.mishaps() > mishaps, "{weather:?}: nothing was on the way");
         assert!(weather == Weather::Slow || unanswered_by(&far) > unanswered, "{weather:?}: all of it was answered");
@@ -78,7 +94,7 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     for Minted { refused, cut, .. } in &minted {
         assert!(refused.is_empty() && *cut == 0, "{:?}, {cut} cut", refused.first());
     }
-    let of = |status: u16| seen.iter().filter_map(|seen| seen.answers.get(&status)).sum::<u64>();
+    let of = |status: u16| answers(&seen, status);
     let (first, again, unknown, refused) = (of(201), of(200), of(504) + of(0), of(503));
     println!(
         "appends: {first} done at once, {again} done before; {unknown} with an unknown outcome, {refused} refused"
