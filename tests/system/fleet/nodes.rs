@@ -32,19 +32,13 @@ pub(super) fn starting(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     Service::start(serve(home, &etcd.endpoints(), slots, ""))
 }
 
-/// A node with further settings, ready.
-pub(super) fn node_with(home: &Home, etcd: &EtcdCluster, slots: u32, more: &str) -> Service {
-    let service = starting_at(home, &etcd.endpoints(), slots, more);
-    service.wait_until_ready();
-    service
-}
-
 /// A node that finds its etcd there.
 pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Service {
     Service::start(serve(home, endpoints, slots, more))
 }
 
-fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
+/// What starts such a node.
+pub(super) fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
     home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
     ))

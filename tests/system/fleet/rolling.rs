@@ -1,8 +1,11 @@
 //! Each node of a fleet is ended and started again in turn, under callers who ask whichever node is ready: none of them
-//! notices.
+//! notices. `OLDER_PROGRAM` names a program of an earlier version, which then takes turns with the present one on each of them.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::thread::{self, JoinHandle};
@@ -11,13 +14,15 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
-use super::nodes::{Minted, assert_all_different, node_with, slot_of};
+use super::lengths::short_or_whole;
+use super::nodes::{Minted, assert_all_different, serve, slot_of};
+use crate::appending::{Appender, Place, assert_all_is_kept, begin};
 use crate::http1::{Client, request};
 use crate::service::{Home, Service, until};
 
 const SLOTS: u32 = 8;
 const CALLERS: usize = 3;
-const ROUNDS: usize = 2;
+const APPENDERS: usize = 2;
 
 /// Longer than a balancer takes to see that a node is not ready any more.
 const SETTINGS: &str = "http.drain_delay = '2s'";
@@ -111,11 +116,49 @@ fn mint(client: &mut Client, minted: &mut Minted) -> bool {
     }
 }
 
+/// Stops those who look there, also when the test has failed: it would wait for them.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The program of a round: all nodes begin with the older one, get the present one node by node, and the older one again.
+fn program(older: Option<&OsStr>, round: usize) -> &OsStr {
+    older.filter(|_| round.is_multiple_of(2)).unwrap_or(OsStr::new(env!("CARGO_BIN_EXE_idmint")))
+}
+
+/// A node of this program, ready.
+fn node_of(program: &OsStr, home: &Home, etcd: &EtcdCluster) -> Service {
+    let present = serve(home, &etcd.endpoints(), SLOTS, SETTINGS);
+    let mut command = Command::new(program);
+    command.args(present.get_args());
+    for (name, _) in present.get_envs() {
+        command.env_remove(name);
+    }
+    let service = Service::start(command);
+    service.wait_until_ready();
+    service
+}
+
+/// The older program, if one is named: really another one.
+fn older_program() -> Option<OsString> {
+    let older = std::env::var_os("OLDER_PROGRAM")?;
+    let is_same = fs::read(&older).expect("it can be read") == fs::read(program(None, 0)).unwrap();
+    assert!(!is_same, "{} is the present program", older.display());
+    println!("taking turns with {}", older.display());
+    Some(older)
+}
+
 #[test]
 fn a_rolling_restart_of_three_nodes_fails_no_mint() {
+    let (older, rounds) = (older_program(), short_or_whole(2, 6));
+    let older = older.as_deref();
     let etcd = EtcdCluster::start(1);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
-    let mut nodes: Vec<Service> = homes.iter().map(|home| node_with(home, &etcd, SLOTS, SETTINGS)).collect();
+    let mut nodes: Vec<Service> = homes.iter().map(|home| node_of(program(older, 0), home, &etcd)).collect();
     // Enough is reserved for batches, which a node that has just begun has not yet.
     let is_warm = |node: &Service| node.metric("idmint_horizon_remaining_seconds") > 1.0;
     until("time is reserved", || nodes.iter().all(is_warm).then_some(()));
@@ -123,26 +166,45 @@ fn a_rolling_restart_of_three_nodes_fails_no_mint() {
     nodes.iter().enumerate().for_each(|(place, node)| balancer.add(place, node));
     let watch = Arc::clone(&balancer).watch();
     let callers: Vec<_> = (0..CALLERS).map(|number| Arc::clone(&balancer).call(number)).collect();
+    let (ledgers, places) = (begin(&nodes[0], 2), nodes.iter().map(Place::of).collect::<Vec<Place>>());
+    let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut slots = Vec::new();
-    for restart in 0..ROUNDS * nodes.len() {
-        let place = restart % nodes.len();
-        let before = balancer.minted.load(Ordering::Relaxed);
-        let ended = nodes.remove(place);
-        slots.push(slot_of(&ended).expect("it has a slot"));
-        ended.send(Signal::TERM);
-        ended.wait().assert(0, &[]);
-        assert!(balancer.minted.load(Ordering::Relaxed) > before, "the others mint meanwhile");
-        let begun = node_with(&homes[place], &etcd, SLOTS, SETTINGS);
-        until("time is reserved", || is_warm(&begun).then_some(()));
-        balancer.add(place, &begun);
-        nodes.insert(place, begun);
-    }
+    let seen = thread::scope(|scope| {
+        let appender = |number| {
+            let appender = Appender::among(number, &places, &ledgers);
+            scope.spawn(|| appender.run(&granted, &stop))
+        };
+        let appenders: Vec<_> = (0..APPENDERS).map(appender).collect();
+        let running = StopOnDrop(&stop);
+        for restart in 0..rounds * homes.len() {
+            let place = restart % homes.len();
+            let before = balancer.minted.load(Ordering::Relaxed);
+            let ended = nodes.remove(place);
+            slots.push(slot_of(&ended).expect("it has a slot"));
+            ended.send(Signal::TERM);
+            ended.wait().assert(0, &[]);
+            assert!(balancer.minted.load(Ordering::Relaxed) > before, "the others mint meanwhile");
+            let begun = node_of(program(older, restart / homes.len() + 1), &homes[place], &etcd);
+            until("time is reserved", || is_warm(&begun).then_some(()));
+            balancer.add(place, &begun);
+            places[place].move_to(begun.address());
+            nodes.insert(place, begun);
+        }
+        drop(running);
+        appenders.into_iter().map(|one| one.join().expect("the caller found nothing wrong")).collect::<Vec<_>>()
+    });
     balancer.is_over.store(true, Ordering::Relaxed);
     watch.join().unwrap();
     let minted: Vec<Minted> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
     for one in &minted {
         assert!(one.refused.is_empty() && one.cut == 0, "{:?}, {} cut", one.refused.first(), one.cut);
     }
-    println!("{} ids, none twice and none refused, through {} restarts", assert_all_different(minted), slots.len());
-    assert_eq!(slots.len(), 6);
+    let appends = granted.load(Ordering::Relaxed);
+    println!(
+        "{} ids and {appends} appends, none twice and no mint refused, through {} restarts",
+        assert_all_different(minted),
+        slots.len()
+    );
+    assert!(slots.len() >= 6 && appends > 0, "{} restarts, {appends} appends", slots.len());
+    assert_all_is_kept(&nodes[0], ledgers, seen);
 }
