@@ -5,7 +5,7 @@ use super::slot_share::{SlotRange, SlotShare};
 use super::stored::{FleetMeta, ceil_to_millis};
 use super::token::Token;
 use crate::storage::{
-    Compare, Entry, FailureKind, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
+    Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -25,8 +25,17 @@ pub(super) struct Agreed {
     pub(super) revision: Revision,
     /// Which fleet it is.
     pub(super) fleet: Token,
+    /// Which one it was at first, before any fence.
+    pub(super) origin: Token,
     /// No slot is used below.
     pub(super) floor: UnixNanos,
+}
+
+impl Agreed {
+    /// The era of the fleet, as records are marked with it.
+    pub(super) fn era(&self) -> FleetEra {
+        FleetEra { origin: self.origin.bits(), floor: self.floor }
+    }
 }
 
 /// What a look at `meta` says.
@@ -91,7 +100,12 @@ impl OwnLayout {
             }
         }
         if is_whole {
-            return Ok(Agreement::Agreed(Agreed { revision, fleet: meta.fleet, floor: meta.floor }));
+            return Ok(Agreement::Agreed(Agreed {
+                revision,
+                fleet: meta.fleet,
+                origin: meta.origin(),
+                floor: meta.floor,
+            }));
         }
         Ok(Agreement::ToWrite(Transaction {
             compare: vec![Compare::Modified(keys.meta(), revision)],

@@ -362,8 +362,8 @@ impl Worker {
     fn tell(&self) {
         if self.tenure.is_regressed() {
             self.meta.withdraw();
-        } else if let Some(revision) = self.tenure.agreed_revision() {
-            self.meta.agree(revision);
+        } else if let Some(agreed) = self.tenure.agreed() {
+            self.meta.agree(agreed.revision, agreed.era());
             if self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
                 info!("etcd has all that it had acknowledged, or was fenced");
             }

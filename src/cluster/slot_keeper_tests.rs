@@ -320,7 +320,7 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
 /// Begins the fleet of this node anew, as an operator does after a restore.
 fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
     let share = SlotShare::all(NonZeroU32::new(2).expect("not zero"));
-    let rule = FenceRule { share, window: Duration::from_secs(60), ahead_max: AHEAD_MAX };
+    let rule = FenceRule { share, window: Duration::from_secs(60), ahead_max: AHEAD_MAX, origin: None };
     let now = node.hand.wall();
     let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
     fence.expect("memory answers").floor

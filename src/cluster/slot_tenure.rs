@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agreement::Agreed;
 use super::fleet_clocks::Skew;
 use super::high_water::{HighWater, Regression};
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
 use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
-use crate::storage::{FormatsError, Revision};
+use crate::storage::FormatsError;
 use crate::time::UnixNanos;
 
 /// When callers should try again who were refused for want of a slot that may be had at any time.
@@ -120,10 +121,10 @@ impl SlotTenure {
         }
     }
 
-    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
-    /// coordinator has lost something.
-    pub(super) fn agreed_revision(&self) -> Option<Revision> {
-        self.lease.agreed_revision()
+    /// What the fleet has agreed on and this node agrees with; `None` before it has looked, and while the coordinator has lost
+    /// something.
+    pub(super) fn agreed(&self) -> Option<Agreed> {
+        self.lease.agreed()
     }
 
     /// What the coordinator has told this node so far.

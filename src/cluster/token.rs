@@ -17,6 +17,11 @@ impl Token {
 }
 
 impl Token {
+    /// Its bits.
+    pub fn bits(self) -> u128 {
+        self.0
+    }
+
     /// Half of its bits.
     pub fn low_bits(self) -> u64 {
         u64::try_from(self.0 & u128::from(u64::MAX)).expect("64 bits")

@@ -1,6 +1,7 @@
 //! How a node of a fleet begins: it leases a slot from the coordinator, and mints while it has one.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, 
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
-    Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision, Room, StoreError,
+    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision,
+    Room, StoreError,
 };
 use crate::time::UnixNanos;
 
@@ -63,6 +65,8 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
+    /// Where the node keeps what it was told, if anywhere.
+    data_dir: Option<PathBuf>,
     /// The bytes at which a member of the coordinator takes no more, where it does not tell.
     quota: u64,
 }
@@ -75,7 +79,8 @@ impl Fleet {
     fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
         let (coordinator, namespace) = (settings.connect()?, settings.namespace.clone());
         let high_water = KeptHighWater::of(&config.storage.data_dir, &namespace);
-        Ok(Fleet { coordinator, namespace, share: config.slot_share(), high_water, quota: settings.quota })
+        let (share, data_dir) = (config.slot_share(), Some(config.storage.data_dir.clone()));
+        Ok(Fleet { coordinator, namespace, share, high_water, data_dir, quota: settings.quota })
     }
 
     /// Begins to look for a slot once the clock can be right, and serves the records of the fleet once this node agrees with
@@ -105,7 +110,10 @@ impl Fleet {
             error = disagreement(service) => return Err(error),
         }
         let process = instance.low_bits();
-        serve_records(service, Arc::new(FleetRecords::new(self.coordinator, &self.namespace, meta, room, process)));
+        let records = FleetRecords::new(self.coordinator, &self.namespace, meta, room, process);
+        let failures = service.counters().journal_failures.clone();
+        let journal = self.data_dir.map(|dir| AppendJournal::of(&dir, &self.namespace, move || failures.inc()));
+        serve_records(service, Arc::new(records.with_journal(journal)));
         Ok(())
     }
 }
@@ -183,7 +191,8 @@ mod tests {
         let service = service.expect("a sound configuration");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
         let (share, high_water) = (config.slot_share(), KeptHighWater::default());
-        let fleet = Fleet { coordinator, namespace: Namespace::default(), share, high_water, quota: 2 << 30 };
+        let fleet =
+            Fleet { coordinator, namespace: Namespace::default(), share, high_water, data_dir: None, quota: 2 << 30 };
         (fleet.begin(&service, RULE, LISTEN).await, service)
     }
 

@@ -40,6 +40,8 @@ pub struct ServiceCounters {
     clock_skew_seconds: Gauge,
     /// How full the coordinator of a fleet is.
     pub coordinator_space: SpaceGauges,
+    /// Appends that a node of a fleet could not write to its journal.
+    pub journal_failures: IntCounter,
     decode_requests: IntCounterVec,
     ledger_appends: IntCounterVec,
     conjunction_reports: IntCounterVec,
@@ -126,6 +128,10 @@ impl ServiceCounters {
                     "Bytes at which that member takes no more; appends are refused from three quarters of it on.",
                 )?,
             },
+            journal_failures: counter(
+                "idmint_journal_failures_total",
+                "Rounds of appends that a node of a fleet could not write to its journal.",
+            )?,
             decode_requests: by_outcome(
                 "idmint_decode_requests_total",
                 "Decode requests, by outcome.",

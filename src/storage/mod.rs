@@ -50,7 +50,10 @@ pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, replace_file};
-pub use fleet::{AdoptError, AdoptedCount, FleetRecords, MetaRevision, RecordAdopter, Room};
+pub use fleet::{
+    AdoptError, AdoptedCount, AppendJournal, FleetEra, FleetRecords, ImportError, JournalCopies, JournalError,
+    JournalImport, LostAppend, LostConjunction, MetaRevision, RecordAdopter, Reimported, Room,
+};
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;

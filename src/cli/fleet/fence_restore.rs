@@ -1,15 +1,18 @@
 //! `idmint fleet fence-restore`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
+use super::reimport;
 use super::shared_etcd::{etcd_of, failure_of};
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
     Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, fence_restored,
+    origin_of_restored, raise_restored_floor,
 };
 use crate::time::{Clock, UnixNanos};
 
@@ -22,13 +25,17 @@ pub(super) struct FenceRestore {
     /// this configuration is read anyhow, if there is one. Each makes it more certain that no node is left out.
     #[arg(long, value_name = "FILE")]
     high_water: Vec<PathBuf>,
+    /// The journal of a node, journal-NAMESPACE in its data folder, that folder, or a file of the journal; may be repeated. What
+    /// etcd had acknowledged to the node since the backup was made comes back from it: name those of all nodes.
+    #[arg(long, value_name = "PATH")]
+    journal: Vec<PathBuf>,
 }
 
 impl FenceRestore {
-    /// Raises the floor of the fleet and gives it another name, and prints what was done.
+    /// Brings back what journals have, raises the floor of the fleet and gives it another name, and prints what was done.
     ///
     /// # Errors
-    /// 65 when what is stored cannot be read, 74 when a file cannot, or etcd is full, 75 when etcd does not answer, 78.
+    /// 65 when what is stored cannot be read, or something in a journal is lost though the fence is done, 74 when a file cannot, or etcd is full, 75 when etcd does not answer, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
@@ -42,14 +49,28 @@ impl FenceRestore {
         }
         let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
         let keys = FleetKeys::below(etcd.namespace.key_prefix());
-        let rule = FenceRule {
+        let mut rule = FenceRule {
             share: config.slot_share(),
             window: config.storage.window(),
             ahead_max: config.clock.max_ahead,
+            origin: None,
         };
         let now = Clock::system().now();
+        let mut reimported = None;
+        if !self.journal.is_empty() {
+            let here = origin_of_restored(&*coordinator, &keys).map_err(|error| failure(&error))?;
+            let (copies, origin) = reimport::read(&self.journal, &etcd, here)?;
+            rule.origin = origin;
+            let raised = raise_restored_floor(&*coordinator, &keys, &rule, &high_waters, now);
+            let agreed = raised.map_err(|error| failure(&error))?;
+            let done = reimport::import(Arc::clone(&coordinator), &etcd, agreed, &copies)?;
+            print(format_args!("{}", reimport::report(&copies, &done)))?;
+            reimported = Some(done);
+        }
         let fence = fence_restored(&*coordinator, &keys, &rule, &high_waters, now, &mut Entropy::of_kernel());
-        print(format_args!("{}", report(&fence.map_err(|error| failure(&error))?, &high_waters, now)))
+        let fence = fence.map_err(|error| failure(&error))?;
+        print(format_args!("{}{}\n", report(&fence, &high_waters, now), advice(reimported.is_some())))?;
+        reimported.as_ref().map_or(Ok(()), reimport::judge)
     }
 }
 
@@ -68,12 +89,21 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
         "the fleet is {fleet} now; {former}\n\
          its floor is {floor}: above {horizons} horizons in etcd{highest},\n\
          above what nodes know by {files} files{known}, and above all that a node can have reserved by now\n\
-         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n\
-         what was appended since the backup was made is lost: compare the heads of ledgers with what callers have\n",
+         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n",
         fleet = fence.fleet,
         floor = fence.floor,
         horizons = fence.horizons,
     )
+}
+
+fn advice(has_journals: bool) -> &'static str {
+    match has_journals {
+        true => "what was appended since the backup was made and is in none of these journals is lost",
+        false => {
+            "what was appended since the backup was made is lost, but for what --journal brings back of ledgers that have \
+             not gone on yet: this may be run again with it"
+        }
+    }
 }
 
 fn failure(error: &FenceError) -> Failure {

@@ -3,6 +3,7 @@
 mod adopt;
 mod command;
 mod fence_restore;
+mod reimport;
 mod shared_etcd;
 mod status;
 

@@ -12,4 +12,6 @@ mod restore_fence;
 
 pub use adoption::{Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep};
 pub use fleet_status::{AgreedFleet, FleetStatus, FleetWatch, Holder, Problem, Slot, SlotState, problem_of_shares};
-pub use restore_fence::{FenceError, FenceRule, RestoreFence, fence_restored};
+pub use restore_fence::{
+    FenceError, FenceRule, RestoreFence, fence_restored, origin_of_restored, raise_restored_floor,
+};

@@ -29,6 +29,8 @@ pub struct FenceRule {
     pub window: Duration,
     /// How far clocks may differ.
     pub ahead_max: Duration,
+    /// Which fleet it was at first, where nothing says so any more.
+    pub origin: Option<Token>,
 }
 
 /// What was done.
@@ -65,6 +67,44 @@ pub enum FenceError {
     Contended,
 }
 
+/// Which fleet it was at first whose store was restored; `None` where there is none any more.
+///
+/// # Errors
+/// [`FenceError`].
+pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<Option<Token>, FenceError> {
+    let snapshot = coordinator.read(&[Range::one(keys.meta())])?;
+    let meta = snapshot.ranges.first().and_then(|meta| meta.first());
+    let origin = |entry: &Entry| Ok(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?.origin());
+    meta.map(origin).transpose()
+}
+
+/// Sees to it that no slot is used below what nodes have minted, before anything else is written to a store that was restored.
+/// For each write brings its revision nearer to what nodes have seen, and a node without a slot knows of the restore by that
+/// alone. Returns the revision of what the fleet has agreed on, [`Revision::ABSENT`] where there is no fleet any more: then
+/// nodes know of it by that.
+///
+/// # Errors
+/// [`FenceError`].
+pub fn raise_restored_floor(
+    coordinator: &dyn Coordinator,
+    keys: &FleetKeys,
+    rule: &FenceRule,
+    high_waters: &[HighWater],
+    now: UnixNanos,
+) -> Result<Revision, FenceError> {
+    for _ in 0..SENT_MAX {
+        let snapshot = coordinator.read(&keys.survey())?;
+        let Found { meta, modified, floor, .. } = Found::of(&snapshot, rule, high_waters, now)?;
+        let Some(mut meta) = meta else { return Ok(Revision::ABSENT) };
+        if meta.floor >= floor {
+            return Ok(modified);
+        }
+        meta.floor = floor;
+        commit(coordinator, &to_write(keys, &meta, modified))?;
+    }
+    Err(FenceError::Contended)
+}
+
 /// Begins the fleet anew, above all that nodes have minted in it.
 ///
 /// `high_waters`: what nodes knew of the coordinator before it lost something, of as many as can be had.
@@ -81,63 +121,89 @@ pub fn fence_restored(
 ) -> Result<RestoreFence, FenceError> {
     for _ in 0..SENT_MAX {
         let snapshot = coordinator.read(&keys.survey())?;
-        let (fence, meta, modified) = plan(&snapshot, rule, high_waters, now, entropy.token())?;
-        let transaction = Transaction {
-            compare: vec![Compare::Modified(keys.meta(), modified)],
-            write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
-            then_read: Vec::new(),
-            otherwise: vec![Range::one(keys.meta())],
-        };
-        if commit(coordinator, &transaction, fence.fleet)? {
+        let found = Found::of(&snapshot, rule, high_waters, now)?;
+        let modified = found.modified;
+        let (fence, meta) = plan(found, rule, entropy.token());
+        if commit(coordinator, &to_write(keys, &meta, modified))? {
             return Ok(fence);
         }
     }
     Err(FenceError::Contended)
 }
 
-/// The fence, what all nodes have to agree on then, and the revision of what they agreed on so far.
-fn plan(
-    snapshot: &Snapshot,
-    rule: &FenceRule,
-    high_waters: &[HighWater],
-    now: UnixNanos,
-    fleet: Token,
-) -> Result<(RestoreFence, FleetMeta, Revision), FenceError> {
-    let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
-    let (found, modified) = match meta.first() {
-        None => (None, Revision::ABSENT),
-        Some(entry) => (Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?), entry.modified),
-    };
-    let horizon_of =
-        |entry: &Entry| HorizonRecord::from_bytes(&entry.value).map(|record| record.horizon).map_err(unreadable(entry));
-    let horizons = horizons.iter().map(horizon_of).collect::<Result<Vec<UnixNanos>, FenceError>>()?;
-    let highest = horizons.iter().copied().max();
-    let reserved_unheard = now.after(rule.window).after(rule.ahead_max);
-    // A file may be so much older than the end of its node, which has renewed its slot since.
-    let since_written = |at: UnixNanos| at.after(WRITE_EVERY).after(rule.window).after(rule.ahead_max);
-    let reserved_since = high_waters.iter().filter_map(HighWater::at).map(since_written).max();
-    let known = high_waters.iter().filter_map(HighWater::highest).max().max(reserved_since);
-    let former = found.as_ref().map(|meta| meta.fleet);
-    let former_floor = found.as_ref().map(|meta| meta.floor);
-    let all = [highest, known, former_floor].into_iter().flatten().fold(reserved_unheard, UnixNanos::max);
+/// What a store has of the fleet.
+struct Found {
+    meta: Option<FleetMeta>,
+    /// The revision of that.
+    modified: Revision,
+    /// The horizons of slots.
+    horizons: Vec<UnixNanos>,
+    /// Above all that nodes can have minted; whole milliseconds.
+    floor: UnixNanos,
+}
+
+impl Found {
+    fn of(
+        snapshot: &Snapshot,
+        rule: &FenceRule,
+        high_waters: &[HighWater],
+        now: UnixNanos,
+    ) -> Result<Found, FenceError> {
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        let (meta, modified) = match meta.first() {
+            None => (None, Revision::ABSENT),
+            Some(entry) => (Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?), entry.modified),
+        };
+        let horizon_of = |entry: &Entry| {
+            HorizonRecord::from_bytes(&entry.value).map(|record| record.horizon).map_err(unreadable(entry))
+        };
+        let horizons = horizons.iter().map(horizon_of).collect::<Result<Vec<UnixNanos>, FenceError>>()?;
+        let reserved_unheard = now.after(rule.window).after(rule.ahead_max);
+        // A file may be so much older than the end of its node, which has renewed its slot since.
+        let since_written = |at: UnixNanos| at.after(WRITE_EVERY).after(rule.window).after(rule.ahead_max);
+        let reserved_since = high_waters.iter().filter_map(HighWater::at).map(since_written).max();
+        let known = high_waters.iter().filter_map(HighWater::highest).max().max(reserved_since);
+        let all = horizons.iter().copied().chain(known).fold(reserved_unheard, UnixNanos::max);
+        Ok(Found { meta, modified, horizons, floor: above(all) })
+    }
+}
+
+/// The fence, and what all nodes have to agree on then.
+fn plan(found: Found, rule: &FenceRule, fleet: Token) -> (RestoreFence, FleetMeta) {
+    let Found { meta, horizons, floor, .. } = found;
+    let former = meta.as_ref().map(|meta| meta.fleet);
     // Above and not at: a floor that is no higher than what a node knows is none that was made for it.
-    let floor = ceil_to_millis(all.after(Duration::from_millis(1)));
-    let mut meta = found.unwrap_or_else(|| FleetMeta::new(fleet, rule.share, floor));
+    let floor = meta.as_ref().map_or(floor, |meta| floor.max(above(meta.floor)));
+    let mut meta = meta.unwrap_or_else(|| FleetMeta::new(fleet, rule.share, floor));
+    meta.former.extend(former.or(rule.origin));
     (meta.fleet, meta.floor) = (fleet, floor);
-    let fence = RestoreFence { former, fleet, floor, horizons: horizons.len(), highest };
-    Ok((fence, meta, modified))
+    let highest = horizons.iter().copied().max();
+    (RestoreFence { former, fleet, floor, horizons: horizons.len(), highest }, meta)
+}
+
+fn above(instant: UnixNanos) -> UnixNanos {
+    ceil_to_millis(instant.after(Duration::from_millis(1)))
+}
+
+fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transaction {
+    Transaction {
+        compare: vec![Compare::Modified(keys.meta(), modified)],
+        write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
+        then_read: Vec::new(),
+        otherwise: vec![Range::one(keys.meta())],
+    }
 }
 
 /// Whether this was written; `false`: something else was, meanwhile.
-fn commit(coordinator: &dyn Coordinator, transaction: &Transaction, fleet: Token) -> Result<bool, CoordinatorError> {
+fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<bool, CoordinatorError> {
     let mut failed = None;
     for _ in 0..SENT_MAX {
         match coordinator.commit(transaction) {
             Ok(Outcome::Committed(_)) => return Ok(true),
             Ok(Outcome::Refused(snapshot)) => {
-                let now = snapshot.ranges.first().and_then(|meta| meta.first());
-                let meta = now.and_then(|entry| FleetMeta::from_bytes(&entry.value).ok());
-                return Ok(meta.is_some_and(|meta| meta.fleet == fleet));
+                let there = snapshot.ranges.first().and_then(|meta| meta.first());
+                let is_it = |write: &Write| matches!(write, Write::Put { value, .. } if there.is_some_and(|there| there.value == *value));
+                return Ok(transaction.write.iter().all(is_it));
             }
             // The same bytes again: of all copies one can be done.
             Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => failed = Some(error),
@@ -162,7 +228,8 @@ mod tests {
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn rule() -> FenceRule {
-        FenceRule { share: share(8), window: Duration::from_secs(60), ahead_max: Duration::from_secs(5) }
+        let (window, ahead_max) = (Duration::from_secs(60), Duration::from_secs(5));
+        FenceRule { share: share(8), window, ahead_max, origin: None }
     }
 
     fn share(slots: u32) -> SlotShare {
@@ -230,8 +297,35 @@ mod tests {
             assert_eq!((fenced.horizons, fenced.highest), (1, Some(horizon)));
             assert_eq!(fenced.floor, floor.after(millisecond));
             (expected.fleet, expected.floor) = (fenced.fleet, fenced.floor);
+            expected.former = vec![Token::new(1)];
             assert_eq!(stored(&store), expected, "slots and formats stay");
         }
+    }
+
+    #[test]
+    fn before_anything_else_is_written_the_floor_is_above_what_was_minted_and_the_fleet_the_same() {
+        let store = MemoryCoordinator::default();
+        assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), None);
+        let raise = || raise_restored_floor(&store, &keys(), &rule(), &[known_up_to(after(500), NOON)], NOON);
+        assert_eq!(raise().expect("memory answers"), Revision::ABSENT, "no node joins what is wiped");
+        let mut expected = found(&store, NOON);
+        reserve(&store, 2, after(10));
+        let raised = raise().expect("memory answers");
+        expected.floor = after(500).after(Duration::from_millis(1));
+        assert_eq!(stored(&store), expected);
+        assert_eq!((raise().expect("memory answers"), store.revision()), (raised, raised), "once");
+        // Whatever name a fence gives it.
+        for _ in 0..2 {
+            fence(&store, &[]);
+            assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), Some(Token::new(1)));
+        }
+    }
+
+    #[test]
+    fn a_store_that_was_wiped_is_of_the_fleet_that_it_is_said_to_be() {
+        let (store, rule) = (MemoryCoordinator::default(), FenceRule { origin: Some(Token::new(9)), ..rule() });
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
+        assert_eq!(stored(&store).origin(), Token::new(9));
     }
 
     #[test]

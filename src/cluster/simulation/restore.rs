@@ -70,7 +70,7 @@ impl Restore {
             Restore::Restored { fenced_at } if at >= *fenced_at => {
                 *self = Restore::None;
                 let high_waters: Vec<HighWater> = nodes.iter().map(|node| node.high_water().clone()).collect();
-                let rule = FenceRule { share, window: WINDOW, ahead_max: CLOCK.max_ahead };
+                let rule = FenceRule { share, window: WINDOW, ahead_max: CLOCK.max_ahead, origin: None };
                 let now = BEGINS.after(at);
                 fence_restored(&network.store, &keys(), &rule, &high_waters, now, &mut entropy(dice))
                     .expect("memory answers");

@@ -93,10 +93,10 @@ impl SlotLease {
         self.is_regressed
     }
 
-    /// The revision of what the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
+    /// What the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
     /// coordinator has lost something.
-    pub(in crate::cluster) fn agreed_revision(&self) -> Option<Revision> {
-        self.agreed.map(|agreed| agreed.revision)
+    pub(in crate::cluster) fn agreed(&self) -> Option<Agreed> {
+        self.agreed
     }
 
     /// What the clocks of the fleet say of this one.

@@ -18,6 +18,9 @@ pub(in crate::cluster) struct FleetMeta {
     version: (),
     /// Which fleet it is: another one after it was restored from a backup.
     pub(in crate::cluster) fleet: Token,
+    /// Which fleets it was before, each until the next fence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::cluster) former: Vec<Token>,
     /// How many slots there are.
     pub(in crate::cluster) slots: NonZeroU32,
     /// Which of them are handed out here; all if that is not said.
@@ -35,11 +38,17 @@ impl FleetMeta {
         FleetMeta {
             version: (),
             fleet,
+            former: Vec::new(),
             slots: share.slots(),
             share: share.as_part(),
             floor: value::ceil_to_millis(floor),
             formats: BTreeMap::new(),
         }
+    }
+
+    /// Which fleet it was at first: a fence changes its name, and not what it is.
+    pub(in crate::cluster) fn origin(&self) -> Token {
+        self.former.first().copied().unwrap_or(self.fleet)
     }
 
     /// The slots that are handed out here.

@@ -120,7 +120,8 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<RequestDay, (EventId, Vec<KeyHa
     days
 }
 
-fn write_lists(keys: &Keys, requests: &[DoneRequest], transaction: &mut Transaction) {
+/// Puts the lists of these keys of requests, for the sweep.
+pub(super) fn write_lists(keys: &Keys, requests: &[DoneRequest], transaction: &mut Transaction) {
     for (day, (last, hashes)) in days_of(requests) {
         let key = keys.request_day(day, last);
         let value = request_list_to_bytes(&key, &hashes);

@@ -20,12 +20,12 @@ const TALLY_TRIES_MAX: usize = 3;
 const SWEPT_MAX: usize = 60;
 
 impl SharedStore {
-    /// For each of these spans of time of a pair its anchors within, by their times.
+    /// For each of these spans of time of a pair its anchors within, by their times, and the rows of these pairs.
     pub(super) fn anchors_within(
         &self,
         format: &str,
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
-    ) -> Result<Vec<Vec<Anchor>>, StoreError> {
+    ) -> Result<(Vec<Vec<Anchor>>, Vec<Entry>), StoreError> {
         let spans: Vec<_> = spans.collect();
         let mut places: HashMap<Pair, usize> = HashMap::new();
         let mut ranges = Vec::new();
@@ -43,7 +43,8 @@ impl SharedStore {
             within.sort_by_key(|anchor| anchor.tca);
             within
         };
-        Ok(spans.iter().map(within).collect())
+        let within = spans.iter().map(within).collect();
+        Ok((within, found.into_iter().flatten().collect()))
     }
 
     /// Conjunctions by time, at most so many.

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::journal::AppendJournal;
 use super::keys::Keys;
-use super::meta_revision::MetaRevision;
+use super::meta_revision::{FleetEra, MetaRevision};
 use super::room::Room;
-use super::round::{Round, fitting, has_landed};
+use super::round::{Round, fitting, has_landed, journalled};
 use super::rows::Attempt;
 use super::shared_store::{NotWritten, SharedStore, Written};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
@@ -30,6 +31,8 @@ pub struct FleetRecords {
     process: u64,
     /// The attempts of this process so far. Relaxed: each only has to differ from the others.
     attempts: AtomicU64,
+    /// Of a node; none where nobody is answered.
+    journal: Option<AppendJournal>,
 }
 
 impl FleetRecords {
@@ -43,12 +46,25 @@ impl FleetRecords {
         process: u64,
     ) -> FleetRecords {
         let store = SharedStore::new(coordinator, Keys::of(namespace), meta);
-        FleetRecords { store, room, process, attempts: AtomicU64::new(0) }
+        FleetRecords { store, room, process, attempts: AtomicU64::new(0), journal: None }
+    }
+
+    /// The same, which keep what answers rest on in a journal, if there is one.
+    #[must_use]
+    pub fn with_journal(self, journal: Option<AppendJournal>) -> FleetRecords {
+        FleetRecords { journal, ..self }
     }
 
     fn attempt(&self) -> Attempt {
         let number = self.attempts.fetch_add(1, Ordering::Relaxed);
         Attempt(u128::from(self.process) << 64 | u128::from(number))
+    }
+
+    /// Keeps rows in the journal, all of which are committed: what is told now rests on them.
+    fn keep<'a>(&self, era: FleetEra, rows: impl IntoIterator<Item = (&'a str, &'a [u8])>) {
+        if let Some(journal) = &self.journal {
+            journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
+        }
     }
 }
 
@@ -66,13 +82,19 @@ impl RecordStore for FleetRecords {
             let error = "three quarters of etcd's quota are used; what is left is for slots";
             return Err(WriteError::NotWritten(StoreError::new(FailureKind::Full, error)));
         }
-        let mut round = Round::read(&self.store, self.attempt(), plans).map_err(WriteError::NotWritten)?;
+        let lacks = |key: &str| self.journal.as_ref().is_some_and(|journal| journal.lacks(key));
+        let mut round = Round::read(&self.store, self.attempt(), plans, &lacks).map_err(WriteError::NotWritten)?;
         if !plans.iter().all(|plan| round.add(plan)) {
             return Err(WriteError::Stale);
         }
-        let transaction = round.transaction();
+        let (transaction, era) = (round.transaction(), self.store.era());
+        // Before the commit: else, where node after node is killed behind one, nobody would have those in the middle.
+        self.keep(era, round.predecessors());
         match self.store.write(transaction.clone(), |stored| has_landed(&transaction, stored)) {
-            Ok(Written::Committed) => Ok(()),
+            Ok(Written::Committed) => {
+                self.keep(era, journalled(&self.store.keys, &transaction));
+                Ok(())
+            }
             Ok(Written::Stale) => Err(WriteError::Stale),
             Err(NotWritten::Refused(error)) => Err(WriteError::NotWritten(error)),
             Err(NotWritten::Unknown(error)) => Err(WriteError::Store(error)),
@@ -100,7 +122,10 @@ impl RecordStore for FleetRecords {
     }
 
     fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
-        self.store.append(last)
+        let era = self.store.era();
+        let Some(found) = self.store.append(last)? else { return Ok(None) };
+        self.keep(era, [(found.row.key.as_str(), found.row.value.as_slice())]);
+        Ok(Some((found.append, found.links)))
     }
 
     fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
@@ -116,7 +141,7 @@ impl RecordStore for FleetRecords {
         format: &str,
         times: &mut dyn Iterator<Item = (Pair, Tca)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
-        self.store.anchors_within(format, &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())))
+        self.anchors_within(format, &mut times.map(|(pair, tca)| (pair, tca.neighbourhood())))
     }
 
     fn anchors_within(
@@ -124,7 +149,10 @@ impl RecordStore for FleetRecords {
         format: &str,
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
-        self.store.anchors_within(format, spans)
+        let era = self.store.era();
+        let (anchors, rows) = self.store.anchors_within(format, spans)?;
+        self.keep(era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())));
+        Ok(anchors)
     }
 
     fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {

@@ -167,14 +167,14 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else { panic!("it was written") };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
     assert_eq!(near(&records, 0), []);
-    meta.agree(written.revision);
+    meta.agree(written.revision, FleetEra::default());
     records.write(&[anchor(0, 0)]).unwrap();
     meta.withdraw();
     assert!(
         matches!(records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]), Err(WriteError::NotWritten(_))),
         "the coordinator has lost something"
     );
-    meta.agree(written.revision);
+    meta.agree(written.revision, FleetEra::default());
     records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]).unwrap();
 }
 

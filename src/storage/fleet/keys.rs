@@ -44,6 +44,17 @@ impl Keys {
         format!("{}event/{}/{last}", self.prefix, last.ledger())
     }
 
+    /// Whether this key is of this fleet.
+    pub(super) fn are_above(&self, key: &str) -> bool {
+        key.starts_with(&self.prefix)
+    }
+
+    /// The event of a key of [`Keys::event`]; `None` where it is none.
+    pub(super) fn event_of(&self, key: &str) -> Option<EventId> {
+        let (ledger, last) = key.strip_prefix(&self.prefix)?.strip_prefix("event/")?.split_once('/')?;
+        EventId::from_text(last).ok().filter(|last| last.ledger().to_string() == ledger)
+    }
+
     /// The appends of a ledger that end at this event or behind it.
     pub(super) fn events_from(&self, event: EventId) -> Range {
         Range { from: self.event(event), ..self.events_of(event.ledger()) }
@@ -166,6 +177,10 @@ mod tests {
         let day = RequestDay::numbered(20_000);
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
         assert_eq!(keys.day_of(&keys.request_day(day, last)), Some(day));
+        assert_eq!(keys.event_of(&keys.event(last)), Some(last));
         assert_eq!((keys.day_of("x"), keys.pair_of("x"), keys.place_of("x")), (None, None, None));
+        assert_eq!(keys.event_of(&keys.ledger(last.ledger())), None);
+        let other = Keys::of(&Namespace::parse("other").expect("a name"));
+        assert_eq!((keys.are_above(&keys.meta()), other.are_above(&keys.meta())), (true, false));
     }
 }

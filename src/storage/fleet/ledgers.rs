@@ -61,19 +61,35 @@ impl SharedStore {
         Ok(commit.and_then(|commit| commit.links().find(|link| link.id == id)))
     }
 
-    /// The append whose last event is `last`, and its events in their chain; `None` if there is none.
-    pub(super) fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
-        let Some(commit) = self.commit_at(last)? else { return Ok(None) };
+    /// The append whose last event is `last`; `None` if there is none.
+    pub(super) fn append(&self, last: EventId) -> Result<Option<FoundAppend>, StoreError> {
+        let Some(row) = self.row_at(last)? else { return Ok(None) };
+        let commit = commit_of(&row)?;
         let Some(append) = commit.appends.iter().find(|append| append.head().id == last) else { return Ok(None) };
         let is_of_it = |link: &Link| (append.first_place..=append.head().place).contains(&link.place);
-        Ok(Some((append.clone(), commit.links().filter(is_of_it).collect())))
+        let links = commit.links().filter(is_of_it).collect();
+        Ok(Some(FoundAppend { append: append.clone(), links, row }))
     }
 
     /// The commit that the event would be in.
     fn commit_at(&self, id: EventId) -> Result<Option<Commit>, StoreError> {
-        let range = Range { count_max: 1, ..self.keys.events_from(id) };
-        self.read_range(range)?.first().map(commit_of).transpose()
+        self.row_at(id)?.as_ref().map(commit_of).transpose()
     }
+
+    /// The row that the event would be in.
+    fn row_at(&self, id: EventId) -> Result<Option<Entry>, StoreError> {
+        let range = Range { count_max: 1, ..self.keys.events_from(id) };
+        Ok(self.read_range(range)?.pop())
+    }
+}
+
+/// An append that is stored.
+pub(super) struct FoundAppend {
+    pub(super) append: StoredAppend,
+    /// Its events in their chain.
+    pub(super) links: Vec<Link>,
+    /// The row that it is in.
+    pub(super) row: Entry,
 }
 
 /// A range of at most so many entries; `None` of none, which etcd would take for all.

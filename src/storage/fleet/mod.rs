@@ -9,6 +9,7 @@
 //! round                      what one transaction compares and writes
 //! fleet_records              all of it, as an engine
 //! adopted_batch  record_adopter   records of a node that moves in, as they are
+//! journal/                   what was committed for a node, kept by it, for a coordinator that has lost it
 //! ```
 //!
 //! Several nodes write here. So each write compares the heads, the keys of requests and the pairs that it was decided on, by
@@ -18,6 +19,7 @@
 mod adopted_batch;
 mod anchors;
 mod fleet_records;
+mod journal;
 mod keys;
 mod ledgers;
 mod meta_revision;
@@ -29,6 +31,9 @@ mod rows;
 mod shared_store;
 
 pub use fleet_records::FleetRecords;
-pub use meta_revision::MetaRevision;
+pub use journal::{
+    AppendJournal, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction, Reimported,
+};
+pub use meta_revision::{FleetEra, MetaRevision};
 pub use record_adopter::{AdoptError, AdoptedCount, RecordAdopter};
 pub use room::Room;

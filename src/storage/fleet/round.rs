@@ -13,7 +13,7 @@ use super::rows::{
 use super::shared_store::SharedStore;
 use crate::conjunction::{Anchor, AnchorPlan, Pair};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
-use crate::storage::coordinator::{Compare, Entry, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{
     DoneRequest, LedgerSummary, RecordPlan, RequestDay, StoredAppend, append_row, remembered_since,
@@ -89,6 +89,8 @@ pub(super) struct Round<'a> {
     ledgers: BTreeMap<LedgerId, OfLedger>,
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
+    /// Rows that the appends stand behind.
+    predecessors: Vec<Entry>,
 }
 
 /// A ledger before the round, and what the round appends.
@@ -114,7 +116,7 @@ struct OfPair {
 }
 
 impl<'a> Round<'a> {
-    /// Reads what the plans were decided on.
+    /// Reads what the plans were decided on, and of the rows that appends stand behind those whose keys `lacks` names.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -122,6 +124,7 @@ impl<'a> Round<'a> {
         store: &'a SharedStore,
         attempt: Attempt,
         plans: &[RecordPlan],
+        lacks: &dyn Fn(&str) -> bool,
     ) -> Result<Round<'a>, StoreError> {
         let keys = &store.keys;
         let (mut ledgers, mut requests, mut pairs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -137,10 +140,18 @@ impl<'a> Round<'a> {
         let of_ledgers = ledgers.iter().map(|ledger| Range::one(keys.ledger(*ledger)));
         let of_requests = requests.iter().map(|key| Range::one(keys.request(*key)));
         let of_pairs = pairs.iter().map(|(format, pair)| Range::one(keys.pair(format, *pair)));
-        let mut found = store.read(&of_ledgers.chain(of_requests).chain(of_pairs).collect::<Vec<_>>())?.into_iter();
+        let before = predecessors(keys, plans).into_iter().filter(|key| lacks(key)).map(Range::one);
+        let ranges: Vec<Range> = of_ledgers.chain(of_requests).chain(of_pairs).chain(before).collect();
+        let mut found = store.read(&ranges)?.into_iter();
         let mut next = || found.next().expect("there is an answer to each range");
-        let mut round =
-            Round { keys, attempt, ledgers: BTreeMap::new(), requests: BTreeMap::new(), pairs: BTreeMap::new() };
+        let mut round = Round {
+            keys,
+            attempt,
+            ledgers: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+            predecessors: Vec::new(),
+        };
         for ledger in ledgers {
             let found = next();
             let before = found.first().map(ledger_of).transpose()?;
@@ -157,6 +168,7 @@ impl<'a> Round<'a> {
             let of_pair = OfPair { revision: revision_of(&found), anchors: anchors_of(&found)?, new: 0 };
             round.pairs.insert(pair, of_pair);
         }
+        round.predecessors = found.flatten().collect();
         Ok(round)
     }
 
@@ -227,6 +239,11 @@ impl<'a> Round<'a> {
         transaction
     }
 
+    /// The rows that its appends stand behind, of those that were asked for.
+    pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.predecessors.iter().map(|entry| (entry.key.as_str(), entry.value.as_slice()))
+    }
+
     fn write_ledger(&self, ledger: LedgerId, of_ledger: &OfLedger, transaction: &mut Transaction) {
         let previous = of_ledger.previous.expect("a plan of it was added");
         let commit = Commit { attempt: self.attempt, previous, appends: of_ledger.appends.clone() };
@@ -239,6 +256,29 @@ impl<'a> Round<'a> {
         transaction.write.push(put(key.clone(), ledger_to_bytes(&key, &summary)));
         transaction.write.push(put(event, commit_to_bytes(&commit)));
     }
+}
+
+/// What of a transaction a journal keeps once it is committed: the rows that events and anchors are read from. All else follows
+/// from them.
+pub(super) fn journalled<'t>(
+    keys: &'t Keys,
+    transaction: &'t Transaction,
+) -> impl Iterator<Item = (&'t str, &'t [u8])> {
+    let is_kept = |key: &str| keys.event_of(key).is_some() || keys.pair_of(key).is_some();
+    transaction.write.iter().filter_map(move |write| match write {
+        Write::Put { key, value, .. } if is_kept(key) => Some((key.as_str(), value.as_slice())),
+        Write::Put { .. } | Write::Delete(_) => None,
+    })
+}
+
+/// The keys of the rows that the first append to each ledger stands behind.
+fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
+    let mut seen = BTreeSet::new();
+    let head_before = |plan: &RecordPlan| match plan {
+        RecordPlan::Append(plan) if seen.insert(plan.ledger()) => plan.before.map(|head| keys.event(head.id)),
+        RecordPlan::Append(_) | RecordPlan::Anchor(_) => None,
+    };
+    plans.iter().filter_map(head_before).collect()
 }
 
 /// Whether a transaction has landed, by what is stored instead of what it compared: a row that carries its attempt.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::keys::Keys;
-use super::meta_revision::MetaRevision;
+use super::meta_revision::{FleetEra, MetaRevision};
 use crate::storage::coordinator::{
     Compare, Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
 };
@@ -56,6 +56,11 @@ impl SharedStore {
     /// Whether it answered the last time it was asked.
     pub(super) fn answers(&self) -> bool {
         self.answers.load(Ordering::Relaxed)
+    }
+
+    /// The era of the fleet that this node agreed with last.
+    pub(super) fn era(&self) -> FleetEra {
+        self.meta.era()
     }
 
     /// Asks whether it answers again.

@@ -117,7 +117,7 @@ impl Adoption {
         self.note(folder, AdoptionProgress::FloorRaised(fleet.clone()))?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
         let revision = Arc::new(MetaRevision::default());
-        revision.agree(agreed.revision);
+        revision.agree(agreed.revision, agreed.era());
         let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, revision);
         let records = self.adopt_records(folder, &adopter, &mut |so_far| tell(AdoptionStep::Records(*so_far)))?;
         self.note(folder, AdoptionProgress::Done(fleet))?;
@@ -149,8 +149,18 @@ impl Adoption {
             AdoptionProgress::Begun => true,
             AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) => here.as_ref() == Some(fleet),
         };
-        if *namespace == self.namespace.to_string() && is_same {
+        let is_here = *namespace == self.namespace.to_string();
+        if is_here && is_same {
             return Ok(Some(progress.clone()));
+        }
+        let was_before =
+            |fleet: &String| meta.is_some_and(|meta| meta.former.iter().any(|former| former.to_string() == *fleet));
+        match progress {
+            // Of a fleet that was restored since from a backup, which may have all of it, a part, or nothing.
+            AdoptionProgress::FloorRaised(fleet) | AdoptionProgress::Done(fleet) if is_here && was_before(fleet) => {
+                return Ok(Some(AdoptionProgress::Begun));
+            }
+            AdoptionProgress::Begun | AdoptionProgress::FloorRaised(_) | AdoptionProgress::Done(_) => {}
         }
         let kept = match progress {
             AdoptionProgress::Begun => format!("{namespace} at {}", endpoints.join(", ")),

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
 use crate::cluster::token::{Entropy, Token};
@@ -21,8 +22,8 @@ use crate::storage::samples::{
 };
 use crate::storage::{
     AdoptedFolder, AdoptionProgress, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry, FailureKind,
-    FleetRecords, KeptFormat, Lease, ListRange, MemoryCoordinator, MetaRevision, Namespace, Outcome, Range, RecordPlan,
-    RecordStore, Snapshot, StoreError, Transaction, Write,
+    FleetEra, FleetRecords, KeptFormat, Lease, ListRange, MemoryCoordinator, MetaRevision, Namespace, Outcome, Range,
+    RecordPlan, RecordStore, Snapshot, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -358,6 +359,26 @@ fn a_folder_goes_to_one_fleet_alone() {
     assert_all_is_there(&node, &store);
 }
 
+#[test]
+fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name() {
+    let founded = FleetMeta::new(Token::new(1), share(8), UnixNanos::from_seconds(9));
+    let (node, store) = half_adopted(&founded);
+    let (adoption, half) = (adoption(Arc::clone(&store) as Arc<dyn Coordinator>), store.copy());
+    run(&adoption, &node).expect("nothing is in the way");
+    store.restore(&half);
+    let rule = FenceRule { share: share(8), window: Duration::from_secs(60), ahead_max: Duration::ZERO, origin: None };
+    for _ in 0..2 {
+        fence_restored(&*store, &keys(), &rule, &[], CLOCK, &mut Entropy::of_kernel()).expect("memory answers");
+    }
+    let (done, steps) = run(&adoption, &node).expect("it was adopted under a former name");
+    let Adopted::Done { records, .. } = done else { panic!("{done:?}") };
+    assert_eq!((steps[0], records.ledgers.written, records.ledgers.found), (AdoptionStep::Resumed, 2, 1));
+    assert_all_is_there(&node, &store);
+    let before = content(&store);
+    assert_eq!(run(&adoption, &node).expect("it is known").0, Adopted::Before);
+    assert_eq!(content(&store), before, "nothing is doubled");
+}
+
 /// A folder of which a fleet has some ledgers and not yet all.
 fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
     for commits_left in 2..100 {
@@ -383,7 +404,7 @@ fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
 
     let agreed = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0).remove(0);
     let revision = Arc::new(MetaRevision::default());
-    revision.agree(agreed.modified);
+    revision.agree(agreed.modified, FleetEra::default());
     let of_node = FleetRecords::new(
         Arc::clone(&store) as Arc<dyn Coordinator>,
         &Namespace::default(),

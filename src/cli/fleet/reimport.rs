@@ -1,0 +1,102 @@
+//! What a restored etcd has forgotten, brought back from the journals of nodes.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cli::exit::{Exit, Failure};
+use crate::cluster::Token;
+use crate::storage::{
+    Coordinator, EtcdSettings, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction,
+    Reimported, Revision,
+};
+
+/// Reads the journals at these paths as those of the fleet that began as `here`; where there is none any more, of the one they
+/// are of. Returns which one that is, too.
+///
+/// # Errors
+/// 74 when one cannot be read, 78 when one is of another fleet.
+pub(super) fn read(
+    paths: &[PathBuf],
+    etcd: &EtcdSettings,
+    here: Option<Token>,
+) -> Result<(JournalCopies, Option<Token>), Failure> {
+    let copies = JournalCopies::read(paths, &etcd.namespace).map_err(|error| failure_of_journal(&error))?;
+    let origin = copies.origin(here.map(Token::bits)).map_err(|error| failure_of_journal(&error))?;
+    let copies = match origin {
+        Some(origin) => copies.of_origin(origin),
+        None => copies,
+    };
+    Ok((copies, origin.map(Token::new)))
+}
+
+/// Writes what journals have to a fleet that agrees on what this revision wrote.
+///
+/// # Errors
+/// 74, 75: what was written is whole; run again it goes on.
+pub(super) fn import(
+    coordinator: Arc<dyn Coordinator>,
+    etcd: &EtcdSettings,
+    agreed: Revision,
+    copies: &JournalCopies,
+) -> Result<Reimported, Failure> {
+    JournalImport::new(coordinator, &etcd.namespace, agreed, copies).run().map_err(|error| match error {
+        ImportError::Journal(error) => failure_of_journal(&error),
+        ImportError::Store(error) => error.into(),
+    })
+}
+
+/// What came back, and what is lost, in lines.
+pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
+    let mut text = String::new();
+    let mut line = |line: String| writeln!(text, "{line}").expect("text can be written");
+    for (path, bytes) in copies.unreadable() {
+        line(format!("{}: the last {bytes} bytes are torn, or damaged, and are left out", path.display()));
+    }
+    let Reimported { ledgers, events, requests, conjunctions, lost, lost_conjunctions } = done;
+    line(format!(
+        "from {} files of journals {events} events of {ledgers} ledgers came back with {requests} keys, \
+         and {conjunctions} conjunctions",
+        copies.file_count()
+    ));
+    lost.iter().for_each(|lost| line(line_of(lost)));
+    for LostConjunction { format, pair, anchor } in lost_conjunctions {
+        let (primary, secondary, tca) = (pair.primary, pair.secondary, anchor.tca.0);
+        line(format!(
+            "lost: the conjunction of {primary} and {secondary} in {format} at {tca} microseconds since 1970: \
+             another one is within a second of it"
+        ));
+    }
+    text
+}
+
+/// Says by the exit code that something is lost.
+///
+/// # Errors
+/// 65.
+pub(super) fn judge(Reimported { lost, lost_conjunctions, .. }: &Reimported) -> Result<(), Failure> {
+    if lost.is_empty() && lost_conjunctions.is_empty() {
+        return Ok(());
+    }
+    let events: usize = lost.iter().map(|lost| lost.events.len()).sum();
+    let conjunctions = lost_conjunctions.len();
+    let text = format!("the fence is done; {events} events and {conjunctions} conjunctions are lost, as printed");
+    Err(Failure::new(Exit::Damaged, text))
+}
+
+fn line_of(LostAppend { first_place, events, is_replaced }: &LostAppend) -> String {
+    let ledger = events.first().map_or(String::new(), |event| event.ledger().to_string());
+    let why = match is_replaced {
+        true => "the ledger has others in their places",
+        false => "no journal has what stands before them",
+    };
+    let ids: Vec<String> = events.iter().map(ToString::to_string).collect();
+    format!("lost: {} events of ledger {ledger} from place {first_place} on, {why}: {}", events.len(), ids.join(" "))
+}
+
+fn failure_of_journal(error: &JournalError) -> Failure {
+    match error {
+        JournalError::Unreadable { .. } => Failure::of(Exit::Io, error),
+        JournalError::OtherFleet { .. } => Failure::of(Exit::Config, error),
+    }
+}

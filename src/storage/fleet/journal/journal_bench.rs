@@ -1,0 +1,137 @@
+//! Nodes with journals on a coordinator that is backed up, restored and asked what it has, for the tests of this folder.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::{AppendJournal, JournalCopies, JournalImport, Reimported};
+use crate::ledger::{AppendPlan, EventId};
+use crate::storage::coordinator::{
+    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction,
+};
+use crate::storage::etcd::Namespace;
+use crate::storage::fleet::meta_revision::{FleetEra, MetaRevision};
+use crate::storage::fleet::{FleetRecords, ImportError};
+use crate::storage::records::{RecordPlan, RecordStore};
+use crate::time::UnixNanos;
+
+/// The fleet of most tests, since its beginning.
+pub(super) const FIRST: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_seconds(1) };
+/// The same fleet after a fence.
+pub(super) const FENCED: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_seconds(2) };
+
+/// The data folders of some nodes of one fleet.
+pub(super) struct Bench {
+    pub(super) store: Arc<MemoryCoordinator>,
+    pub(super) folders: Vec<TempDir>,
+    failures: Arc<AtomicU64>,
+}
+
+impl Bench {
+    pub(super) fn of(nodes: usize) -> Bench {
+        let folders = (0..nodes).map(|_| tempfile::tempdir().unwrap()).collect();
+        Bench { store: Arc::default(), folders, failures: Arc::default() }
+    }
+
+    /// A process of a node in this era of the fleet.
+    pub(super) fn node(&self, number: usize, era: FleetEra) -> FleetRecords {
+        self.node_on(Arc::clone(&self.store) as Arc<dyn Coordinator>, number, era)
+    }
+
+    pub(super) fn node_on(&self, coordinator: Arc<dyn Coordinator>, number: usize, era: FleetEra) -> FleetRecords {
+        self.nameless(coordinator, era).with_journal(Some(self.journal(number)))
+    }
+
+    /// A process of a node that is killed behind its next commit, before it has written it down.
+    pub(super) fn killed(&self, number: usize, era: FleetEra) -> FleetRecords {
+        self.node_on(Arc::new(Killed(Arc::clone(&self.store))), number, era)
+    }
+
+    /// One without a journal.
+    pub(super) fn forgetful(&self) -> FleetRecords {
+        self.nameless(Arc::clone(&self.store) as Arc<dyn Coordinator>, FIRST)
+    }
+
+    pub(super) fn journal(&self, number: usize) -> AppendJournal {
+        let failures = Arc::clone(&self.failures);
+        let count = move || {
+            failures.fetch_add(1, Ordering::Relaxed);
+        };
+        AppendJournal::of(self.folders[number].path(), &Namespace::default(), count)
+    }
+
+    fn nameless(&self, coordinator: Arc<dyn Coordinator>, era: FleetEra) -> FleetRecords {
+        let meta = Arc::new(MetaRevision::default());
+        meta.agree(Revision::ABSENT, era);
+        FleetRecords::new(coordinator, &Namespace::default(), meta, Arc::default(), rand::random())
+    }
+
+    /// How often a journal could not be written.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// The journals of these nodes.
+    pub(super) fn copies(&self, nodes: impl IntoIterator<Item = usize>) -> JournalCopies {
+        let paths: Vec<PathBuf> = nodes.into_iter().map(|node| self.folders[node].path().to_owned()).collect();
+        JournalCopies::read(&paths, &Namespace::default()).unwrap()
+    }
+
+    pub(super) fn import(&self, copies: &JournalCopies) -> Reimported {
+        self.try_import(Arc::clone(&self.store) as Arc<dyn Coordinator>, copies).unwrap()
+    }
+
+    pub(super) fn try_import(
+        &self,
+        coordinator: Arc<dyn Coordinator>,
+        copies: &JournalCopies,
+    ) -> Result<Reimported, ImportError> {
+        JournalImport::new(coordinator, &Namespace::default(), Revision::ABSENT, copies).run()
+    }
+
+    /// All that is stored below the names of these kinds of rows.
+    pub(super) fn stored(&self, kinds: &[&str]) -> BTreeMap<String, Vec<u8>> {
+        let all = self.store.read(&[Range::prefix("/")]).unwrap().ranges.remove(0);
+        let is_of = |key: &str| kinds.iter().any(|kind| key.starts_with(&format!("/idmint/v1/default/{kind}/")));
+        all.into_iter().filter(|entry| is_of(&entry.key)).map(|entry| (entry.key, entry.value)).collect()
+    }
+}
+
+/// What the coordinator does for a node that is killed behind each commit: the node never hears of it.
+#[derive(Debug)]
+struct Killed(Arc<MemoryCoordinator>);
+
+impl Coordinator for Killed {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        self.0.commit(transaction)?;
+        Err(CoordinatorError::Refused("killed".to_owned()))
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        self.0.read(ranges)
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        self.0.grant(lasts)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.0.keep_alive(lease)
+    }
+}
+
+/// Writes an append and returns its plan.
+pub(super) fn write(records: &dyn RecordStore, plan: AppendPlan) -> AppendPlan {
+    records.write(&[RecordPlan::Append(plan.clone())]).unwrap();
+    plan
+}
+
+/// The ids of the events of a plan.
+pub(super) fn ids(plan: &AppendPlan) -> Vec<EventId> {
+    plan.links().map(|link| link.id).collect()
+}

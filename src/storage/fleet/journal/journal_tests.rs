@@ -1,0 +1,401 @@
+//! What comes back from journals, what does not, and what never gets into one.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::journal_bench::{Bench, FENCED, FIRST, ids, write};
+use super::segments::{self, JournalBounds};
+use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
+use crate::conjunction::{Anchor, Pair, Tca};
+use crate::ledger::{AppendPlan, KeyHash};
+use crate::storage::coordinator::{
+    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Snapshot, Transaction,
+};
+use crate::storage::etcd::Namespace;
+use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::records::{RecordPlan, RecordStore, WriteError};
+use crate::storage::samples::{NOW, anchor, append, at, create, links, near, plan};
+
+/// What becomes of the next transactions: whether they are done, and whether they are answered.
+#[derive(Debug, Default)]
+struct Unsteady {
+    memory: Arc<MemoryCoordinator>,
+    fates: Mutex<VecDeque<(bool, bool)>>,
+}
+
+impl Coordinator for Unsteady {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        let (is_done, is_answered) = self.fates.lock().unwrap().pop_front().unwrap_or((true, true));
+        let outcome = is_done.then(|| self.memory.commit(transaction)).transpose()?;
+        match outcome.filter(|_| is_answered) {
+            Some(outcome) => Ok(outcome),
+            None if is_answered => Err(CoordinatorError::NotSent("told to".to_owned())),
+            None => Err(CoordinatorError::NoAnswer("told to".to_owned())),
+        }
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        self.memory.read(ranges)
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        self.memory.grant(lasts)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.memory.keep_alive(lease)
+    }
+}
+
+fn genesis(key: u128) -> AppendPlan {
+    plan(&create(&format!("genesis {key}"), key), None, NOW)
+}
+
+fn behind(before: &AppendPlan, names: &[&str], key: u128) -> AppendPlan {
+    plan(&append(before.ledger(), names, key), Some(before.head()), NOW + 1_000_000)
+}
+
+fn lost(plan: &AppendPlan, is_replaced: bool) -> LostAppend {
+    LostAppend { first_place: plan.first_place(), events: ids(plan), is_replaced }
+}
+
+#[test]
+fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
+    let bench = Bench::of(2);
+    let [one, two] = [0, 1].map(|node| bench.node(node, FIRST));
+    let old = write(&one, genesis(1));
+    let backup = bench.store.copy();
+    let a = write(&one, behind(&old, &["a"], 2));
+    let b = write(&two, behind(&a, &["b", "c"], 3));
+    let new = write(&two, genesis(4));
+    one.write(&[anchor(0, 0), anchor(1_500_000, 1)]).unwrap();
+    let kinds = ["ledger", "event", "request", "conj-t"];
+    let before = bench.stored(&kinds);
+    bench.store.restore(&backup);
+
+    let copies = bench.copies([1, 0]);
+    let done = bench.import(&copies);
+    let expected = Reimported { ledgers: 2, events: 4, requests: 3, conjunctions: 2, ..Reimported::default() };
+    assert_eq!(done, expected);
+    assert_eq!(bench.stored(&kinds), before);
+    assert_eq!(near(&one, 700_000), [(0, 0), (1_500_000, 1)]);
+    assert_eq!(one.chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b.clone()]));
+    assert_eq!(one.append(new.head().id).unwrap().unwrap().0.mark, new.mark, "a retry is known");
+    let revision = bench.store.revision();
+    assert_eq!(bench.import(&copies), Reimported::default());
+    assert_eq!(bench.store.revision(), revision, "done already, nothing is written");
+    // It goes on as if nothing had been.
+    write(&one, behind(&b, &["d"], 5));
+}
+
+#[test]
+fn what_stands_in_another_ones_place_or_behind_a_gap_is_lost_and_never_renumbered() {
+    let bench = Bench::of(3);
+    let [one, two, three] = [0, 1, 2].map(|node| bench.node(node, FIRST));
+    let old = write(&one, genesis(1));
+    let a = behind(&old, &["a"], 2);
+    let backup = bench.store.copy();
+    write(&one, a.clone());
+    let b = write(&two, behind(&a, &["b", "c"], 3));
+    // Node 2 has b, and keeps what it stands behind; node 3 has d alone, and c is nowhere.
+    let c = write(&bench.forgetful(), behind(&b, &["d"], 4));
+    let d = write(&bench.forgetful(), behind(&c, &["e"], 5));
+    let e = write(&three, behind(&d, &["f"], 6));
+
+    bench.store.restore(&backup);
+    let done = bench.import(&bench.copies([1]));
+    assert_eq!((done.events, done.lost), (3, vec![]), "a node has what its own appends stand behind");
+    bench.store.restore(&backup);
+    let done = bench.import(&bench.copies([0, 1, 2]));
+    assert_eq!((done.events, done.lost), (3, vec![lost(&d, false), lost(&e, false)]));
+    assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old.clone(), a.clone(), b.clone()]));
+
+    bench.store.restore(&backup);
+    let other = write(&bench.forgetful(), behind(&old, &["other"], 9));
+    let done = bench.import(&bench.copies([0, 1]));
+    assert_eq!((done.events, done.lost), (0, vec![lost(&a, true), lost(&b, false)]));
+    assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old, other]));
+}
+
+#[test]
+fn of_two_that_followed_one_event_the_one_of_the_later_era_is_the_one_that_was_there() {
+    let bench = Bench::of(1);
+    let old = write(&bench.node(0, FIRST), genesis(1));
+    let backup = bench.store.copy();
+    let first = write(&bench.node(0, FIRST), behind(&old, &["recorded later"], 2));
+    bench.store.restore(&backup);
+    let again = plan(&append(old.ledger(), &["again"], 3), Some(old.head()), NOW);
+    let again = write(&bench.node(0, FENCED), again);
+    bench.store.restore(&backup);
+    let done = bench.import(&bench.copies([0]));
+    assert_eq!((done.events, done.lost), (1, vec![lost(&first, true)]));
+    assert_eq!(bench.forgetful().head(old.ledger()).unwrap(), Some(again.head()));
+}
+
+#[test]
+fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of_it() {
+    let bench = Bench::of(2);
+    let old = write(&bench.forgetful(), genesis(1));
+    let backup = bench.store.copy();
+    let a = write(&bench.forgetful(), behind(&old, &["a"], 2));
+    // Node 1, too, which had seen what it appended behind.
+    let b = behind(&a, &["b"], 3);
+    bench.killed(1, FIRST).write(&[RecordPlan::Append(b.clone())]).unwrap_err();
+    let node = bench.node(0, FIRST);
+    assert_eq!(node.request(KeyHash(3), at(NOW)).unwrap().unwrap().last, b.head().id);
+    node.append(b.head().id).unwrap().unwrap();
+    bench.store.restore(&backup);
+    assert_eq!(bench.import(&bench.copies([0, 1])).events, 2);
+    assert_eq!(bench.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b]));
+}
+
+#[test]
+fn a_conjunction_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of_it() {
+    let bench = Bench::of(1);
+    bench.forgetful().write(&[anchor(0, 0)]).unwrap();
+    assert_eq!(near(&bench.node(0, FIRST), 500_000), [(0, 0)]);
+    bench.store.restore(&MemoryCoordinator::default());
+    assert_eq!(bench.import(&bench.copies([0])).conjunctions, 1);
+    assert_eq!(near(&bench.forgetful(), 500_000), [(0, 0)]);
+}
+
+#[test]
+fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() {
+    for (fates, is_kept) in [
+        (vec![(true, false)], true),
+        (vec![(false, false), (true, true)], true),
+        (vec![(false, true)], false),
+        (vec![(false, false); 6], false),
+        // Whether it has landed is not known, until somebody appends behind it.
+        (vec![(true, false), (false, true), (false, true), (false, true), (false, true), (false, true)], false),
+    ] {
+        let bench = Bench::of(2);
+        let (memory, fates) = (Arc::clone(&bench.store), Mutex::new(fates.into()));
+        let node = bench.node_on(Arc::new(Unsteady { memory, fates }), 0, FIRST);
+        let genesis = genesis(1);
+        let written = node.write(&[RecordPlan::Append(genesis.clone())]);
+        let copies = bench.copies([0]);
+        assert_eq!((written.is_ok(), copies.ledgers.contains_key(&genesis.ledger())), (is_kept, is_kept));
+        let is_there = bench.forgetful().head(genesis.ledger()).unwrap().is_some();
+        if is_there && !is_kept {
+            assert!(matches!(written, Err(WriteError::Store(_))), "{written:?}");
+            write(&bench.node(1, FIRST), behind(&genesis, &["a"], 2));
+            bench.store.restore(&MemoryCoordinator::default());
+            assert_eq!(bench.import(&bench.copies([0, 1])).events, 2);
+        }
+    }
+}
+
+#[test]
+fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
+    let bench = Bench::of(1);
+    let node = bench.node(0, FIRST);
+    let mut last = write(&node, genesis(1));
+    let backup = bench.store.copy();
+    for key in 2..250 {
+        last = write(&node, behind(&last, &["a", "b"], key));
+    }
+    write(&node, genesis(1_000));
+    let long: Vec<&str> = vec!["long"; 10_000];
+    for key in 2_000..2_004 {
+        last = write(&node, behind(&last, &long, key));
+    }
+    let objects: Vec<_> = (2..80).map(|n| crate::storage::samples::anchor_of("conjunction", (n, 1), 5, 0)).collect();
+    objects.chunks(40).for_each(|some| node.write(some).unwrap());
+    let kinds = ["ledger", "event", "request", "conj-t"];
+    let (expected, copies) = (bench.stored(&kinds), bench.copies([0]));
+    let mut transactions = 0;
+    for broken_off_at in 0.. {
+        bench.store.restore(&backup);
+        for is_done in [false, true] {
+            let mut fates = VecDeque::from(vec![(true, true); broken_off_at]);
+            fates.extend([(is_done, false)]);
+            fates.extend([(false, true); 5]);
+            let unsteady = Arc::new(Unsteady { memory: Arc::clone(&bench.store), fates: Mutex::new(fates) });
+            let broken = bench.try_import(Arc::clone(&unsteady) as Arc<dyn Coordinator>, &copies);
+            let has_failed = unsteady.fates.lock().unwrap().is_empty();
+            assert_eq!(broken.is_err(), has_failed);
+            transactions = transactions.max(broken_off_at);
+            let chain = node.chain(last.ledger(), None, usize::MAX).unwrap();
+            assert_eq!(
+                node.head(last.ledger()).unwrap().unwrap().place,
+                chain.len() as u64,
+                "no head without its events"
+            );
+        }
+        let is_over = bench.import(&copies) == Reimported::default() && broken_off_at > 10;
+        assert_eq!(bench.stored(&kinds), expected, "broken off at {broken_off_at}");
+        if is_over {
+            break;
+        }
+    }
+    println!("{transactions} transactions");
+}
+
+#[test]
+fn whoever_appends_meanwhile_is_not_written_over() {
+    let bench = Bench::of(1);
+    let old = write(&bench.node(0, FIRST), genesis(1));
+    let backup = bench.store.copy();
+    write(&bench.node(0, FIRST), behind(&old, &["a"], 2));
+    bench.store.restore(&backup);
+    let other = behind(&old, &["other"], 3);
+    /// Another node appends between the look and the write.
+    #[derive(Debug)]
+    struct Overtaken(Arc<MemoryCoordinator>, Mutex<Option<Transaction>>);
+    impl Coordinator for Overtaken {
+        fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+            self.1.lock().unwrap().take().map(|other| self.0.commit(&other)).transpose()?;
+            self.0.commit(transaction)
+        }
+        fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+            self.0.read(ranges)
+        }
+        fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+            self.0.grant(lasts)
+        }
+        fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+            self.0.keep_alive(lease)
+        }
+    }
+    let transaction_of = |plan: &AppendPlan| {
+        let scratch = Bench::of(0);
+        scratch.store.restore(&bench.store.copy());
+        write(&scratch.forgetful(), plan.clone());
+        let written = scratch.stored(&["ledger", "event"]);
+        let put = |(key, value)| crate::storage::coordinator::Write::Put { key, value, lease: None };
+        Transaction { write: written.into_iter().map(put).collect(), ..Transaction::default() }
+    };
+    let overtaken = Overtaken(Arc::clone(&bench.store), Mutex::new(Some(transaction_of(&other))));
+    let copies = bench.copies([0]);
+    assert!(bench.try_import(Arc::new(overtaken), &copies).is_err());
+    assert_eq!(bench.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, other]));
+}
+
+#[test]
+fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
+    let bench = Bench::of(1);
+    let node = bench.node(0, FIRST);
+    node.write(&[anchor(0, 0)]).unwrap();
+    let backup = bench.store.copy();
+    node.write(&[anchor(5_000_000, 0)]).unwrap();
+    node.write(&[anchor(9_000_000, 0)]).unwrap();
+    bench.store.restore(&backup);
+    bench.forgetful().write(&[anchor(5_900_000, 0)]).unwrap();
+    let done = bench.import(&bench.copies([0]));
+    let pair = Pair { primary: 1, secondary: 2 };
+    let anchor = Anchor { tca: Tca(5_000_000), rank: 0 };
+    let lost = LostConjunction { format: "conjunction".to_owned(), pair, anchor };
+    assert_eq!((done.conjunctions, done.lost_conjunctions), (1, vec![lost]));
+    assert_eq!(near(&node, 5_500_000), [(5_900_000, 0)]);
+    assert_eq!(near(&node, 9_000_000), [(9_000_000, 0)]);
+}
+
+#[test]
+fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before_is_left_out() {
+    let bench = Bench::of(3);
+    let other = FleetEra { origin: 8, floor: FENCED.floor };
+    let ours = write(&bench.node(0, FIRST), genesis(1));
+    write(&bench.node(1, other), genesis(2));
+    bench.store.restore(&MemoryCoordinator::default());
+    write(&bench.node(0, other), genesis(3));
+    bench.store.restore(&MemoryCoordinator::default());
+    drop(bench.node(2, FIRST));
+
+    assert_eq!(bench.copies([2]).origin(None).unwrap(), None, "a node that never appended");
+    let copies = bench.copies([0, 2]);
+    assert_eq!(copies.origin(Some(7)).unwrap(), Some(7));
+    let done = bench.import(&copies.of_origin(7));
+    assert_eq!((done.ledgers, bench.forgetful().head(ours.ledger()).unwrap()), (1, Some(ours.head())));
+    for here in [Some(7), Some(9)] {
+        let refused = bench.copies([0, 1]).origin(here).unwrap_err();
+        assert!(matches!(refused, JournalError::OtherFleet { .. }), "{refused}");
+    }
+    assert_eq!(bench.copies([1]).origin(None).unwrap(), Some(8), "nothing says any more which fleet it is");
+    let path = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let refused = JournalCopies::read(std::slice::from_ref(&path), &Namespace::parse("other").unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("another namespace (/idmint/v1/default/"), "{refused}");
+    for wrong in [PathBuf::from("/nowhere"), bench.folders[0].path().parent().unwrap().join("nothing")] {
+        let refused = JournalCopies::read(&[wrong], &Namespace::default()).unwrap_err();
+        assert!(matches!(refused, JournalError::Unreadable { .. }), "{refused}");
+    }
+    assert!(JournalCopies::read(&[tempfile::tempdir().unwrap().path().to_owned()], &Namespace::default()).is_err());
+}
+
+#[test]
+fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_along() {
+    let bench = Bench::of(1);
+    let bounds = JournalBounds { segment: 16 << 10, all: 64 << 10 };
+    let write_to = |journal: &super::AppendJournal, from: u32, count: u32| {
+        for number in from..from + count {
+            let key = format!("/idmint/v1/default/x/{number}");
+            journal.keep(FIRST, &[(key.as_str(), &[7; 1000])]);
+            journal.keep(FIRST, &[(key.as_str(), &[7; 1000])]);
+        }
+    };
+    let journal = bench.journal(0).within(bounds);
+    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let lens = || -> Vec<u64> {
+        let found = segments::list(&folder).unwrap();
+        found.iter().map(|segment| fs::metadata(&segment.path).unwrap().len()).collect()
+    };
+    write_to(&journal, 0, 20);
+    assert_eq!(lens().len(), 2, "no row is written twice: {:?}", lens());
+    write_to(&journal, 20, 200);
+    assert!(lens().iter().sum::<u64>() <= bounds.all && lens().len() == 4, "{:?}", lens());
+    assert!(lens().iter().all(|len| *len <= bounds.segment && *len > 1000), "{:?}", lens());
+    // A process that is killed in the middle of a write, and the next one.
+    let torn = segments::list(&folder).unwrap().pop().unwrap().path;
+    let whole = fs::read(&torn).unwrap();
+    fs::write(&torn, &whole[..whole.len() - 5]).unwrap();
+    write_to(&bench.journal(0).within(bounds), 1_000, 1);
+    assert_eq!(lens().len(), 4, "{:?}", lens());
+    assert_eq!(fs::read(&torn).unwrap().len(), whole.len() - 5, "nobody writes behind it");
+}
+
+#[test]
+fn a_torn_end_is_left_out_and_said_and_all_before_it_comes_back() {
+    let bench = Bench::of(1);
+    let old = write(&bench.node(0, FIRST), genesis(1));
+    let a = write(&bench.node(0, FIRST), behind(&old, &["a"], 2));
+    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let last = segments::list(&folder).unwrap().pop().unwrap().path;
+    let whole = fs::read(&last).unwrap();
+    for cut in [1, 20] {
+        fs::write(&last, &whole[..whole.len() - cut]).unwrap();
+        let copies = bench.copies([0]);
+        assert_eq!(copies.unreadable().len(), 1);
+        bench.store.restore(&MemoryCoordinator::default());
+        assert_eq!(bench.import(&copies).events, 1);
+    }
+    // One bit of it, in the row of the event.
+    let mut flipped = whole.clone();
+    flipped[whole.len() - 9] ^= 1;
+    fs::write(&last, &flipped).unwrap();
+    assert_eq!(bench.copies([0]).unreadable().len(), 1);
+    fs::write(&last, &whole).unwrap();
+    bench.store.restore(&MemoryCoordinator::default());
+    bench.import(&bench.copies([0]));
+    assert_eq!(bench.forgetful().head(old.ledger()).unwrap(), Some(a.head()));
+}
+
+#[test]
+fn a_journal_that_cannot_be_written_stops_nobody_and_is_counted() {
+    let bench = Bench::of(1);
+    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    fs::write(&folder, "a file where the folder should be").unwrap();
+    let node = bench.node(0, FIRST);
+    let old = write(&node, genesis(1));
+    let a = write(&node, behind(&old, &["a"], 2));
+    assert_eq!(bench.failures(), 4, "at the start, and what it appends behind is tried, too");
+    fs::remove_file(&folder).unwrap();
+    let b = write(&node, behind(&a, &["b"], 3));
+    assert_eq!(bench.failures(), 4);
+    let copies = bench.copies([0]);
+    let kept: Vec<_> = copies.ledgers[&old.ledger()].keys().copied().collect();
+    assert_eq!(kept, [a.head().id, b.head().id], "with what it stands behind");
+}
