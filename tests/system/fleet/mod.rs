@@ -12,6 +12,7 @@ mod one_chain;
 mod quorum;
 mod quota;
 mod records;
+mod reimport;
 mod restore;
 mod rolling;
 mod script;

@@ -1,0 +1,157 @@
+//! What an etcd that is restored from a backup has forgotten comes back from the journals of its nodes.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{Minter, assert_all_different, node, until_within};
+use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
+use crate::http1::{Answer, Client, post_json};
+use crate::service::{Ended, Home, Service, idmint, run, until};
+
+const SLOTS: u32 = 4;
+
+/// Longer than the floor of a fence is ahead, on however slow a machine.
+const LONG: Duration = Duration::from_secs(240);
+
+fn fence(home: &Home, journals: &[&Path]) -> Ended {
+    let config = home.path("idmint.toml");
+    let mut command = idmint(&["fleet", "fence-restore", "--config", config.to_str().unwrap()]);
+    for journal in journals {
+        command.arg("--journal").arg(journal);
+    }
+    run(command)
+}
+
+fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value) -> Answer {
+    let headers = if key.is_empty() { String::new() } else { format!("idempotency-key: {key}\r\n") };
+    until("it is answered", || {
+        let answer = Client::connect(service.address()).exchange(post_json(target, &headers, &body.to_string()));
+        Some(answer).filter(|answer| answer.status != 503)
+    })
+}
+
+/// Creates a ledger of one event.
+fn create(service: &Service, key: &str) -> Answer {
+    exchange(service, "/ledgers", key, &json!({ "event": "Created", "entities": {}, "data": key }))
+}
+
+/// Appends one event.
+fn append(service: &Service, ledger: &str, key: &str) -> Answer {
+    let body = json!({ "ledger": ledger, "events": [{ "event": key, "entities": {} }] });
+    exchange(service, "/ids/evently", key, &body)
+}
+
+fn report(service: &Service, object: u64) -> serde_json::Value {
+    let body = json!({ "tca": "2040-01-01T00:00:00.25Z", "primary": object, "secondary": 99_999 });
+    exchange(service, "/ids/conjunction", "", &body).json()["details"][0].clone()
+}
+
+fn wait_for_renewals(nodes: &[Service]) {
+    let extensions = |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+    for node in nodes {
+        let before = extensions(node);
+        until("its slot is renewed after the backup", || (extensions(node) >= before + 2.0).then_some(()));
+    }
+}
+
+#[test]
+fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes() {
+    let mut etcd = EtcdCluster::start(3);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
+    let minters = [&nodes[0], &nodes[1]].map(Minter::at);
+    let ledgers = begin(&nodes[0], 4);
+    let places: Vec<Place> = nodes.iter().map(Place::of).collect();
+    let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut snapshot = None;
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let caller = |number: usize| {
+            let caller = Appender::new(number, &places[number % 3], &ledgers);
+            scope.spawn(|| caller.run(&granted, &stop))
+        };
+        let callers: Vec<_> = (0..9).map(caller).collect();
+        let go_on = |count: u64| {
+            let target = granted.load(Ordering::Relaxed) + count;
+            until("appends are acknowledged", || (granted.load(Ordering::Relaxed) >= target).then_some(()));
+        };
+        go_on(150);
+        snapshot = Some(etcd.save());
+        go_on(150);
+        // In the midst of appends, one of which it may have committed and told nobody of: its callers ask another node.
+        nodes.pop().expect("there are three").kill();
+        places[2].move_to(nodes[0].address());
+        go_on(150);
+        stop.store(true, Ordering::Relaxed);
+        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+    });
+    let late = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
+    let appended = append(&nodes[0], &late, "once");
+    assert_eq!(appended.status, 201, "{}", appended.text());
+    let reported: Vec<_> = (1..=20).map(|object| report(&nodes[(object % 2) as usize], object)).collect();
+    wait_for_renewals(&nodes);
+
+    etcd.restore(&snapshot.expect("it was saved"));
+    for node in &nodes {
+        let is_regressed = || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(());
+        until_within(LONG, "it notices", is_regressed);
+    }
+    let journals = homes.each_ref().map(|home| home.data_dir());
+    let fenced = fence(&homes[0], &journals.each_ref().map(|path| path.as_path()));
+    println!("{}", fenced.out);
+    fenced.assert(0, &[]);
+    assert!(fenced.out.contains("came back") && !fenced.out.contains("lost:"), "{}", fenced.out);
+    for node in &nodes {
+        until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+    }
+    let count: usize = seen.iter().map(|seen| seen.kept.len()).sum();
+    println!("{count} events by callers");
+    assert_all_is_kept(&nodes[1], ledgers, seen);
+    let again = append(&nodes[1], &late, "once");
+    assert_eq!((again.status, again.json()["ids"].take()), (200, appended.json()["ids"].take()), "{}", again.text());
+    assert_eq!(append(&nodes[0], &late, "another").status, 201, "it goes on");
+    for (object, before) in (1..=20).zip(&reported) {
+        let again = report(&nodes[0], object);
+        assert_eq!((&again["id"], &again["created"]), (&before["id"], &json!(false)), "{again}");
+    }
+    assert!(nodes.iter().all(|node| node.metric("idmint_journal_failures_total") == 0.0));
+    println!("{} ids, none twice", assert_all_different(minters.map(Minter::stop)));
+}
+
+#[test]
+fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
+    let mut etcd = EtcdCluster::start(1);
+    let (home, other) = (Home::new(), Home::new());
+    let node = node(&home, &etcd, SLOTS);
+    let ledger = create(&node, "before").json()["ledger"].as_str().unwrap().to_owned();
+    let snapshot = etcd.save();
+    let lost = append(&node, &ledger, "lost").json()["ids"][0].as_str().unwrap().to_owned();
+    wait_for_renewals(std::slice::from_ref(&node));
+    etcd.restore(&snapshot);
+    until_within(LONG, "it notices", || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    // Fenced in haste, without the journal.
+    let fenced = fence(&home, &[]);
+    fenced.assert(0, &[]);
+    assert!(fenced.out.contains("this may be run again with it"), "{}", fenced.out);
+    until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+    let instead = append(&node, &ledger, "instead");
+    assert_eq!(instead.status, 201, "{}", instead.text());
+
+    let late = fence(&home, &[&home.data_dir()]);
+    println!("{}", late.out);
+    late.assert(65, &["the fence is done; 1 events and 0 conjunctions are lost"]);
+    let line =
+        format!("lost: 1 events of ledger {ledger} from place 2 on, the ledger has others in their places: {lost}");
+    assert!(late.out.contains(&line), "{}", late.out);
+    let ids = node.get(&format!("/ledgers/{ledger}/ids")).json();
+    assert_eq!((&ids["ids"][1]["id"], ids["ids"].as_array().unwrap().len()), (&instead.json()["ids"][0], 2));
+
+    let strange = EtcdCluster::start(1);
+    let stranger = super::nodes::node(&other, &strange, SLOTS);
+    create(&stranger, "elsewhere");
+    fence(&home, &[&home.data_dir(), &other.data_dir()]).assert(78, &["this is a journal of the fleet that began as"]);
+    fence(&home, &[&home.path("nowhere")]).assert(74, &["nowhere"]);
+}
