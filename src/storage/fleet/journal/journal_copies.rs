@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::chain_choice::JournalledCommit;
 use super::journal_record::JournalRecord;
+use super::journalled_commit::{JournalledCommit, RowPlace};
 use super::segments;
 use crate::conjunction::{Anchor, Pair};
 use crate::ledger::{EventId, EventTime, LedgerId};
@@ -28,14 +28,6 @@ pub struct JournalCopies {
     pub(super) pairs: BTreeMap<(String, Pair), Vec<(FleetEra, Anchor)>>,
     /// Files whose end cannot be read, and how many bytes that is: torn by a kill or by the copy, or damaged.
     unreadable: Vec<(PathBuf, u64)>,
-}
-
-/// Where a row is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RowPlace {
-    file: usize,
-    at: u64,
-    len: usize,
 }
 
 /// Why journals are not imported. Nothing was done.

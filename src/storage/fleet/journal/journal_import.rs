@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::chain_choice::{ChainChoice, JournalledCommit};
+use super::chain_choice::ChainChoice;
 use super::journal_copies::{JournalCopies, JournalError};
+use super::journalled_commit::JournalledCommit;
 use crate::conjunction::{Anchor, Pair};
 use crate::ledger::{EventId, EventTime, LedgerId};
 use crate::storage::coordinator::{Compare, Coordinator, Range, Revision, Transaction, Write};

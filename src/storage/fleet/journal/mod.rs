@@ -4,6 +4,7 @@
 //! journal_record     records as bytes: an era of the fleet, or a row as it was committed
 //! segments           the files of a journal: their order, and how much they may be
 //! append_journal     written by a node, after a commit and before the answer
+//! journalled_commit  a commit as a journal has it
 //! journal_copies     read again, those of all nodes together
 //! chain_choice       which commits continue a chain, and which are lost
 //! journal_import     written to a coordinator, as far as they continue what is there
@@ -19,6 +20,7 @@ mod chain_choice;
 mod journal_copies;
 mod journal_import;
 mod journal_record;
+mod journalled_commit;
 mod segments;
 
 #[cfg(test)]
