@@ -112,6 +112,15 @@ pub(crate) struct Seen {
     pub(crate) answers: BTreeMap<u16, u64>,
 }
 
+/// Stops those who look there, also when the test has failed: it would wait for them.
+pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A caller, which appends one order after the other.
 pub(crate) struct Appender<'a> {
     number: usize,

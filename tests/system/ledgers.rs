@@ -6,7 +6,7 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::appending::{Appender, Order, Place, Seen, assert_all_is_kept, begin, kill_while};
+use crate::appending::{Appender, Order, Place, Seen, StopOnDrop, assert_all_is_kept, begin, kill_while};
 use crate::cutting_proxy::CuttingProxy;
 use crate::service::{Home, until};
 
@@ -41,11 +41,12 @@ fn no_append_is_lost_or_done_twice_through_50_kills() {
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..CALLERS).map(caller).collect();
+        let running = StopOnDrop(&stop);
         // Between two appends, so with all callers waiting for an answer.
         let kills_at = (0..KILLS).map(|kill| (kill * APPENDS + random.random_range(0..APPENDS)) / (KILLS + 1));
         let service = kill_while(&home, service, &place, &granted, kills_at);
         until("the callers go on", || (granted.load(Ordering::Relaxed) >= APPENDS).then_some(()));
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         let seen = callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong"));
         (service, seen.collect())
     });

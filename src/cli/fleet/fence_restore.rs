@@ -14,6 +14,7 @@ use crate::cluster::{
     Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, fence_restored,
     origin_of_restored, raise_restored_floor,
 };
+use crate::storage::{Coordinator, EtcdSettings, Reimported};
 use crate::time::{Clock, UnixNanos};
 
 /// Let a fleet mint again whose etcd was restored from a backup, or wiped: above every id that was ever minted.
@@ -31,12 +32,33 @@ pub(super) struct FenceRestore {
     journal: Vec<PathBuf>,
 }
 
+/// A fleet whose etcd has lost something, and what is known of it.
+struct Restored {
+    etcd: EtcdSettings,
+    coordinator: Arc<dyn Coordinator>,
+    keys: FleetKeys,
+    rule: FenceRule,
+    high_waters: Vec<HighWater>,
+    now: UnixNanos,
+}
+
 impl FenceRestore {
     /// Brings back what journals have, raises the floor of the fleet and gives it another name, and prints what was done.
     ///
     /// # Errors
-    /// 65 when what is stored cannot be read, or something in a journal is lost though the fence is done, 74 when a file cannot, or etcd is full, 75 when etcd does not answer, 78.
+    /// 65 when what is stored cannot be read, or something in a journal is lost though the fence is done, 74 when a file cannot,
+    /// or etcd is full, 75 when etcd does not answer, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
+        let mut restored = self.restored()?;
+        let reimported = if self.journal.is_empty() { None } else { Some(restored.bring_back(&self.journal)?) };
+        let Restored { coordinator, keys, rule, high_waters, now, .. } = &restored;
+        let fence = fence_restored(&**coordinator, keys, rule, high_waters, *now, &mut Entropy::of_kernel());
+        let fence = fence.map_err(|error| failure(&error))?;
+        print(format_args!("{}{}\n", report(&fence, high_waters, *now), advice(reimported.is_some())))?;
+        reimported.as_ref().map_or(Ok(()), reimport::judge)
+    }
+
+    fn restored(&self) -> Result<Restored, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let etcd = etcd_of(&config)?;
         let mut high_waters = vec![read(&KeptHighWater::of(&config.storage.data_dir, &etcd.namespace))?];
@@ -47,30 +69,29 @@ impl FenceRestore {
             }
             high_waters.push(high_water);
         }
-        let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
-        let keys = FleetKeys::below(etcd.namespace.key_prefix());
-        let mut rule = FenceRule {
+        let rule = FenceRule {
             share: config.slot_share(),
             window: config.storage.window(),
             ahead_max: config.clock.max_ahead,
             origin: None,
         };
-        let now = Clock::system().now();
-        let mut reimported = None;
-        if !self.journal.is_empty() {
-            let here = origin_of_restored(&*coordinator, &keys).map_err(|error| failure(&error))?;
-            let (copies, origin) = reimport::read(&self.journal, &etcd, here)?;
-            rule.origin = origin;
-            let raised = raise_restored_floor(&*coordinator, &keys, &rule, &high_waters, now);
-            let agreed = raised.map_err(|error| failure(&error))?;
-            let done = reimport::import(Arc::clone(&coordinator), &etcd, agreed, &copies)?;
-            print(format_args!("{}", reimport::report(&copies, &done)))?;
-            reimported = Some(done);
-        }
-        let fence = fence_restored(&*coordinator, &keys, &rule, &high_waters, now, &mut Entropy::of_kernel());
-        let fence = fence.map_err(|error| failure(&error))?;
-        print(format_args!("{}{}\n", report(&fence, &high_waters, now), advice(reimported.is_some())))?;
-        reimported.as_ref().map_or(Ok(()), reimport::judge)
+        let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
+        let keys = FleetKeys::below(etcd.namespace.key_prefix());
+        Ok(Restored { etcd, coordinator, keys, rule, high_waters, now: Clock::system().now() })
+    }
+}
+
+impl Restored {
+    /// Raises the floor, then brings back what the journals at these paths have, and prints it.
+    fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
+        let here = origin_of_restored(&*self.coordinator, &self.keys).map_err(|error| failure(&error))?;
+        let (copies, origin) = reimport::read(paths, &self.etcd, here)?;
+        self.rule.origin = origin;
+        let raised = raise_restored_floor(&*self.coordinator, &self.keys, &self.rule, &self.high_waters, self.now);
+        let agreed = raised.map_err(|error| failure(&error))?;
+        let done = reimport::import(Arc::clone(&self.coordinator), &self.etcd, agreed, &copies)?;
+        print(format_args!("{}", reimport::report(&copies, &done)))?;
+        Ok(done)
     }
 }
 

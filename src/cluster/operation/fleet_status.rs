@@ -262,23 +262,9 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::cluster::operation::samples::{NOON, after, keys, put};
     use crate::cluster::slot_share::SlotRange;
-    use crate::storage::{Coordinator, MemoryCoordinator, Transaction, Write};
-
-    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-
-    fn keys() -> FleetKeys {
-        FleetKeys::below("/idmint/v1/test/")
-    }
-
-    fn after(seconds: u64) -> UnixNanos {
-        NOON.after(Duration::from_secs(seconds))
-    }
-
-    fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
-        let write = vec![Write::Put { key, value, lease: None }];
-        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
-    }
+    use crate::storage::{Coordinator, MemoryCoordinator};
 
     fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos, clock: UnixNanos) {
         let record = HorizonRecord::new(horizon, Token::new(1), Token::new(2), clock);

@@ -10,6 +10,9 @@ mod adoption;
 mod fleet_status;
 mod restore_fence;
 
+#[cfg(test)]
+mod samples;
+
 pub use adoption::{Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep};
 pub use fleet_status::{AgreedFleet, FleetStatus, FleetWatch, Holder, Problem, Slot, SlotState, problem_of_shares};
 pub use restore_fence::{

@@ -223,9 +223,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::cluster::operation::samples::{NOON, after, keys, put};
     use crate::storage::MemoryCoordinator;
-
-    const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn rule() -> FenceRule {
         let (window, ahead_max) = (Duration::from_secs(60), Duration::from_secs(5));
@@ -234,19 +233,6 @@ mod tests {
 
     fn share(slots: u32) -> SlotShare {
         SlotShare::all(NonZeroU32::new(slots).expect("not zero"))
-    }
-
-    fn keys() -> FleetKeys {
-        FleetKeys::below("/idmint/v1/test/")
-    }
-
-    fn after(seconds: u64) -> UnixNanos {
-        NOON.after(Duration::from_secs(seconds))
-    }
-
-    fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
-        let write = vec![Write::Put { key, value, lease: None }];
-        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     }
 
     fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos) {

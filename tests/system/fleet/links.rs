@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
 use super::nodes::{Minted, Minter, assert_all_different, node, starting_at, until_within};
-use crate::appending::{Appender, Begun, Place, Seen, assert_all_is_kept, begin};
+use crate::appending::{Appender, Begun, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
@@ -43,10 +43,11 @@ fn append_through(goes_bad: impl FnOnce(), number: usize, place: &Place, ledgers
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (number..number + 3).map(caller).collect();
+        let running = StopOnDrop(&stop);
         until("appends are done", || (granted.load(Ordering::Relaxed) > 100).then_some(()));
         goes_bad();
         thread::sleep(WEATHER_LASTS);
-        stop.store(true, Ordering::Relaxed);
+        drop(running);
         callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
     })
 }

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
 use super::nodes::{Minted, assert_all_different, serve, slot_of};
-use crate::appending::{Appender, Place, assert_all_is_kept, begin};
+use crate::appending::{Appender, Place, StopOnDrop, assert_all_is_kept, begin};
 use crate::http1::{Client, request};
 use crate::service::{Home, Service, until};
 
@@ -113,15 +113,6 @@ fn mint(client: &mut Client, minted: &mut Minted) -> bool {
             minted.cut += 1;
             false
         }
-    }
-}
-
-/// Stops those who look there, also when the test has failed: it would wait for them.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

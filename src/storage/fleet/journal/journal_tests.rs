@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::journal_bench::{Bench, FENCED, FIRST, ids, write};
+use super::sample_nodes::{FENCED, FIRST, SampleNodes, ids, write};
 use super::segments::{self, JournalBounds};
 use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
 use crate::conjunction::{Anchor, Pair, Tca};
@@ -65,102 +65,102 @@ fn lost(plan: &AppendPlan, is_replaced: bool) -> LostAppend {
 
 #[test]
 fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
-    let bench = Bench::of(2);
-    let [one, two] = [0, 1].map(|node| bench.node(node, FIRST));
+    let samples = SampleNodes::of(2);
+    let [one, two] = [0, 1].map(|node| samples.node(node, FIRST));
     let old = write(&one, genesis(1));
-    let backup = bench.store.copy();
+    let backup = samples.store.copy();
     let a = write(&one, behind(&old, &["a"], 2));
     let b = write(&two, behind(&a, &["b", "c"], 3));
     let new = write(&two, genesis(4));
     one.write(&[anchor(0, 0), anchor(1_500_000, 1)]).unwrap();
     let kinds = ["ledger", "event", "request", "conj-t"];
-    let before = bench.stored(&kinds);
-    bench.store.restore(&backup);
+    let before = samples.stored(&kinds);
+    samples.store.restore(&backup);
 
-    let copies = bench.copies([1, 0]);
-    let done = bench.import(&copies);
+    let copies = samples.copies([1, 0]);
+    let done = samples.import(&copies);
     let expected = Reimported { ledgers: 2, events: 4, requests: 3, conjunctions: 2, ..Reimported::default() };
     assert_eq!(done, expected);
-    assert_eq!(bench.stored(&kinds), before);
+    assert_eq!(samples.stored(&kinds), before);
     assert_eq!(near(&one, 700_000), [(0, 0), (1_500_000, 1)]);
     assert_eq!(one.chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b.clone()]));
     assert_eq!(one.append(new.head().id).unwrap().unwrap().0.mark, new.mark, "a retry is known");
-    let revision = bench.store.revision();
-    assert_eq!(bench.import(&copies), Reimported::default());
-    assert_eq!(bench.store.revision(), revision, "done already, nothing is written");
+    let revision = samples.store.revision();
+    assert_eq!(samples.import(&copies), Reimported::default());
+    assert_eq!(samples.store.revision(), revision, "done already, nothing is written");
     // It goes on as if nothing had been.
     write(&one, behind(&b, &["d"], 5));
 }
 
 #[test]
 fn what_stands_in_another_ones_place_or_behind_a_gap_is_lost_and_never_renumbered() {
-    let bench = Bench::of(3);
-    let [one, two, three] = [0, 1, 2].map(|node| bench.node(node, FIRST));
+    let samples = SampleNodes::of(3);
+    let [one, two, three] = [0, 1, 2].map(|node| samples.node(node, FIRST));
     let old = write(&one, genesis(1));
     let a = behind(&old, &["a"], 2);
-    let backup = bench.store.copy();
+    let backup = samples.store.copy();
     write(&one, a.clone());
     let b = write(&two, behind(&a, &["b", "c"], 3));
     // Node 2 has b, and keeps what it stands behind; node 3 has d alone, and c is nowhere.
-    let c = write(&bench.forgetful(), behind(&b, &["d"], 4));
-    let d = write(&bench.forgetful(), behind(&c, &["e"], 5));
+    let c = write(&samples.forgetful(), behind(&b, &["d"], 4));
+    let d = write(&samples.forgetful(), behind(&c, &["e"], 5));
     let e = write(&three, behind(&d, &["f"], 6));
 
-    bench.store.restore(&backup);
-    let done = bench.import(&bench.copies([1]));
+    samples.store.restore(&backup);
+    let done = samples.import(&samples.copies([1]));
     assert_eq!((done.events, done.lost), (3, vec![]), "a node has what its own appends stand behind");
-    bench.store.restore(&backup);
-    let done = bench.import(&bench.copies([0, 1, 2]));
+    samples.store.restore(&backup);
+    let done = samples.import(&samples.copies([0, 1, 2]));
     assert_eq!((done.events, done.lost), (3, vec![lost(&d, false), lost(&e, false)]));
     assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old.clone(), a.clone(), b.clone()]));
 
-    bench.store.restore(&backup);
-    let other = write(&bench.forgetful(), behind(&old, &["other"], 9));
-    let done = bench.import(&bench.copies([0, 1]));
+    samples.store.restore(&backup);
+    let other = write(&samples.forgetful(), behind(&old, &["other"], 9));
+    let done = samples.import(&samples.copies([0, 1]));
     assert_eq!((done.events, done.lost), (0, vec![lost(&a, true), lost(&b, false)]));
     assert_eq!(one.chain(old.ledger(), None, 99).unwrap(), links(&[old, other]));
 }
 
 #[test]
 fn of_two_that_followed_one_event_the_one_of_the_later_era_is_the_one_that_was_there() {
-    let bench = Bench::of(1);
-    let old = write(&bench.node(0, FIRST), genesis(1));
-    let backup = bench.store.copy();
-    let first = write(&bench.node(0, FIRST), behind(&old, &["recorded later"], 2));
-    bench.store.restore(&backup);
+    let samples = SampleNodes::of(1);
+    let old = write(&samples.node(0, FIRST), genesis(1));
+    let backup = samples.store.copy();
+    let first = write(&samples.node(0, FIRST), behind(&old, &["recorded later"], 2));
+    samples.store.restore(&backup);
     let again = plan(&append(old.ledger(), &["again"], 3), Some(old.head()), NOW);
-    let again = write(&bench.node(0, FENCED), again);
-    bench.store.restore(&backup);
-    let done = bench.import(&bench.copies([0]));
+    let again = write(&samples.node(0, FENCED), again);
+    samples.store.restore(&backup);
+    let done = samples.import(&samples.copies([0]));
     assert_eq!((done.events, done.lost), (1, vec![lost(&first, true)]));
-    assert_eq!(bench.forgetful().head(old.ledger()).unwrap(), Some(again.head()));
+    assert_eq!(samples.forgetful().head(old.ledger()).unwrap(), Some(again.head()));
 }
 
 #[test]
 fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of_it() {
-    let bench = Bench::of(2);
-    let old = write(&bench.forgetful(), genesis(1));
-    let backup = bench.store.copy();
-    let a = write(&bench.forgetful(), behind(&old, &["a"], 2));
+    let samples = SampleNodes::of(2);
+    let old = write(&samples.forgetful(), genesis(1));
+    let backup = samples.store.copy();
+    let a = write(&samples.forgetful(), behind(&old, &["a"], 2));
     // Node 1, too, which had seen what it appended behind.
     let b = behind(&a, &["b"], 3);
-    bench.killed(1, FIRST).write(&[RecordPlan::Append(b.clone())]).unwrap_err();
-    let node = bench.node(0, FIRST);
+    samples.killed(1, FIRST).write(&[RecordPlan::Append(b.clone())]).unwrap_err();
+    let node = samples.node(0, FIRST);
     assert_eq!(node.request(KeyHash(3), at(NOW)).unwrap().unwrap().last, b.head().id);
     node.append(b.head().id).unwrap().unwrap();
-    bench.store.restore(&backup);
-    assert_eq!(bench.import(&bench.copies([0, 1])).events, 2);
-    assert_eq!(bench.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b]));
+    samples.store.restore(&backup);
+    assert_eq!(samples.import(&samples.copies([0, 1])).events, 2);
+    assert_eq!(samples.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, a, b]));
 }
 
 #[test]
 fn a_conjunction_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of_it() {
-    let bench = Bench::of(1);
-    bench.forgetful().write(&[anchor(0, 0)]).unwrap();
-    assert_eq!(near(&bench.node(0, FIRST), 500_000), [(0, 0)]);
-    bench.store.restore(&MemoryCoordinator::default());
-    assert_eq!(bench.import(&bench.copies([0])).conjunctions, 1);
-    assert_eq!(near(&bench.forgetful(), 500_000), [(0, 0)]);
+    let samples = SampleNodes::of(1);
+    samples.forgetful().write(&[anchor(0, 0)]).unwrap();
+    assert_eq!(near(&samples.node(0, FIRST), 500_000), [(0, 0)]);
+    samples.store.restore(&MemoryCoordinator::default());
+    assert_eq!(samples.import(&samples.copies([0])).conjunctions, 1);
+    assert_eq!(near(&samples.forgetful(), 500_000), [(0, 0)]);
 }
 
 #[test]
@@ -173,29 +173,29 @@ fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() 
         // Whether it has landed is not known, until somebody appends behind it.
         (vec![(true, false), (false, true), (false, true), (false, true), (false, true), (false, true)], false),
     ] {
-        let bench = Bench::of(2);
-        let (memory, fates) = (Arc::clone(&bench.store), Mutex::new(fates.into()));
-        let node = bench.node_on(Arc::new(Unsteady { memory, fates }), 0, FIRST);
+        let samples = SampleNodes::of(2);
+        let (memory, fates) = (Arc::clone(&samples.store), Mutex::new(fates.into()));
+        let node = samples.node_on(Arc::new(Unsteady { memory, fates }), 0, FIRST);
         let genesis = genesis(1);
         let written = node.write(&[RecordPlan::Append(genesis.clone())]);
-        let copies = bench.copies([0]);
+        let copies = samples.copies([0]);
         assert_eq!((written.is_ok(), copies.ledgers.contains_key(&genesis.ledger())), (is_kept, is_kept));
-        let is_there = bench.forgetful().head(genesis.ledger()).unwrap().is_some();
+        let is_there = samples.forgetful().head(genesis.ledger()).unwrap().is_some();
         if is_there && !is_kept {
             assert!(matches!(written, Err(WriteError::Store(_))), "{written:?}");
-            write(&bench.node(1, FIRST), behind(&genesis, &["a"], 2));
-            bench.store.restore(&MemoryCoordinator::default());
-            assert_eq!(bench.import(&bench.copies([0, 1])).events, 2);
+            write(&samples.node(1, FIRST), behind(&genesis, &["a"], 2));
+            samples.store.restore(&MemoryCoordinator::default());
+            assert_eq!(samples.import(&samples.copies([0, 1])).events, 2);
         }
     }
 }
 
 #[test]
 fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
-    let bench = Bench::of(1);
-    let node = bench.node(0, FIRST);
+    let samples = SampleNodes::of(1);
+    let node = samples.node(0, FIRST);
     let mut last = write(&node, genesis(1));
-    let backup = bench.store.copy();
+    let backup = samples.store.copy();
     for key in 2..250 {
         last = write(&node, behind(&last, &["a", "b"], key));
     }
@@ -207,16 +207,16 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
     let objects: Vec<_> = (2..80).map(|n| crate::storage::samples::anchor_of("conjunction", (n, 1), 5, 0)).collect();
     objects.chunks(40).for_each(|some| node.write(some).unwrap());
     let kinds = ["ledger", "event", "request", "conj-t"];
-    let (expected, copies) = (bench.stored(&kinds), bench.copies([0]));
+    let (expected, copies) = (samples.stored(&kinds), samples.copies([0]));
     let mut transactions = 0;
     for broken_off_at in 0.. {
-        bench.store.restore(&backup);
+        samples.store.restore(&backup);
         for is_done in [false, true] {
             let mut fates = VecDeque::from(vec![(true, true); broken_off_at]);
             fates.extend([(is_done, false)]);
             fates.extend([(false, true); 5]);
-            let unsteady = Arc::new(Unsteady { memory: Arc::clone(&bench.store), fates: Mutex::new(fates) });
-            let broken = bench.try_import(Arc::clone(&unsteady) as Arc<dyn Coordinator>, &copies);
+            let unsteady = Arc::new(Unsteady { memory: Arc::clone(&samples.store), fates: Mutex::new(fates) });
+            let broken = samples.try_import(Arc::clone(&unsteady) as Arc<dyn Coordinator>, &copies);
             let has_failed = unsteady.fates.lock().unwrap().is_empty();
             assert_eq!(broken.is_err(), has_failed);
             transactions = transactions.max(broken_off_at);
@@ -227,8 +227,8 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
                 "no head without its events"
             );
         }
-        let is_over = bench.import(&copies) == Reimported::default() && broken_off_at > 10;
-        assert_eq!(bench.stored(&kinds), expected, "broken off at {broken_off_at}");
+        let is_over = samples.import(&copies) == Reimported::default() && broken_off_at > 10;
+        assert_eq!(samples.stored(&kinds), expected, "broken off at {broken_off_at}");
         if is_over {
             break;
         }
@@ -238,11 +238,11 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
 
 #[test]
 fn whoever_appends_meanwhile_is_not_written_over() {
-    let bench = Bench::of(1);
-    let old = write(&bench.node(0, FIRST), genesis(1));
-    let backup = bench.store.copy();
-    write(&bench.node(0, FIRST), behind(&old, &["a"], 2));
-    bench.store.restore(&backup);
+    let samples = SampleNodes::of(1);
+    let old = write(&samples.node(0, FIRST), genesis(1));
+    let backup = samples.store.copy();
+    write(&samples.node(0, FIRST), behind(&old, &["a"], 2));
+    samples.store.restore(&backup);
     let other = behind(&old, &["other"], 3);
     /// Another node appends between the look and the write.
     #[derive(Debug)]
@@ -263,30 +263,30 @@ fn whoever_appends_meanwhile_is_not_written_over() {
         }
     }
     let transaction_of = |plan: &AppendPlan| {
-        let scratch = Bench::of(0);
-        scratch.store.restore(&bench.store.copy());
+        let scratch = SampleNodes::of(0);
+        scratch.store.restore(&samples.store.copy());
         write(&scratch.forgetful(), plan.clone());
         let written = scratch.stored(&["ledger", "event"]);
         let put = |(key, value)| crate::storage::coordinator::Write::Put { key, value, lease: None };
         Transaction { write: written.into_iter().map(put).collect(), ..Transaction::default() }
     };
-    let overtaken = Overtaken(Arc::clone(&bench.store), Mutex::new(Some(transaction_of(&other))));
-    let copies = bench.copies([0]);
-    assert!(bench.try_import(Arc::new(overtaken), &copies).is_err());
-    assert_eq!(bench.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, other]));
+    let overtaken = Overtaken(Arc::clone(&samples.store), Mutex::new(Some(transaction_of(&other))));
+    let copies = samples.copies([0]);
+    assert!(samples.try_import(Arc::new(overtaken), &copies).is_err());
+    assert_eq!(samples.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, other]));
 }
 
 #[test]
 fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
-    let bench = Bench::of(1);
-    let node = bench.node(0, FIRST);
+    let samples = SampleNodes::of(1);
+    let node = samples.node(0, FIRST);
     node.write(&[anchor(0, 0)]).unwrap();
-    let backup = bench.store.copy();
+    let backup = samples.store.copy();
     node.write(&[anchor(5_000_000, 0)]).unwrap();
     node.write(&[anchor(9_000_000, 0)]).unwrap();
-    bench.store.restore(&backup);
-    bench.forgetful().write(&[anchor(5_900_000, 0)]).unwrap();
-    let done = bench.import(&bench.copies([0]));
+    samples.store.restore(&backup);
+    samples.forgetful().write(&[anchor(5_900_000, 0)]).unwrap();
+    let done = samples.import(&samples.copies([0]));
     let pair = Pair { primary: 1, secondary: 2 };
     let anchor = Anchor { tca: Tca(5_000_000), rank: 0 };
     let lost = LostConjunction { format: "conjunction".to_owned(), pair, anchor };
@@ -297,29 +297,29 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
 
 #[test]
 fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before_is_left_out() {
-    let bench = Bench::of(3);
+    let samples = SampleNodes::of(3);
     let other = FleetEra { origin: 8, floor: FENCED.floor };
-    let ours = write(&bench.node(0, FIRST), genesis(1));
-    write(&bench.node(1, other), genesis(2));
-    bench.store.restore(&MemoryCoordinator::default());
-    write(&bench.node(0, other), genesis(3));
-    bench.store.restore(&MemoryCoordinator::default());
-    drop(bench.node(2, FIRST));
+    let ours = write(&samples.node(0, FIRST), genesis(1));
+    write(&samples.node(1, other), genesis(2));
+    samples.store.restore(&MemoryCoordinator::default());
+    write(&samples.node(0, other), genesis(3));
+    samples.store.restore(&MemoryCoordinator::default());
+    drop(samples.node(2, FIRST));
 
-    assert_eq!(bench.copies([2]).origin(None).unwrap(), None, "a node that never appended");
-    let copies = bench.copies([0, 2]);
+    assert_eq!(samples.copies([2]).origin(None).unwrap(), None, "a node that never appended");
+    let copies = samples.copies([0, 2]);
     assert_eq!(copies.origin(Some(7)).unwrap(), Some(7));
-    let done = bench.import(&copies.of_origin(7));
-    assert_eq!((done.ledgers, bench.forgetful().head(ours.ledger()).unwrap()), (1, Some(ours.head())));
+    let done = samples.import(&copies.of_origin(7));
+    assert_eq!((done.ledgers, samples.forgetful().head(ours.ledger()).unwrap()), (1, Some(ours.head())));
     for here in [Some(7), Some(9)] {
-        let refused = bench.copies([0, 1]).origin(here).unwrap_err();
+        let refused = samples.copies([0, 1]).origin(here).unwrap_err();
         assert!(matches!(refused, JournalError::OtherFleet { .. }), "{refused}");
     }
-    assert_eq!(bench.copies([1]).origin(None).unwrap(), Some(8), "nothing says any more which fleet it is");
-    let path = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    assert_eq!(samples.copies([1]).origin(None).unwrap(), Some(8), "nothing says any more which fleet it is");
+    let path = segments::folder_of(samples.folders[0].path(), &Namespace::default());
     let refused = JournalCopies::read(std::slice::from_ref(&path), &Namespace::parse("other").unwrap()).unwrap_err();
     assert!(refused.to_string().contains("another namespace (/idmint/v1/default/"), "{refused}");
-    for wrong in [PathBuf::from("/nowhere"), bench.folders[0].path().parent().unwrap().join("nothing")] {
+    for wrong in [PathBuf::from("/nowhere"), samples.folders[0].path().parent().unwrap().join("nothing")] {
         let refused = JournalCopies::read(&[wrong], &Namespace::default()).unwrap_err();
         assert!(matches!(refused, JournalError::Unreadable { .. }), "{refused}");
     }
@@ -328,7 +328,7 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
 
 #[test]
 fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_along() {
-    let bench = Bench::of(1);
+    let samples = SampleNodes::of(1);
     let bounds = JournalBounds { segment: 16 << 10, all: 64 << 10 };
     let write_to = |journal: &super::AppendJournal, from: u32, count: u32| {
         for number in from..from + count {
@@ -337,8 +337,8 @@ fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_alo
             journal.keep(FIRST, &[(key.as_str(), &[7; 1000])]);
         }
     };
-    let journal = bench.journal(0).within(bounds);
-    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let journal = samples.journal(0).within(bounds);
+    let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
     let lens = || -> Vec<u64> {
         let found = segments::list(&folder).unwrap();
         found.iter().map(|segment| fs::metadata(&segment.path).unwrap().len()).collect()
@@ -352,50 +352,50 @@ fn the_oldest_goes_where_there_is_too_much_and_a_torn_end_takes_nothing_else_alo
     let torn = segments::list(&folder).unwrap().pop().unwrap().path;
     let whole = fs::read(&torn).unwrap();
     fs::write(&torn, &whole[..whole.len() - 5]).unwrap();
-    write_to(&bench.journal(0).within(bounds), 1_000, 1);
+    write_to(&samples.journal(0).within(bounds), 1_000, 1);
     assert_eq!(lens().len(), 4, "{:?}", lens());
     assert_eq!(fs::read(&torn).unwrap().len(), whole.len() - 5, "nobody writes behind it");
 }
 
 #[test]
 fn a_torn_end_is_left_out_and_said_and_all_before_it_comes_back() {
-    let bench = Bench::of(1);
-    let old = write(&bench.node(0, FIRST), genesis(1));
-    let a = write(&bench.node(0, FIRST), behind(&old, &["a"], 2));
-    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let samples = SampleNodes::of(1);
+    let old = write(&samples.node(0, FIRST), genesis(1));
+    let a = write(&samples.node(0, FIRST), behind(&old, &["a"], 2));
+    let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
     let last = segments::list(&folder).unwrap().pop().unwrap().path;
     let whole = fs::read(&last).unwrap();
     for cut in [1, 20] {
         fs::write(&last, &whole[..whole.len() - cut]).unwrap();
-        let copies = bench.copies([0]);
+        let copies = samples.copies([0]);
         assert_eq!(copies.unreadable().len(), 1);
-        bench.store.restore(&MemoryCoordinator::default());
-        assert_eq!(bench.import(&copies).events, 1);
+        samples.store.restore(&MemoryCoordinator::default());
+        assert_eq!(samples.import(&copies).events, 1);
     }
     // One bit of it, in the row of the event.
     let mut flipped = whole.clone();
     flipped[whole.len() - 9] ^= 1;
     fs::write(&last, &flipped).unwrap();
-    assert_eq!(bench.copies([0]).unreadable().len(), 1);
+    assert_eq!(samples.copies([0]).unreadable().len(), 1);
     fs::write(&last, &whole).unwrap();
-    bench.store.restore(&MemoryCoordinator::default());
-    bench.import(&bench.copies([0]));
-    assert_eq!(bench.forgetful().head(old.ledger()).unwrap(), Some(a.head()));
+    samples.store.restore(&MemoryCoordinator::default());
+    samples.import(&samples.copies([0]));
+    assert_eq!(samples.forgetful().head(old.ledger()).unwrap(), Some(a.head()));
 }
 
 #[test]
 fn a_journal_that_cannot_be_written_stops_nobody_and_is_counted() {
-    let bench = Bench::of(1);
-    let folder = segments::folder_of(bench.folders[0].path(), &Namespace::default());
+    let samples = SampleNodes::of(1);
+    let folder = segments::folder_of(samples.folders[0].path(), &Namespace::default());
     fs::write(&folder, "a file where the folder should be").unwrap();
-    let node = bench.node(0, FIRST);
+    let node = samples.node(0, FIRST);
     let old = write(&node, genesis(1));
     let a = write(&node, behind(&old, &["a"], 2));
-    assert_eq!(bench.failures(), 4, "at the start, and what it appends behind is tried, too");
+    assert_eq!(samples.failures(), 4, "at the start, and what it appends behind is tried, too");
     fs::remove_file(&folder).unwrap();
     let b = write(&node, behind(&a, &["b"], 3));
-    assert_eq!(bench.failures(), 4);
-    let copies = bench.copies([0]);
+    assert_eq!(samples.failures(), 4);
+    let copies = samples.copies([0]);
     let kept: Vec<_> = copies.ledgers[&old.ledger()].keys().copied().collect();
     assert_eq!(kept, [a.head().id, b.head().id], "with what it stands behind");
 }

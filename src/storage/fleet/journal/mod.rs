@@ -24,11 +24,11 @@ mod journalled_commit;
 mod segments;
 
 #[cfg(test)]
-mod journal_bench;
-#[cfg(test)]
 mod journal_tests;
 #[cfg(test)]
 mod random_restore_tests;
+#[cfg(test)]
+mod sample_nodes;
 
 pub use append_journal::AppendJournal;
 pub use journal_copies::{JournalCopies, JournalError};

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::Reimported;
-use super::journal_bench::{Bench, FIRST};
+use super::sample_nodes::{FIRST, SampleNodes};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId, Link};
 use crate::storage::fleet::FleetRecords;
 use crate::storage::records::{RecordPlan, RecordStore};
@@ -21,7 +21,7 @@ const STEPS: u64 = 60;
 /// A history on its way.
 struct History {
     dice: StdRng,
-    bench: Bench,
+    samples: SampleNodes,
     nodes: Vec<FleetRecords>,
     /// The last append of each ledger.
     ledgers: BTreeMap<LedgerId, AppendPlan>,
@@ -35,11 +35,11 @@ struct History {
 
 impl History {
     fn of(seed: u64) -> History {
-        let bench = Bench::of(NODES);
-        let nodes = (0..NODES).map(|node| bench.node(node, FIRST)).collect();
+        let samples = SampleNodes::of(NODES);
+        let nodes = (0..NODES).map(|node| samples.node(node, FIRST)).collect();
         History {
             dice: StdRng::seed_from_u64(seed),
-            bench,
+            samples,
             nodes,
             ledgers: BTreeMap::new(),
             acknowledged: Vec::new(),
@@ -92,8 +92,8 @@ impl History {
     fn append(&mut self, node: usize, plans: Vec<AppendPlan>) {
         let records: Vec<RecordPlan> = plans.iter().cloned().map(RecordPlan::Append).collect();
         if !plans.is_empty() && self.dice.random_range(0..8) == 0 {
-            self.bench.killed(node, FIRST).write(&records).unwrap_err();
-            self.nodes[node] = self.bench.node(node, FIRST);
+            self.samples.killed(node, FIRST).write(&records).unwrap_err();
+            self.nodes[node] = self.samples.node(node, FIRST);
             self.unanswered.extend(plans.iter().cloned());
         } else {
             self.nodes[node].write(&records).unwrap();
@@ -108,7 +108,7 @@ impl History {
 
     /// The chain of each ledger, as it is stored.
     fn chains(&self) -> BTreeMap<LedgerId, Vec<Link>> {
-        let records = self.bench.forgetful();
+        let records = self.samples.forgetful();
         self.ledgers.keys().map(|ledger| (*ledger, records.chain(*ledger, None, usize::MAX).unwrap())).collect()
     }
 }
@@ -117,22 +117,22 @@ impl History {
 fn restore(seed: u64) -> (u64, u64) {
     let mut history = History::of(seed);
     let backed_up_at = history.dice.random_range(0..STEPS);
-    let mut backup = history.bench.store.copy();
+    let mut backup = history.samples.store.copy();
     let mut of_backup = BTreeMap::new();
     for step in 0..STEPS {
         if step == backed_up_at {
-            (backup, of_backup) = (history.bench.store.copy(), history.chains());
+            (backup, of_backup) = (history.samples.store.copy(), history.chains());
         }
         history.step();
     }
     let truth = history.chains();
-    let conjunctions = history.bench.stored(&["conj-t"]);
-    history.bench.store.restore(&backup);
+    let conjunctions = history.samples.stored(&["conj-t"]);
+    history.samples.store.restore(&backup);
     let is_whole = history.dice.random_range(0..2) == 0;
     let journals: Vec<usize> = (0..NODES).filter(|_| is_whole || history.dice.random_range(0..2) == 0).collect();
     let has_all = journals.len() == NODES;
-    let copies = history.bench.copies(journals);
-    let done = history.bench.import(&copies);
+    let copies = history.samples.copies(journals);
+    let done = history.samples.import(&copies);
 
     let there = history.chains();
     for (ledger, truth) in &truth {
@@ -146,7 +146,7 @@ fn restore(seed: u64) -> (u64, u64) {
     for event in copies.ledgers.values().flat_map(BTreeMap::keys) {
         assert!(is_there.contains(event) || is_lost.contains(event), "seed {seed}: {event} is neither there nor lost");
     }
-    let records = history.bench.forgetful();
+    let records = history.samples.forgetful();
     for plan in &history.acknowledged {
         let is_back = is_there.contains(&plan.head().id);
         assert!(is_back || !has_all, "seed {seed}: {:?} was acknowledged", plan.head());
@@ -155,12 +155,12 @@ fn restore(seed: u64) -> (u64, u64) {
     }
     if has_all {
         assert_eq!((done.lost.len(), done.lost_conjunctions.len()), (0, 0), "seed {seed}");
-        assert_eq!(history.bench.stored(&["conj-t"]), conjunctions, "seed {seed}");
+        assert_eq!(history.samples.stored(&["conj-t"]), conjunctions, "seed {seed}");
     }
-    let revision = history.bench.store.revision();
-    let again = history.bench.import(&copies);
+    let revision = history.samples.store.revision();
+    let again = history.samples.import(&copies);
     assert_eq!(Reimported { lost: Vec::new(), ..again }, Reimported::default(), "seed {seed}");
-    assert_eq!(history.bench.store.revision(), revision, "seed {seed}: nothing is written twice");
+    assert_eq!(history.samples.store.revision(), revision, "seed {seed}: nothing is written twice");
     (done.events, u64::try_from(is_lost.len()).unwrap())
 }
 

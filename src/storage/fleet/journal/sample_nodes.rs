@@ -26,16 +26,16 @@ pub(super) const FIRST: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_
 pub(super) const FENCED: FleetEra = FleetEra { origin: 7, floor: UnixNanos::from_seconds(2) };
 
 /// The data folders of some nodes of one fleet.
-pub(super) struct Bench {
+pub(super) struct SampleNodes {
     pub(super) store: Arc<MemoryCoordinator>,
     pub(super) folders: Vec<TempDir>,
     failures: Arc<AtomicU64>,
 }
 
-impl Bench {
-    pub(super) fn of(nodes: usize) -> Bench {
+impl SampleNodes {
+    pub(super) fn of(nodes: usize) -> SampleNodes {
         let folders = (0..nodes).map(|_| tempfile::tempdir().unwrap()).collect();
-        Bench { store: Arc::default(), folders, failures: Arc::default() }
+        SampleNodes { store: Arc::default(), folders, failures: Arc::default() }
     }
 
     /// A process of a node in this era of the fleet.
