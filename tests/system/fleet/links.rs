@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::etcd_cluster::EtcdCluster;
 use super::etcd_link::{EtcdLink, Weather};
-use super::nodes::{Minted, Minter, assert_all_different, node, starting_at, until_within};
+use super::nodes::{Minted, Minter, assert_all_different, minted_by, node, starting_at, until_within};
 use crate::appending::{Appender, Begun, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::service::{Home, Service, until};
 
@@ -17,10 +17,6 @@ const WEATHER_LASTS: Duration = Duration::from_secs(10);
 
 const WEATHERS: [Weather; 5] =
     [Weather::Slow, Weather::Silent, Weather::SilentFromAnAppend, Weather::Stalled, Weather::Cut];
-
-fn minted_by(node: &Service) -> f64 {
-    node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
-}
 
 /// Requests to etcd that came to nothing.
 fn unanswered_by(node: &Service) -> f64 {

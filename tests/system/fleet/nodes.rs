@@ -284,6 +284,11 @@ pub(super) fn slot_of(node: &Service) -> Option<u64> {
     (answer.status == 200).then(|| answer.json()["slot"].as_u64()).flatten()
 }
 
+/// How many snowflakes a node has minted.
+pub(super) fn minted_by(node: &Service) -> f64 {
+    node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
+}
+
 pub(super) fn until_within<T>(most: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {

@@ -19,6 +19,9 @@ const ASKED: Duration = Duration::from_secs(40);
 /// How long etcd stays full: minting bridges this.
 const FULL: Duration = Duration::from_secs(40);
 
+/// Longer than it takes etcd to put what it was told into its database, and so to count it: 100 ms, and the disk.
+const COUNTED: Duration = Duration::from_millis(150);
+
 /// Creates a ledger that there was not yet.
 fn append(node: &Service, number: u64) -> Answer {
     let (minute, second) = (number / 60, number % 60);
@@ -62,8 +65,12 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
         (node.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
 
-    let is_scarce = || Space::of(&state_of(&*client), QUOTA).is_scarce();
-    let parts = (0..64).find(|at| fill(&*client, *at).is_err() || is_scarce()).expect("it fills up");
+    let is_scarce_after = |at: &usize| {
+        fill(&*client, *at).expect("it is not full yet");
+        thread::sleep(COUNTED);
+        Space::of(&state_of(&*client), QUOTA).is_scarce()
+    };
+    let parts = (0..64).find(is_scarce_after).expect("it fills up");
     until_within(ASKED, "appends are refused", || {
         let refused = append_another();
         (refused.status == 503 && refused.text().contains("storage-unavailable")).then_some(())
@@ -78,7 +85,7 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     let before = renewed();
     until_within(ASKED, "the slot is renewed as ever", || (renewed() >= before + 2.0).then_some(()));
 
-    let full = (parts..256).find_map(|at| fill(&*client, at).err()).expect("it is full at last");
+    let full = (parts + 1..256).find_map(|at| fill(&*client, at).err()).expect("it is full at last");
     assert!(matches!(full, CoordinatorError::Full(_)), "{full}");
     let begun = Instant::now();
     while begun.elapsed() < FULL {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::client::settings;
 use super::etcd_cluster::EtcdCluster;
-use super::nodes::{Minted, Minter, assert_all_different, node, slot_of, starting, until_within};
+use super::nodes::{Minted, Minter, assert_all_different, minted_by, node, slot_of, starting, until_within};
 use crate::service::{Home, Service, until};
 
 fn assert_none_failed(minted: &[Minted]) {
@@ -68,6 +68,8 @@ fn four_of_six_nodes_have_the_four_slots_and_one_that_waits_takes_over_from_one_
     until("each slot is held", || have_all(&nodes).then_some(()));
     let held = slots_of(&nodes);
     assert_eq!(held.iter().flatten().count(), 4, "{held:?}");
+    let all_mint = |nodes: &[Service]| nodes.iter().all(|node| slot_of(node).is_none() || minted_by(node) > 0.0);
+    until("each of the four mints", || all_mint(&nodes).then_some(()));
     for (node, _) in nodes.iter().zip(&held).filter(|(_, slot)| slot.is_none()) {
         let refused = node.post("/ids/snowflake");
         assert_eq!(refused.status, 503);
@@ -89,7 +91,7 @@ fn four_of_six_nodes_have_the_four_slots_and_one_that_waits_takes_over_from_one_
     let slot = ended.expect("one had a slot");
     until("another node has it", || have_all(&left).then_some(()));
     println!("slot {slot} has gone to another node");
-    thread::sleep(Duration::from_secs(1));
+    until("that one mints, too", || all_mint(&left).then_some(()));
     let minted: Vec<Minted> = minters.into_iter().map(Minter::stop).collect();
     let refused = minted.iter().flat_map(|minted| &minted.refused).filter(|refusal| refusal.contains("no-worker-slot"));
     assert!(refused.count() > 0, "two nodes had no slot");
