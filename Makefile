@@ -122,7 +122,7 @@ loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	$(LOOM) -- --nocapture
 
 mutants: export SHARE ?= 1
-mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=6: a sixth of them, by the commit).
+mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=10: a tenth of them, by the commit).
 	tests/mutants/run
 
 # The same SEED draws the same breaks from the same code. SAMPLED says in which folders of src/.
