@@ -237,6 +237,8 @@ fn two_sessions_at_once_are_refused() {
 #[test]
 fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_there_was_and_no_id_comes_twice() {
     const SESSIONS: u32 = 100;
+    /// Far more looks than 50 ids take, and an end where there are none.
+    const LOOKS_MAX: u64 = 10_000_000;
     const APART: Duration = Duration::from_millis(200);
     let hand = ManualClock::at(START);
     let (mint, minter) = leased(&hand);
@@ -263,7 +265,13 @@ fn threads_that_mint_while_sessions_end_and_begin_use_the_numbers_of_one_that_th
             let reserved = session_in(&mint, session % 4, Duration::from_millis(100));
             assert!(reserved.horizon() < mint.clock().now().after(APART), "the next one begins above");
             mint.begin(reserved);
+            let mut looks = 0_u64;
             while minted.load(Ordering::Relaxed) < before + 50 {
+                looks += 1;
+                if looks == LOOKS_MAX {
+                    is_over.store(true, Ordering::Relaxed);
+                    panic!("nothing is minted in session {session}");
+                }
                 thread::yield_now();
             }
             mint.end(Refusal::NoWorkerSlot { lack: SlotLack::Lost, retry_after: Duration::ZERO });
