@@ -37,6 +37,14 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`WriteError`].
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
+    /// Does what [`write`](Self::write) has left for when its callers have been told. Whoever reads before that does it.
+    ///
+    /// # Errors
+    /// [`StoreError`]; what was written is durable all the same.
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// The last event of a ledger; `None` if there is no such ledger.
     ///
     /// # Errors

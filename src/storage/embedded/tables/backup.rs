@@ -4,9 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use redb::{
-    Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableError, Value, WriteTransaction,
-};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableError, Value, WriteTransaction};
 
 use super::anchor_table::ANCHORS;
 use super::append_table::APPENDS;

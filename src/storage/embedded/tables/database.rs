@@ -9,11 +9,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
 use super::engine::Engine;
-use super::logged_rows;
 #[cfg(test)]
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;
-use crate::storage::embedded::database_file::{self, OpenFile};
+use crate::storage::embedded::database_file;
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure::{FailureKind, StoreError};
@@ -118,7 +117,7 @@ impl Database {
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
             database_file::keep_others_out(&file)?;
-            let engine = engine_of(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
+            let engine = Engine::open(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
             rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
@@ -142,8 +141,8 @@ impl Database {
         let path = PathBuf::from(name);
         let opened_path = path.clone();
         let open = move || match file.len_in_blocks()? {
-            0 => engine_of(database_file::create(Arc::clone(&file), log_len, &builder())?),
-            _ => engine_of(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
+            0 => Engine::open(database_file::create(Arc::clone(&file), log_len, &builder())?),
+            _ => Engine::open(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
         };
         Ok(Database::with_engine(catch_panic(&path, &open)?, Box::new(open), &path))
     }
@@ -236,18 +235,11 @@ impl Drop for Database {
     }
 }
 
-/// An engine whose tables have what stands in the log of its file.
-fn engine_of(file: OpenFile) -> Result<Engine, redb::Error> {
-    let engine = Engine::new(file);
-    logged_rows::recover(&engine)?;
-    Ok(engine)
-}
-
 fn opener_of(path: &Path) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || {
         let file = database_file::open_locked(&path, LOG_LEN, &builder())?;
-        engine_of(database_file::open(Arc::new(file), &path, &builder())?)
+        Engine::open(database_file::open(Arc::new(file), &path, &builder())?)
     }
 }
 

@@ -8,94 +8,81 @@
 //!
 //! Where a request is found, and the anchors by time, follow from these.
 
-use redb::{Durability, Table, TableDefinition};
+use redb::{Key, ReadableTable, Table, TableDefinition, Value, WriteTransaction};
 
 use super::anchor_row;
 use super::anchor_table::{self, ANCHORS};
-use super::append_table;
-use super::append_table::APPENDS;
-use super::engine::Engine;
+use super::append_table::{self, APPENDS};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Pair, Tca};
-use crate::storage::records::RecordPlan;
 use crate::storage::records::append_row;
-
-/// The number of the last commit that is in the tables.
-const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
+use crate::storage::records::{AnchorKey, DoneRequest, RecordPlan};
 
 const APPEND: u8 = b'a';
 const ANCHOR: u8 = b'g';
 
-/// The tables of one transaction, and what it writes there.
+/// The rows that one transaction writes, and the tables that it has needed for that.
 pub(super) struct LoggedRows<'a> {
-    appends: Table<'a, append_row::Name, &'static [u8]>,
-    requests: Table<'a, request_table::Name, &'static [u8]>,
-    anchors: Table<'a, anchor_row::Name<'static>, &'static [u8]>,
-    register: register_table::Register<'a>,
-    log: Vec<u8>,
+    transaction: &'a WriteTransaction,
+    appends: Option<Table<'a, append_row::Name, &'static [u8]>>,
+    anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
+    written: Written,
+}
+
+/// The rows that a transaction has written: as the log has them, and what they are found by.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) log: Vec<u8>,
+    requests: Vec<DoneRequest>,
+    anchors: Vec<AnchorKey>,
 }
 
 impl<'a> LoggedRows<'a> {
-    /// The tables of a transaction, made if they are not there.
-    pub(super) fn open(transaction: &'a redb::WriteTransaction) -> Result<LoggedRows<'a>, redb::Error> {
-        Ok(LoggedRows {
-            appends: transaction.open_table(APPENDS)?,
-            requests: transaction.open_table(REQUESTS)?,
-            anchors: transaction.open_table(ANCHORS)?,
-            register: transaction.open_table(REGISTER)?,
-            log: Vec::new(),
-        })
+    /// Nothing yet.
+    pub(super) fn of(transaction: &'a WriteTransaction) -> LoggedRows<'a> {
+        LoggedRows { transaction, appends: None, anchors: None, written: Written::default() }
+    }
+
+    /// What was written. Its [lookups](Written::write_lookups) are left to be.
+    pub(super) fn written(self) -> Written {
+        self.written
     }
 
     /// Writes a record if what it was decided on holds; else returns `false`.
     pub(super) fn write(&mut self, plan: &RecordPlan) -> Result<bool, redb::Error> {
         match plan {
             RecordPlan::Append(plan) => {
-                let Some((name, row)) = append_table::row_of(&self.appends, plan)? else { return Ok(false) };
-                self.log.push(APPEND);
-                self.log.extend(name.0.to_be_bytes());
-                self.log.extend(name.1.to_be_bytes());
-                self.log.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
-                self.log.extend(&row);
+                let appends = opened(&mut self.appends, self.transaction, APPENDS)?;
+                let Some((name, row)) = append_table::row_of(appends, plan)? else { return Ok(false) };
+                let log = &mut self.written.log;
+                log.push(APPEND);
+                log.extend(name.0.to_be_bytes());
+                log.extend(name.1.to_be_bytes());
+                log.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
+                log.extend(&row);
                 self.write_append(name, &row)?;
             }
             RecordPlan::Anchor(plan) => {
-                let Some((name, row)) = anchor_table::row_of(&self.anchors, plan)? else { return Ok(false) };
+                let anchors = opened(&mut self.anchors, self.transaction, ANCHORS)?;
+                let Some((name, row)) = anchor_table::row_of(anchors, plan)? else { return Ok(false) };
                 let (format, primary, secondary, tca) = name;
-                self.log.push(ANCHOR);
-                self.log.push(u8::try_from(format.len()).expect("names of formats are short"));
-                self.log.extend(format.as_bytes());
-                self.log.extend(primary.to_be_bytes());
-                self.log.extend(secondary.to_be_bytes());
-                self.log.extend(tca.to_be_bytes());
-                self.log.extend(row);
+                let log = &mut self.written.log;
+                log.push(ANCHOR);
+                log.push(u8::try_from(format.len()).expect("names of formats are short"));
+                log.extend(format.as_bytes());
+                log.extend(primary.to_be_bytes());
+                log.extend(secondary.to_be_bytes());
+                log.extend(tca.to_be_bytes());
+                log.extend(row);
                 self.write_anchor(name, &row)?;
             }
         }
         Ok(true)
     }
 
-    /// What was written, as bytes.
-    pub(super) fn into_log(self) -> Vec<u8> {
-        self.log
-    }
-
-    fn write_append(&mut self, name: append_row::Name, row: &[u8]) -> Result<(), redb::Error> {
-        let replaced = self.appends.insert(name, row)?.is_some();
-        assert!(!replaced, "an id above the head of its ledger is new");
-        let (_, done) = append_row::request_of(name, row).expect("the row was made of an append");
-        done.map_or(Ok(()), |done| request_table::write_request(&mut self.requests, &done))
-    }
-
-    fn write_anchor(&mut self, name: anchor_row::Name<'_>, row: &[u8]) -> Result<(), redb::Error> {
-        self.anchors.insert(name, row)?;
-        let (format, primary, secondary, tca) = name;
-        register_table::add(&mut self.register, format, Pair { primary, secondary }, Tca(tca))
-    }
-
-    /// Writes rows from the log.
-    fn write_again(&mut self, log: &[u8]) -> Result<(), redb::Error> {
+    /// Writes rows from the log, those that the tables do not have yet.
+    pub(super) fn write_again(&mut self, log: &[u8]) -> Result<(), redb::Error> {
         let mut rest = log;
         while !rest.is_empty() {
             rest =
@@ -109,14 +96,18 @@ impl<'a> LoggedRows<'a> {
         Ok(match log.split_first() {
             Some((&APPEND, rest)) => match split_append(rest) {
                 Some((name, row, rest)) => {
-                    self.write_append(name, row)?;
+                    if !has(opened(&mut self.appends, self.transaction, APPENDS)?, name, row)? {
+                        self.write_append(name, row)?;
+                    }
                     Some(rest)
                 }
                 None => None,
             },
             Some((&ANCHOR, rest)) => match split_anchor(rest) {
                 Some((name, row, rest)) => {
-                    self.write_anchor(name, row)?;
+                    if !has(opened(&mut self.anchors, self.transaction, ANCHORS)?, name, row)? {
+                        self.write_anchor(name, row)?;
+                    }
                     Some(rest)
                 }
                 None => None,
@@ -124,6 +115,59 @@ impl<'a> LoggedRows<'a> {
             _ => None,
         })
     }
+
+    fn write_append(&mut self, name: append_row::Name, row: &[u8]) -> Result<(), redb::Error> {
+        let replaced = opened(&mut self.appends, self.transaction, APPENDS)?.insert(name, row)?.is_some();
+        assert!(!replaced, "an id above the head of its ledger is new");
+        let (_, done) = append_row::request_of(name, row).expect("the row was made of an append");
+        self.written.requests.extend(done);
+        Ok(())
+    }
+
+    fn write_anchor(&mut self, name: anchor_row::Name<'_>, row: &[u8]) -> Result<(), redb::Error> {
+        opened(&mut self.anchors, self.transaction, ANCHORS)?.insert(name, row)?;
+        let (format, primary, secondary, tca) = name;
+        let pair = Pair { primary, secondary };
+        self.written.anchors.push(AnchorKey { format: format.to_owned(), pair, tca: Tca(tca) });
+        Ok(())
+    }
+}
+
+impl Written {
+    /// Writes, in the transaction of the rows, what these are found by: the keys of requests, and the anchors by time.
+    pub(super) fn write_lookups(&self, transaction: &WriteTransaction) -> Result<(), redb::Error> {
+        if !self.requests.is_empty() {
+            let mut requests = transaction.open_table(REQUESTS)?;
+            self.requests.iter().try_for_each(|done| request_table::write_request(&mut requests, done))?;
+        }
+        if !self.anchors.is_empty() {
+            let mut register = transaction.open_table(REGISTER)?;
+            self.anchors.iter().try_for_each(|key| register_table::add(&mut register, key))?;
+        }
+        Ok(())
+    }
+}
+
+/// A table, opened with its first use and made if it is not there.
+fn opened<'a, 'b, K: Key + 'static, V: Value + 'static>(
+    table: &'b mut Option<Table<'a, K, V>>,
+    transaction: &'a WriteTransaction,
+    definition: TableDefinition<'_, K, V>,
+) -> Result<&'b mut Table<'a, K, V>, redb::Error> {
+    let opened = match table.take() {
+        Some(table) => table,
+        None => transaction.open_table(definition)?,
+    };
+    Ok(table.insert(opened))
+}
+
+/// Whether a table has exactly this row. One that differs is for whoever writes to judge.
+fn has<K: Key + 'static>(
+    table: &impl ReadableTable<K, &'static [u8]>,
+    name: K::SelfType<'_>,
+    row: &[u8],
+) -> Result<bool, redb::Error> {
+    Ok(table.get(name)?.is_some_and(|there| there.value() == row))
 }
 
 fn split_append(bytes: &[u8]) -> Option<(append_row::Name, &[u8], &[u8])> {
@@ -147,34 +191,4 @@ fn split_anchor(bytes: &[u8]) -> Option<(anchor_row::Name<'_>, &[u8], &[u8])> {
     let name = anchor_row::name(str::from_utf8(format).ok()?, pair, Tca(i64::from_be_bytes(*tca)));
     anchor_row::from_bytes(name, row)?;
     Some((name, row, rest))
-}
-
-/// The number of the last commit in the tables of a transaction; 0 before the first.
-pub(super) fn last_commit(transaction: &redb::WriteTransaction) -> Result<u64, redb::Error> {
-    use redb::ReadableTable;
-    Ok(transaction.open_table(COMMITS)?.get(())?.map_or(0, |number| number.value()))
-}
-
-/// Notes the number of the commit that a transaction is.
-pub(super) fn note_commit(transaction: &redb::WriteTransaction, number: u64) -> Result<(), redb::Error> {
-    transaction.open_table(COMMITS)?.insert((), number)?;
-    Ok(())
-}
-
-/// Writes into the tables what stands in the log alone. It goes on standing there: syncing the tables may need room, and a
-/// start must not fail because the disk is full.
-pub(super) fn recover(engine: &Engine) -> Result<(), redb::Error> {
-    let mut transaction = engine.begin_write()?;
-    let last = last_commit(&transaction)?;
-    let entries = engine.log().recover(last)?;
-    let Some(newest) = entries.last().map(|entry| entry.number) else { return Ok(transaction.abort()?) };
-    {
-        let mut rows = LoggedRows::open(&transaction)?;
-        entries.iter().try_for_each(|entry| rows.write_again(&entry.content))?;
-    }
-    note_commit(&transaction, newest)?;
-    transaction.set_durability(Durability::None)?;
-    transaction.commit()?;
-    tracing::info!("{} commits were in the log alone", entries.len());
-    Ok(())
 }

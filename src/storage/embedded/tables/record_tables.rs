@@ -9,14 +9,14 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Durability, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableHandle};
+use redb::{ReadOnlyTable, ReadableTableMetadata, TableHandle};
 
 use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_table::{self, APPENDS};
 use super::backup;
 use super::database::{Database, DatabaseError};
 use super::engine::Engine;
-use super::logged_rows::{self, LoggedRows};
+use super::logged_rows::LoggedRows;
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
@@ -90,29 +90,22 @@ impl RecordStore for RecordTables {
             return Ok(());
         }
         let is_written = self.database.attempt(|engine| {
-            let mut transaction = engine.begin_write()?;
-            let mut rows = LoggedRows::open(&transaction)?;
+            let transaction = engine.begin_write()?;
+            let mut rows = LoggedRows::of(&transaction);
             if !all(plans, |plan| rows.write(plan))? {
                 drop(rows);
                 transaction.abort()?;
                 return Ok(false);
             }
-            let content = rows.into_log();
-            let number = logged_rows::last_commit(&transaction)? + 1;
-            logged_rows::note_commit(&transaction, number)?;
-            let mut log = engine.log();
-            if log.has_room(content.len()) {
-                log.append(number, content)?;
-                // The log has it. The engine syncs it with a later commit, or when it is closed.
-                transaction.set_durability(Durability::None)?;
-                transaction.commit()?;
-            } else {
-                transaction.commit()?;
-                log.restart(number)?;
-            }
+            let written = rows.written();
+            transaction.commit_logged(written)?;
             Ok(true)
         });
         if is_written.map_err(StoreError::from)? { Ok(()) } else { Err(WriteError::Stale) }
+    }
+
+    fn settle(&self) -> Result<(), StoreError> {
+        Ok(self.database.attempt(Engine::settle)?)
     }
 
     fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
@@ -222,7 +215,7 @@ impl RecordStore for RecordTables {
                     register_table::add_reports(&mut register, key, later)?;
                 }
             }
-            Ok(transaction.commit()?)
+            transaction.commit()
         })?)
     }
 
@@ -266,7 +259,7 @@ fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
             register_table::build(&mut register, &anchors)?;
         }
     }
-    Ok(transaction.commit()?)
+    transaction.commit()
 }
 
 /// Whether every one is, up to the first that is not.

@@ -33,8 +33,8 @@ pub(super) fn build(register: &mut Register<'_>, anchors: &impl AnchorRows) -> R
 }
 
 /// Adds an anchor.
-pub(super) fn add(register: &mut Register<'_>, format: &str, pair: Pair, tca: Tca) -> Result<(), redb::Error> {
-    register.insert(name_of(format, (tca, pair)), [].as_slice())?;
+pub(super) fn add(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), redb::Error> {
+    register.insert(name_of(&key.format, (key.tca, key.pair)), [].as_slice())?;
     Ok(())
 }
 
