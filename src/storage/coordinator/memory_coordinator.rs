@@ -1,7 +1,8 @@
 //! A coordinator in memory that never fails, for tests: those that fail on purpose are made around it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{
@@ -33,6 +34,14 @@ impl MemoryCoordinator {
         *state = State { leases_granted: state.leases_granted, ..earlier };
     }
 
+    /// The same store with other commits: `commit` has the store, and what is asked of it.
+    pub(crate) fn committed_by<F>(self: &Arc<Self>, commit: F) -> Arc<dyn Coordinator>
+    where
+        F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError> + Send + Sync + 'static,
+    {
+        Arc::new(CommittedBy { memory: Arc::clone(self), commit })
+    }
+
     /// The revision of the last write.
     pub(crate) fn revision(&self) -> Revision {
         self.0.lock().expect("no holder of this lock panics").revision
@@ -45,6 +54,39 @@ impl MemoryCoordinator {
             state.revision = Revision(state.revision.0 + 1);
             state.entries.retain(|_, (_, held_by)| *held_by != Some(lease));
         }
+    }
+}
+
+/// A coordinator whose commits go through a function.
+struct CommittedBy<F> {
+    memory: Arc<MemoryCoordinator>,
+    commit: F,
+}
+
+impl<F> Debug for CommittedBy<F> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.memory.fmt(out)
+    }
+}
+
+impl<F> Coordinator for CommittedBy<F>
+where
+    F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError> + Send + Sync,
+{
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        (self.commit)(&self.memory, transaction)
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        self.memory.read(ranges)
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        self.memory.grant(lasts)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.memory.keep_alive(lease)
     }
 }
 

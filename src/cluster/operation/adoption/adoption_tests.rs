@@ -22,8 +22,8 @@ use crate::storage::samples::{
 };
 use crate::storage::{
     AdoptedFolder, AdoptionProgress, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry, FailureKind,
-    FleetEra, FleetRecords, KeptFormat, Lease, ListRange, MemoryCoordinator, MetaRevision, Namespace, Outcome, Range,
-    RecordPlan, RecordStore, Snapshot, StoreError, Transaction, Write,
+    FleetEra, FleetRecords, KeptFormat, ListRange, MemoryCoordinator, MetaRevision, Namespace, Range, RecordPlan,
+    RecordStore, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -33,39 +33,26 @@ const CLOCK: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 /// Ahead of the clock, and no whole millisecond.
 const HORIZON: UnixNanos = UnixNanos::new(1_800_000_033_000_000_001);
 
-/// A coordinator that a run loses after so many commits, or that loses the answer of one.
-#[derive(Debug)]
-struct Unreliable {
-    memory: Arc<MemoryCoordinator>,
-    commits_left: AtomicUsize,
-    loses_answer: bool,
-}
-
-impl Coordinator for Unreliable {
-    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        let left = self.commits_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+/// A store that a run loses when no commits are left, or that loses the answer of one then.
+fn unreliable(left: &Arc<AtomicUsize>, loses_answer: bool, store: &Arc<MemoryCoordinator>) -> Arc<dyn Coordinator> {
+    let commits_left = Arc::clone(left);
+    store.committed_by(move |store, transaction| {
+        let left = commits_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         match left {
-            Ok(_) => self.memory.commit(transaction),
-            Err(_) if self.loses_answer => {
-                self.commits_left.store(usize::MAX, Ordering::Relaxed);
-                self.memory.commit(transaction)?;
+            Ok(_) => store.commit(transaction),
+            Err(_) if loses_answer => {
+                commits_left.store(usize::MAX, Ordering::Relaxed);
+                store.commit(transaction)?;
                 Err(CoordinatorError::NoAnswer("lost".to_owned()))
             }
             Err(_) => Err(CoordinatorError::NotSent("killed".to_owned())),
         }
-    }
+    })
+}
 
-    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        self.memory.read(ranges)
-    }
-
-    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-        self.memory.grant(lasts)
-    }
-
-    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        self.memory.keep_alive(lease)
-    }
+/// A store that a run loses after so many commits.
+fn lost_after(commits: usize, store: &Arc<MemoryCoordinator>) -> Arc<dyn Coordinator> {
+    unreliable(&Arc::new(AtomicUsize::new(commits)), false, store)
 }
 
 fn format(tick: &str) -> KeptFormat {
@@ -236,10 +223,8 @@ fn broken_off_anywhere_it_goes_on_and_ends_the_same() {
     for loses_answer in [false, true] {
         for commits in 0.. {
             let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
-            let commits_left = AtomicUsize::new(commits);
-            let unreliable = Unreliable { memory: Arc::clone(&store), commits_left, loses_answer };
-            let unreliable = Arc::new(unreliable);
-            let outcome = run(&adoption(Arc::clone(&unreliable) as Arc<dyn Coordinator>), &node);
+            let commits_left = Arc::new(AtomicUsize::new(commits));
+            let outcome = run(&adoption(unreliable(&commits_left, loses_answer, &store)), &node);
             assert!(node.start().is_err(), "its horizon may be what the fleet goes by");
             // Nothing of it is shown by half.
             assert!(meta(&store).is_some() || content(&store).is_empty(), "the floor comes first");
@@ -256,7 +241,7 @@ fn broken_off_anywhere_it_goes_on_and_ends_the_same() {
             }
             assert_all_is_there(&node, &store);
             assert_eq!(values(&store), expected);
-            if outcome.is_ok() && unreliable.commits_left.load(Ordering::Relaxed) < 1_000 {
+            if outcome.is_ok() && commits_left.load(Ordering::Relaxed) < 1_000 {
                 break;
             }
         }
@@ -269,13 +254,11 @@ fn a_run_that_ended_between_the_two_marks_of_the_folder_is_gone_on_with_by_the_s
     let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
     let horizon = node.folder.path().join("horizon");
     let unmarked = std::fs::read(&horizon).expect("it is there");
-    let never =
-        || Arc::new(Unreliable { memory: Arc::clone(&store), commits_left: AtomicUsize::new(0), loses_answer: false });
-    run(&adoption(never()), &node).expect_err("it is broken off");
+    run(&adoption(lost_after(0, &store)), &node).expect_err("it is broken off");
     let version = || std::fs::read(&horizon).expect("it is there")[11];
     assert_eq!((unmarked[11], version()), (2, 3));
     std::fs::write(&horizon, unmarked).expect("the folder is writable");
-    run(&adoption(never()), &node).expect_err("it is broken off");
+    run(&adoption(lost_after(0, &store)), &node).expect_err("it is broken off");
     assert_eq!((version(), content(&store).len()), (3, 0), "no floor is raised before");
 }
 
@@ -340,8 +323,7 @@ fn a_format_that_differs_is_named_with_the_difference() {
 #[test]
 fn a_folder_goes_to_one_fleet_alone() {
     let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
-    let unreliable = Unreliable { memory: Arc::clone(&store), commits_left: AtomicUsize::new(1), loses_answer: false };
-    run(&adoption(Arc::new(unreliable)), &node).expect_err("it is broken off");
+    run(&adoption(lost_after(1, &store)), &node).expect_err("it is broken off");
     let note = node.adopted().expect("it is whole").note().cloned().expect("it has begun");
     assert!(matches!(note.progress, AdoptionProgress::FloorRaised(_)));
     for elsewhere in [
@@ -381,13 +363,11 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
 
 /// A folder of which a fleet has some ledgers and not yet all.
 fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
-    for commits_left in 2..100 {
+    for commits in 2..100 {
         let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
         let write = vec![Write::Put { key: keys().meta(), value: founded.to_bytes(), lease: None }];
         store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
-        let (memory, commits_left) = (Arc::clone(&store), AtomicUsize::new(commits_left));
-        let unreliable = Unreliable { memory, commits_left, loses_answer: false };
-        run(&adoption(Arc::new(unreliable)), &node).expect_err("it is broken off");
+        run(&adoption(lost_after(commits, &store)), &node).expect_err("it is broken off");
         if !records(&store).ledgers(None, 10).expect("reads").is_empty() {
             return (node, store);
         }

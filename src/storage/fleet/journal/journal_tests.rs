@@ -5,50 +5,33 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use super::sample_nodes::{FENCED, FIRST, SampleNodes, ids, write};
 use super::segments::{self, JournalBounds};
 use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{AppendPlan, KeyHash};
-use crate::storage::coordinator::{
-    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Snapshot, Transaction,
-};
+use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction};
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::meta_revision::FleetEra;
 use crate::storage::records::{RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{NOW, anchor, append, at, create, links, near, plan};
 
-/// What becomes of the next transactions: whether they are done, and whether they are answered.
-#[derive(Debug, Default)]
-struct Unsteady {
-    memory: Arc<MemoryCoordinator>,
-    fates: Mutex<VecDeque<(bool, bool)>>,
-}
+/// What becomes of the next transactions: whether each is done, and whether it is answered.
+type Fates = Arc<Mutex<VecDeque<(bool, bool)>>>;
 
-impl Coordinator for Unsteady {
-    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        let (is_done, is_answered) = self.fates.lock().unwrap().pop_front().unwrap_or((true, true));
-        let outcome = is_done.then(|| self.memory.commit(transaction)).transpose()?;
+/// A store that does with transactions what it is told to, in their order, and then all that is asked of it.
+fn unsteady(store: &Arc<MemoryCoordinator>, fates: &Fates) -> Arc<dyn Coordinator> {
+    let fates = Arc::clone(fates);
+    store.committed_by(move |store, transaction| {
+        let (is_done, is_answered) = fates.lock().unwrap().pop_front().unwrap_or((true, true));
+        let outcome = is_done.then(|| store.commit(transaction)).transpose()?;
         match outcome.filter(|_| is_answered) {
             Some(outcome) => Ok(outcome),
             None if is_answered => Err(CoordinatorError::NotSent("told to".to_owned())),
             None => Err(CoordinatorError::NoAnswer("told to".to_owned())),
         }
-    }
-
-    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        self.memory.read(ranges)
-    }
-
-    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-        self.memory.grant(lasts)
-    }
-
-    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        self.memory.keep_alive(lease)
-    }
+    })
 }
 
 fn genesis(key: u128) -> AppendPlan {
@@ -174,8 +157,8 @@ fn what_was_committed_is_kept_however_late_that_was_known_and_nothing_else_is() 
         (vec![(true, false), (false, true), (false, true), (false, true), (false, true), (false, true)], false),
     ] {
         let samples = SampleNodes::of(2);
-        let (memory, fates) = (Arc::clone(&samples.store), Mutex::new(fates.into()));
-        let node = samples.node_on(Arc::new(Unsteady { memory, fates }), 0, FIRST);
+        let fates = Arc::new(Mutex::new(fates.into()));
+        let node = samples.node_on(unsteady(&samples.store, &fates), 0, FIRST);
         let genesis = genesis(1);
         let written = node.write(&[RecordPlan::Append(genesis.clone())]);
         let copies = samples.copies([0]);
@@ -215,9 +198,9 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
             let mut fates = VecDeque::from(vec![(true, true); broken_off_at]);
             fates.extend([(is_done, false)]);
             fates.extend([(false, true); 5]);
-            let unsteady = Arc::new(Unsteady { memory: Arc::clone(&samples.store), fates: Mutex::new(fates) });
-            let broken = samples.try_import(Arc::clone(&unsteady) as Arc<dyn Coordinator>, &copies);
-            let has_failed = unsteady.fates.lock().unwrap().is_empty();
+            let fates = Arc::new(Mutex::new(fates));
+            let broken = samples.try_import(unsteady(&samples.store, &fates), &copies);
+            let has_failed = fates.lock().unwrap().is_empty();
             assert_eq!(broken.is_err(), has_failed);
             transactions = transactions.max(broken_off_at);
             let chain = node.chain(last.ledger(), None, usize::MAX).unwrap();
@@ -244,24 +227,6 @@ fn whoever_appends_meanwhile_is_not_written_over() {
     write(&samples.node(0, FIRST), behind(&old, &["a"], 2));
     samples.store.restore(&backup);
     let other = behind(&old, &["other"], 3);
-    /// Another node appends between the look and the write.
-    #[derive(Debug)]
-    struct Overtaken(Arc<MemoryCoordinator>, Mutex<Option<Transaction>>);
-    impl Coordinator for Overtaken {
-        fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-            self.1.lock().unwrap().take().map(|other| self.0.commit(&other)).transpose()?;
-            self.0.commit(transaction)
-        }
-        fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-            self.0.read(ranges)
-        }
-        fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-            self.0.grant(lasts)
-        }
-        fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-            self.0.keep_alive(lease)
-        }
-    }
     let transaction_of = |plan: &AppendPlan| {
         let scratch = SampleNodes::of(0);
         scratch.store.restore(&samples.store.copy());
@@ -270,9 +235,14 @@ fn whoever_appends_meanwhile_is_not_written_over() {
         let put = |(key, value)| crate::storage::coordinator::Write::Put { key, value, lease: None };
         Transaction { write: written.into_iter().map(put).collect(), ..Transaction::default() }
     };
-    let overtaken = Overtaken(Arc::clone(&samples.store), Mutex::new(Some(transaction_of(&other))));
+    // Another node appends between the look and the write.
+    let before = Mutex::new(Some(transaction_of(&other)));
+    let overtaken = samples.store.committed_by(move |store, transaction| {
+        before.lock().unwrap().take().map(|other| store.commit(&other)).transpose()?;
+        store.commit(transaction)
+    });
     let copies = samples.copies([0]);
-    assert!(samples.try_import(Arc::new(overtaken), &copies).is_err());
+    assert!(samples.try_import(overtaken, &copies).is_err());
     assert_eq!(samples.forgetful().chain(old.ledger(), None, 9).unwrap(), links(&[old, other]));
 }
 

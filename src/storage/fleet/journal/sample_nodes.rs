@@ -5,15 +5,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::{AppendJournal, JournalCopies, JournalImport, Reimported};
 use crate::ledger::{AppendPlan, EventId};
-use crate::storage::coordinator::{
-    Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction,
-};
+use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Range, Revision};
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::meta_revision::{FleetEra, MetaRevision};
 use crate::storage::fleet::{FleetRecords, ImportError};
@@ -49,7 +46,11 @@ impl SampleNodes {
 
     /// A process of a node that is killed behind its next commit, before it has written it down.
     pub(super) fn killed(&self, number: usize, era: FleetEra) -> FleetRecords {
-        self.node_on(Arc::new(Killed(Arc::clone(&self.store))), number, era)
+        let killed = self.store.committed_by(|store, transaction| {
+            store.commit(transaction)?;
+            Err(CoordinatorError::Refused("killed".to_owned()))
+        });
+        self.node_on(killed, number, era)
     }
 
     /// One without a journal.
@@ -99,29 +100,6 @@ impl SampleNodes {
         let all = self.store.read(&[Range::prefix("/")]).unwrap().ranges.remove(0);
         let is_of = |key: &str| kinds.iter().any(|kind| key.starts_with(&format!("/idmint/v1/default/{kind}/")));
         all.into_iter().filter(|entry| is_of(&entry.key)).map(|entry| (entry.key, entry.value)).collect()
-    }
-}
-
-/// What the coordinator does for a node that is killed behind each commit: the node never hears of it.
-#[derive(Debug)]
-struct Killed(Arc<MemoryCoordinator>);
-
-impl Coordinator for Killed {
-    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        self.0.commit(transaction)?;
-        Err(CoordinatorError::Refused("killed".to_owned()))
-    }
-
-    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        self.0.read(ranges)
-    }
-
-    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-        self.0.grant(lasts)
-    }
-
-    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        self.0.keep_alive(lease)
     }
 }
 
