@@ -18,6 +18,10 @@ use crate::storage::embedded::database_file::{Log, OpenFile};
 /// The number of the last commit that was synced in the tables, or a lower one.
 pub(super) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
+/// Of a commit with so many bytes in the log, some 90 appends of one event, callers are told before the tables take it, and
+/// whoever reads meanwhile waits for about a millisecond. Of a longer one they are told later, and nobody waits.
+const SETTLED_LATER_MAX: usize = 16 << 10;
+
 /// The engine, and the log of what it has not synced.
 pub(crate) struct Engine {
     /// Closed before the engine is.
@@ -32,6 +36,18 @@ enum Unsettled {
     Commit(WriteTransaction, Written),
     /// A commit that the tables did not take: they say nothing any more.
     Failed(io::ErrorKind, Cow<'static, str>),
+}
+
+impl Unsettled {
+    /// What is left when the tables have taken a commit of the log, or have not.
+    fn after(taken: &Result<(), redb::Error>) -> Unsettled {
+        match taken {
+            Ok(()) => Unsettled::Nothing,
+            Err(redb::Error::Io(cause)) => Unsettled::Failed(cause.kind(), cause.to_string().into()),
+            Err(redb::Error::Corrupted(text)) => Unsettled::Failed(io::ErrorKind::InvalidData, text.clone().into()),
+            Err(error) => Unsettled::Failed(io::ErrorKind::Other, error.to_string().into()),
+        }
+    }
 }
 
 struct NumberedLog {
@@ -93,12 +109,7 @@ impl Engine {
             Unsettled::Commit(transaction, written) => commit_unsynced(transaction, &written),
             Unsettled::Failed(kind, text) => Err(io::Error::new(kind, text).into()),
         };
-        *unsettled = match &settled {
-            Ok(()) => Unsettled::Nothing,
-            Err(redb::Error::Io(cause)) => Unsettled::Failed(cause.kind(), cause.to_string().into()),
-            Err(redb::Error::Corrupted(text)) => Unsettled::Failed(io::ErrorKind::InvalidData, text.clone().into()),
-            Err(error) => Unsettled::Failed(io::ErrorKind::Other, error.to_string().into()),
-        };
+        *unsettled = Unsettled::after(&settled);
         settled
     }
 
@@ -142,18 +153,24 @@ impl<'a> Writing<'a> {
         self.sync(last).map(drop)
     }
 
-    /// Commits rows that will survive a crash when this returns. Whoever reads next sees them, and waits for the tables to
-    /// take them unless that [was done](Engine::settle) meanwhile.
+    /// Commits rows that will survive a crash when this returns. Whoever reads next sees them; where they are few, the tables
+    /// take them then, unless they [have](Engine::settle) before.
     pub(super) fn commit_logged(mut self, mut written: Written) -> Result<(), redb::Error> {
         let number = self.log.last + 1;
         if !self.log.log.has_room(written.log.len()) {
             written.write_lookups(&self.transaction)?;
             return Ok(self.sync(number)?.log.restart(number)?);
         }
+        let may_wait = written.log.len() <= SETTLED_LATER_MAX;
         self.log.log.append(number, mem::take(&mut written.log))?;
         self.log.last = number;
-        *self.engine.unsettled() = Unsettled::Commit(self.transaction, written);
-        Ok(())
+        if may_wait {
+            *self.engine.unsettled() = Unsettled::Commit(self.transaction, written);
+            return Ok(());
+        }
+        let taken = commit_unsynced(self.transaction, &written);
+        *self.engine.unsettled() = Unsettled::after(&taken);
+        taken
     }
 
     /// Gives up what was written.
@@ -199,11 +216,12 @@ mod tests {
 
     use super::*;
     use crate::conjunction::{Pair, ReportTally, Seen, Tca};
+    use crate::ledger::AppendPlan;
     use crate::storage::embedded::tables::request_table::REQUESTS;
     use crate::storage::embedded::tables::{Database, RecordTables};
     use crate::storage::failure::FailureKind;
     use crate::storage::records::{AnchorKey, ListRange, RecordPlan, RecordStore};
-    use crate::storage::samples::{NOW, anchor, append, links, near, plan, write_ledger};
+    use crate::storage::samples::{NOW, anchor, append, create, links, near, plan, write, write_ledger};
     use crate::time::UnixNanos;
 
     fn in_memory() -> (Arc<Database>, RecordTables) {
@@ -230,6 +248,29 @@ mod tests {
             records.write(&[anchor(0, 0)]).expect_err("nothing is written on top of it");
         }
         assert_eq!(records.obstacle(), Some(FailureKind::NotUsable), "it must be opened again");
+    }
+
+    #[test]
+    fn readers_wait_for_a_short_commit_alone() {
+        let (database, records) = in_memory();
+        let is_unsettled = || {
+            let is_unsettled = |engine: &Engine| Ok(matches!(*engine.unsettled(), Unsettled::Commit(..)));
+            database.attempt(is_unsettled).expect("the database works")
+        };
+        let genesis = plan(&create("genesis", 1), None, NOW);
+        let mut plans = vec![genesis];
+        for (count, waits) in [(1, true), (50, true), (400, false), (1, true)] {
+            let first = plans.len();
+            for key in 0..count {
+                let request = append(plans[0].ledger(), &["next"], 1_000 * u128::from(count) + key + first as u128);
+                plans.push(plan(&request, plans.last().map(AppendPlan::head), NOW + 1_000_000));
+            }
+            let from = if first == 1 { 0 } else { first };
+            write(&records, &plans[from..]);
+            assert_eq!(is_unsettled(), waits, "{count} appends");
+            assert_eq!(records.head(plans[0].ledger()).expect("readable"), plans.last().map(AppendPlan::head));
+            assert!(!is_unsettled());
+        }
     }
 
     #[test]
