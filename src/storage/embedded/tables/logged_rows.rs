@@ -8,7 +8,7 @@
 //!
 //! Where a request is found, and the anchors by time, follow from these.
 
-use redb::{Key, ReadableTable, Table, TableDefinition, Value, WriteTransaction};
+use redb::{Key, Table, TableDefinition, Value, WriteTransaction};
 
 use super::anchor_row;
 use super::anchor_table::{self, ANCHORS};
@@ -61,7 +61,8 @@ impl<'a> LoggedRows<'a> {
                 log.extend(name.1.to_be_bytes());
                 log.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
                 log.extend(&row);
-                self.write_append(name, &row)?;
+                let is_new = self.write_append(name, &row)?;
+                assert!(is_new, "an id above the head of its ledger is new");
             }
             RecordPlan::Anchor(plan) => {
                 let anchors = opened(&mut self.anchors, self.transaction, ANCHORS)?;
@@ -96,18 +97,14 @@ impl<'a> LoggedRows<'a> {
         Ok(match log.split_first() {
             Some((&APPEND, rest)) => match split_append(rest) {
                 Some((name, row, rest)) => {
-                    if !has(opened(&mut self.appends, self.transaction, APPENDS)?, name, row)? {
-                        self.write_append(name, row)?;
-                    }
+                    self.write_append(name, row)?;
                     Some(rest)
                 }
                 None => None,
             },
             Some((&ANCHOR, rest)) => match split_anchor(rest) {
                 Some((name, row, rest)) => {
-                    if !has(opened(&mut self.anchors, self.transaction, ANCHORS)?, name, row)? {
-                        self.write_anchor(name, row)?;
-                    }
+                    self.write_anchor(name, row)?;
                     Some(rest)
                 }
                 None => None,
@@ -116,20 +113,25 @@ impl<'a> LoggedRows<'a> {
         })
     }
 
-    fn write_append(&mut self, name: append_row::Name, row: &[u8]) -> Result<(), redb::Error> {
-        let replaced = opened(&mut self.appends, self.transaction, APPENDS)?.insert(name, row)?.is_some();
-        assert!(!replaced, "an id above the head of its ledger is new");
-        let (_, done) = append_row::request_of(name, row).expect("the row was made of an append");
-        self.written.requests.extend(done);
-        Ok(())
+    /// Writes a row, and returns whether it was not there yet. If it was, so was what it is found by.
+    fn write_append(&mut self, name: append_row::Name, row: &[u8]) -> Result<bool, redb::Error> {
+        let is_new = insert(opened(&mut self.appends, self.transaction, APPENDS)?, name, row)?;
+        if is_new {
+            let (_, done) = append_row::request_of(name, row).expect("the row was made of an append");
+            self.written.requests.extend(done);
+        }
+        Ok(is_new)
     }
 
-    fn write_anchor(&mut self, name: anchor_row::Name<'_>, row: &[u8]) -> Result<(), redb::Error> {
-        opened(&mut self.anchors, self.transaction, ANCHORS)?.insert(name, row)?;
-        let (format, primary, secondary, tca) = name;
-        let pair = Pair { primary, secondary };
-        self.written.anchors.push(AnchorKey { format: format.to_owned(), pair, tca: Tca(tca) });
-        Ok(())
+    /// Writes a row, and returns whether it was not there yet. If it was, so was what it is found by.
+    fn write_anchor(&mut self, name: anchor_row::Name<'_>, row: &[u8]) -> Result<bool, redb::Error> {
+        let is_new = insert(opened(&mut self.anchors, self.transaction, ANCHORS)?, name, row)?;
+        if is_new {
+            let (format, primary, secondary, tca) = name;
+            let pair = Pair { primary, secondary };
+            self.written.anchors.push(AnchorKey { format: format.to_owned(), pair, tca: Tca(tca) });
+        }
+        Ok(is_new)
     }
 }
 
@@ -161,13 +163,17 @@ fn opened<'a, 'b, K: Key + 'static, V: Value + 'static>(
     Ok(table.insert(opened))
 }
 
-/// Whether a table has exactly this row. One that differs is for whoever writes to judge.
-fn has<K: Key + 'static>(
-    table: &impl ReadableTable<K, &'static [u8]>,
+/// Inserts a row, and returns whether it was not there yet.
+fn insert<K: Key + 'static>(
+    table: &mut Table<'_, K, &'static [u8]>,
     name: K::SelfType<'_>,
     row: &[u8],
 ) -> Result<bool, redb::Error> {
-    Ok(table.get(name)?.is_some_and(|there| there.value() == row))
+    match table.insert(name, row)?.map(|before| before.value() == row) {
+        None => Ok(true),
+        Some(true) => Ok(false),
+        Some(false) => Err(redb::Error::Corrupted("the tables have another row than the log".to_owned())),
+    }
 }
 
 fn split_append(bytes: &[u8]) -> Option<(append_row::Name, &[u8], &[u8])> {
