@@ -33,7 +33,7 @@ pub(crate) struct Engine {
 /// What the log has and the tables do not show yet.
 enum Unsettled {
     Nothing,
-    Commit(WriteTransaction, Written),
+    Commit(Box<WriteTransaction>, Written),
     /// A commit that the tables did not take: they say nothing any more.
     Failed(io::ErrorKind, Cow<'static, str>),
 }
@@ -106,7 +106,7 @@ impl Engine {
         let panicked = Unsettled::Failed(io::ErrorKind::InvalidData, "its pages make no sense".into());
         let settled = match mem::replace(&mut *unsettled, panicked) {
             Unsettled::Nothing => Ok(()),
-            Unsettled::Commit(transaction, written) => commit_unsynced(transaction, &written),
+            Unsettled::Commit(transaction, written) => commit_unsynced(*transaction, &written),
             Unsettled::Failed(kind, text) => Err(io::Error::new(kind, text).into()),
         };
         *unsettled = Unsettled::after(&settled);
@@ -165,7 +165,7 @@ impl<'a> Writing<'a> {
         self.log.log.append(number, mem::take(&mut written.log))?;
         self.log.last = number;
         if may_wait {
-            *self.engine.unsettled() = Unsettled::Commit(self.transaction, written);
+            *self.engine.unsettled() = Unsettled::Commit(Box::new(self.transaction), written);
             return Ok(());
         }
         let taken = commit_unsynced(self.transaction, &written);
@@ -260,13 +260,14 @@ mod tests {
         let genesis = plan(&create("genesis", 1), None, NOW);
         let mut plans = vec![genesis];
         for (count, waits) in [(1, true), (50, true), (400, false), (1, true)] {
-            let first = plans.len();
-            for key in 0..count {
-                let request = append(plans[0].ledger(), &["next"], 1_000 * u128::from(count) + key + first as u128);
+            // The first append of all creates the ledger.
+            let first = if plans.len() == 1 { 0 } else { plans.len() };
+            for _ in 0..count {
+                let key = 1_000 + u128::try_from(plans.len()).expect("small");
+                let request = append(plans[0].ledger(), &["next"], key);
                 plans.push(plan(&request, plans.last().map(AppendPlan::head), NOW + 1_000_000));
             }
-            let from = if first == 1 { 0 } else { first };
-            write(&records, &plans[from..]);
+            write(&records, &plans[first..]);
             assert_eq!(is_unsettled(), waits, "{count} appends");
             assert_eq!(records.head(plans[0].ledger()).expect("readable"), plans.last().map(AppendPlan::head));
             assert!(!is_unsettled());
