@@ -1,9 +1,12 @@
 //! Where a file that is open lies, and whether it still lies there.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use rustix::path::Arg;
 
 use crate::storage::failure::{FailureKind, StoreError};
 
@@ -16,7 +19,7 @@ pub(crate) struct Place {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Inode {
-    device: u64,
+    device: (u32, u32),
     number: u64,
 }
 
@@ -44,7 +47,7 @@ impl Place {
     /// # Errors
     /// What the system says about the file.
     pub(crate) fn of(file: &File, path: &Path) -> io::Result<Place> {
-        Ok(Place { path: path.to_owned(), inode: Inode::from(&file.metadata()?) })
+        Ok(Place { path: path.to_owned(), inode: Inode::of(file, "", AtFlags::EMPTY_PATH)? })
     }
 
     /// The place of whatever file lies at `path`.
@@ -52,7 +55,7 @@ impl Place {
     /// # Errors
     /// What the system says about the path.
     pub(crate) fn at(path: &Path) -> io::Result<Place> {
-        Ok(Place { path: path.to_owned(), inode: Inode::from(&fs::metadata(path)?) })
+        Ok(Place { path: path.to_owned(), inode: Inode::at(path)? })
     }
 
     /// Whether the path still leads to the file.
@@ -61,19 +64,28 @@ impl Place {
     /// [`Displaced`] if it does not, or if that cannot be told.
     pub(crate) fn check(&self) -> Result<(), Displaced> {
         let displaced = |cause| Displaced { path: self.path.clone(), cause };
-        let found = fs::metadata(&self.path).map_err(|cause| displaced(Some(cause)))?;
-        if Inode::from(&found) == self.inode { Ok(()) } else { Err(displaced(None)) }
+        let found = Inode::at(&self.path).map_err(|cause| displaced(Some(cause)))?;
+        if found == self.inode { Ok(()) } else { Err(displaced(None)) }
     }
 }
 
-impl From<&fs::Metadata> for Inode {
-    fn from(metadata: &fs::Metadata) -> Inode {
-        Inode { device: metadata.dev(), number: metadata.ino() }
+impl Inode {
+    fn at(path: &Path) -> io::Result<Inode> {
+        Inode::of(CWD, path, AtFlags::empty())
+    }
+
+    /// Asks for the number alone: after somebody was told when a file was changed, Linux notes the time of the next write at
+    /// once instead of with its next tick, and syncing that takes a write more.
+    fn of(folder: impl AsFd, path: impl Arg, flags: AtFlags) -> io::Result<Inode> {
+        let found = statx(folder, path, flags, StatxFlags::INO)?;
+        Ok(Inode { device: (found.stx_dev_major, found.stx_dev_minor), number: found.stx_ino })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
