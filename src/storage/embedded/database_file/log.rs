@@ -57,7 +57,7 @@ impl Log {
         }
         self.file.sync()?;
         (self.next, self.filled) = (end, end + 1);
-        self.write(end, &LogItem::note(last.number))?;
+        self.note(end, last.number)?;
         Ok(entries)
     }
 
@@ -104,7 +104,7 @@ impl Log {
     ///
     /// # Panics
     /// Without content, or without [room](Self::has_room).
-    pub(in crate::storage::embedded) fn append(&mut self, number: u64, content: Vec<u8>) -> io::Result<()> {
+    pub(in crate::storage::embedded) fn append(&mut self, number: u64, content: &[u8]) -> io::Result<()> {
         assert!(!content.is_empty() && self.has_room(content.len()), "{} bytes have room", content.len());
         let behind = self.next + LogItem::blocks(content.len());
         while self.filled <= behind {
@@ -114,10 +114,10 @@ impl Log {
             }
             self.filled = filled;
         }
-        self.write(self.next, &LogItem { number, content })?;
+        self.write(self.next, number, content)?;
         self.file.sync()?;
         self.next = behind;
-        self.write(behind, &LogItem::note(number))
+        self.note(behind, number)
     }
 
     /// Begins anew, now that the engine has synced the commit of this number and all before it.
@@ -127,15 +127,20 @@ impl Log {
     pub(in crate::storage::embedded) fn restart(&mut self, number: u64) -> io::Result<()> {
         self.next = self.first;
         // A file that has no log yet needs no note: the disk may be full.
-        if self.filled > self.first { self.write(self.first, &LogItem::note(number)) } else { Ok(()) }
+        if self.filled > self.first { self.note(self.first, number) } else { Ok(()) }
     }
 
     fn read(&self, block: u64) -> io::Result<Option<LogItem>> {
         LogItem::read(&*self.file, block, self.end)
     }
 
-    fn write(&self, block: u64, item: &LogItem) -> io::Result<()> {
-        let bytes = item.to_bytes();
+    /// Notes that the commit of this number was synced.
+    fn note(&self, block: u64, number: u64) -> io::Result<()> {
+        self.write(block, number, &[])
+    }
+
+    fn write(&self, block: u64, number: u64, content: &[u8]) -> io::Result<()> {
+        let bytes = LogItem::to_bytes(number, content);
         let pieces = bytes.as_chunks::<BLOCK_LEN>().0.iter();
         (block..).zip(pieces).try_for_each(|(block, piece): (u64, &Block)| self.file.write_block(block, piece))
     }
@@ -178,7 +183,7 @@ mod tests {
         let mut first = log(&disk);
         assert!(numbers(&first, 0).is_empty());
         for number in 1..=4 {
-            first.append(number, content(number, 5_000)).expect("the disk works");
+            first.append(number, &content(number, 5_000)).expect("the disk works");
         }
         assert_eq!(numbers(&log(&disk), 0), [1, 2, 3, 4]);
         assert_eq!(numbers(&log(&disk), 2), [3, 4]);
@@ -186,7 +191,7 @@ mod tests {
         assert!(!first.has_room(3 * BLOCK_LEN) && first.has_room(3 * BLOCK_LEN - 20));
         first.restart(5).expect("the disk works");
         assert!(numbers(&log(&disk), 5).is_empty(), "what stands behind is older");
-        first.append(6, content(6, 100)).expect("the disk works");
+        first.append(6, &content(6, 100)).expect("the disk works");
         assert_eq!(numbers(&log(&disk), 5), [6]);
         let error = log(&disk).read_after(4).expect_err("commit 5 is neither here nor there");
         assert!(error.to_string().contains("commit 5 was acknowledged"), "{error}");
@@ -198,7 +203,7 @@ mod tests {
         let mut first = log(&disk);
         let lens = [100, 5_000, 40, 9_000, 7];
         for (number, len) in (1..).zip(lens) {
-            first.append(number, content(number, len)).expect("the disk works");
+            first.append(number, &content(number, len)).expect("the disk works");
         }
         let mut block = 2;
         let mut flips = 0;
@@ -229,7 +234,7 @@ mod tests {
             loop {
                 let (number, len) = (done + 1, random.random_range(1..9_000));
                 let committed = match writing.has_room(len) && random.random_bool(0.9) {
-                    true => writing.append(number, content(number, len)),
+                    true => writing.append(number, &content(number, len)),
                     // The engine has synced.
                     false => disk.sync().and_then(|()| {
                         synced = number;

@@ -24,25 +24,20 @@ pub(super) struct LogItem {
 }
 
 impl LogItem {
-    /// The note that the commit of this number was synced.
-    pub(super) fn note(number: u64) -> LogItem {
-        LogItem { number, content: Vec::new() }
-    }
-
     /// How many blocks an item with so much content fills.
     pub(super) fn blocks(content_len: usize) -> u64 {
         u64::try_from((HEAD_LEN + content_len).div_ceil(BLOCK_LEN)).expect("a length fits 64 bits")
     }
 
-    /// As whole blocks.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let content_len = u32::try_from(self.content.len()).expect("it fits the log");
-        let mut bytes = Vec::with_capacity((HEAD_LEN + self.content.len()).next_multiple_of(BLOCK_LEN));
+    /// The item of that number and content as whole blocks.
+    pub(super) fn to_bytes(number: u64, content: &[u8]) -> Vec<u8> {
+        let content_len = u32::try_from(content.len()).expect("it fits the log");
+        let mut bytes = Vec::with_capacity((HEAD_LEN + content.len()).next_multiple_of(BLOCK_LEN));
         bytes.extend(MAGIC);
         bytes.extend(content_len.to_be_bytes());
-        bytes.extend(self.number.to_be_bytes());
-        bytes.extend(sum_of(&bytes[4..16], &self.content).to_be_bytes());
-        bytes.extend(&self.content);
+        bytes.extend(number.to_be_bytes());
+        bytes.extend(sum_of(&bytes[4..16], content).to_be_bytes());
+        bytes.extend(content);
         bytes.resize(bytes.len().next_multiple_of(BLOCK_LEN), 0);
         bytes
     }

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeInclusive};
 use redb::{ReadableTable, Table, TableDefinition};
 
 use super::anchor_row;
-use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
+use crate::conjunction::{Anchor, Pair, Tca};
 use crate::storage::records::AnchorKey;
 
 /// Format, pair and time of closest approach to the rank of an anchor.
@@ -14,25 +14,6 @@ pub(super) const ANCHORS: TableDefinition<'_, anchor_row::Name<'_>, &[u8]> = Tab
 /// The anchors, as a transaction sees them.
 pub(super) trait AnchorRows: ReadableTable<anchor_row::Name<'static>, &'static [u8]> {}
 impl<T: ReadableTable<anchor_row::Name<'static>, &'static [u8]>> AnchorRows for T {}
-
-/// The row of an anchor if those near it are the ones that it was made for; else `None`.
-pub(super) fn row_of<'a>(
-    anchors: &impl AnchorRows,
-    plan: &'a AnchorPlan,
-) -> Result<Option<(anchor_row::Name<'a>, [u8; anchor_row::LEN])>, redb::Error> {
-    let AnchorPlan { format, pair, anchor, free } = plan;
-    for times in free {
-        if !anchors_within(anchors, format, *pair, times)?.is_empty() {
-            return Ok(None);
-        }
-    }
-    let neighbours = anchors_within(anchors, format, *pair, &anchor.tca.neighbourhood())?;
-    if Anchor::create(anchor.tca, &neighbours) != *anchor {
-        return Ok(None);
-    }
-    let name = anchor_row::name(format, *pair, anchor.tca);
-    Ok(Some((name, anchor_row::to_bytes(name, anchor.rank))))
-}
 
 /// The anchors of a pair within these times.
 pub(super) fn anchors_within(

@@ -2,7 +2,7 @@
 
 use redb::{AccessGuard, ReadableTable, TableDefinition};
 
-use crate::ledger::{AppendPlan, EventId, EventTime, Head, LedgerId, Link};
+use crate::ledger::{EventId, EventTime, Head, LedgerId, Link};
 use crate::storage::records::append_row;
 use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend};
 
@@ -12,18 +12,6 @@ pub(super) const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> = TableDe
 /// The appends, as a transaction sees them.
 pub(super) trait AppendRows: ReadableTable<append_row::Name, &'static [u8]> {}
 impl<T: ReadableTable<append_row::Name, &'static [u8]>> AppendRows for T {}
-
-/// The row of an append if its ledger has the head that it was made for; else `None`.
-pub(super) fn row_of(
-    appends: &impl AppendRows,
-    plan: &AppendPlan,
-) -> Result<Option<(append_row::Name, Vec<u8>)>, redb::Error> {
-    if head_of(appends, plan.ledger())? != plan.before {
-        return Ok(None);
-    }
-    let append = StoredAppend::of(plan);
-    Ok(Some((append_row::name(append.head().id), append_row::to_bytes(&append))))
-}
 
 /// The last event of a ledger.
 pub(super) fn head_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<Head>, redb::Error> {

@@ -5,7 +5,6 @@ use std::fs;
 use redb::{ReadableTable, TableDefinition};
 
 use super::*;
-use crate::storage::embedded::tables::engine::Engine;
 use crate::storage::failure::FailureKind;
 use crate::storage::samples::{NOW, anchor, append, at, links, near, plan, write_ledger};
 

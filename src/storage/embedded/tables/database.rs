@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
-use super::engine::Engine;
+use super::logged::Engine;
 #[cfg(test)]
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;

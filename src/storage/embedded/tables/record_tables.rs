@@ -15,8 +15,7 @@ use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_table::{self, APPENDS};
 use super::backup;
 use super::database::{Database, DatabaseError};
-use super::engine::Engine;
-use super::logged_rows::LoggedRows;
+use super::logged::{self, Engine};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
@@ -27,6 +26,9 @@ use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
     StoredConjunction, StoredPair, WriteError,
 };
+
+/// Keys that are looked at before what was committed last shows: others wait meanwhile.
+const LOOKED_AT_MAX: usize = 100;
 
 /// The records of one database.
 #[derive(Debug)]
@@ -90,16 +92,7 @@ impl RecordStore for RecordTables {
             return Ok(());
         }
         let is_written = self.database.attempt(|engine| {
-            let transaction = engine.begin_write()?;
-            let mut rows = LoggedRows::of(&transaction);
-            if !all(plans, |plan| rows.write(plan))? {
-                drop(rows);
-                transaction.abort()?;
-                return Ok(false);
-            }
-            let written = rows.written();
-            transaction.commit_logged(written)?;
-            Ok(true)
+            engine.commit_logged(&logged::bytes_of(plans), |transaction| logged::all_hold(transaction, plans))
         });
         if is_written.map_err(StoreError::from)? { Ok(()) } else { Err(WriteError::Stale) }
     }
@@ -109,7 +102,9 @@ impl RecordStore for RecordTables {
     }
 
     fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {
-        self.read_appends(|appends| append_table::head_of(appends, ledger))
+        Ok(self.database.attempt(|engine| {
+            engine.look(|transaction| append_table::head_of(&transaction.open_table(APPENDS)?, ledger))
+        })?)
     }
 
     fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError> {
@@ -133,9 +128,12 @@ impl RecordStore for RecordTables {
     }
 
     fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
-        Ok(self
-            .database
-            .attempt(|engine| request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys, since))?)
+        Ok(self.database.attempt(|engine| match keys.len() {
+            ..=LOOKED_AT_MAX => {
+                engine.look(|transaction| request_table::find(&transaction.open_table(REQUESTS)?, keys, since))
+            }
+            _ => request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys, since),
+        })?)
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
@@ -260,16 +258,6 @@ fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
         }
     }
     transaction.commit()
-}
-
-/// Whether every one is, up to the first that is not.
-fn all<T, E>(items: &[T], mut is: impl FnMut(&T) -> Result<bool, E>) -> Result<bool, E> {
-    for item in items {
-        if !is(item)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -1,0 +1,220 @@
+//! The engine of a database, with the log in front of it: what the log has is durable, and shows in the tables before anybody
+//! reads them again.
+//!
+//! A commit has a number. The tables note the number of the last one that was synced there; all after it stand in the log.
+
+use std::io;
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+
+use super::logged_rows;
+use super::unsettled::{Unsettled, begin_write, commit_unsynced};
+use crate::storage::embedded::database_file::{Log, OpenFile};
+
+/// The number of the last commit that was synced in the tables, or a lower one.
+pub(super) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
+
+/// Of a commit with so many bytes in the log, some 90 appends of one event, callers are told before the tables take it. Of a
+/// longer one they are told later: whoever reads meanwhile would wait for it.
+const TAKEN_LATER_MAX: usize = 16 << 10;
+
+/// Once so many bytes of the log are in a transaction it is committed, though nobody reads: whoever does waits for it, which
+/// is about a millisecond.
+const OPEN_MAX: usize = 64 << 10;
+
+/// The engine, and the log of what it has not synced.
+pub(crate) struct Engine {
+    /// Closed before the engine is.
+    unsettled: Mutex<Unsettled>,
+    engine: redb::Database,
+    /// Locked before what is unsettled, where both are.
+    log: Mutex<NumberedLog>,
+}
+
+struct NumberedLog {
+    log: Log,
+    /// The number of the last commit.
+    last: u64,
+    /// The number that the tables note.
+    noted: u64,
+}
+
+impl Engine {
+    /// The engine of a file, with what stands in its log alone. That goes on standing there: syncing the tables may need room,
+    /// and a start must not fail because the disk is full.
+    pub(in crate::storage::embedded::tables) fn open(file: OpenFile) -> Result<Engine, redb::Error> {
+        let OpenFile { engine, mut log } = file;
+        let transaction = begin_write(&engine)?;
+        let noted = transaction.open_table(COMMITS)?.get(())?.map_or(0, |number| number.value());
+        let entries = log.recover(noted)?;
+        let last = entries.last().map_or(noted, |entry| entry.number);
+        if entries.is_empty() {
+            transaction.abort()?;
+        } else {
+            entries.iter().try_for_each(|entry| logged_rows::write(&transaction, &entry.content))?;
+            commit_unsynced(transaction)?;
+            tracing::info!("{} commits were in the log alone", entries.len());
+        }
+        let log = Mutex::new(NumberedLog { log, last, noted });
+        Ok(Engine { unsettled: Mutex::default(), engine, log })
+    }
+
+    /// Begins to read what is durable.
+    pub(in crate::storage::embedded::tables) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
+        self.unsettled()?.commit(&self.engine)?;
+        Ok(self.engine.begin_read()?)
+    }
+
+    /// Looks at what is durable, on behalf of what will be written next. Whoever reads or writes waits for that: it is short.
+    pub(in crate::storage::embedded::tables) fn look<T>(
+        &self,
+        look: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        // Nobody is writing in a transaction of his own.
+        let _log = self.log();
+        look(self.unsettled()?.take(&self.engine)?)
+    }
+
+    /// Begins to write, on top of what is durable, once nobody else does.
+    pub(in crate::storage::embedded::tables) fn begin_write(&self) -> Result<Writing<'_>, redb::Error> {
+        self.begin_write_with(self.log())
+    }
+
+    fn begin_write_with<'a>(&'a self, log: MutexGuard<'a, NumberedLog>) -> Result<Writing<'a>, redb::Error> {
+        self.unsettled()?.close(&self.engine)?;
+        Ok(Writing { engine: self, transaction: begin_write(&self.engine)?, log })
+    }
+
+    /// Commits [rows](logged_rows) if they may be written on top of what is durable, and returns whether they may. They will
+    /// then survive a crash, and whoever reads next sees them.
+    pub(in crate::storage::embedded::tables) fn commit_logged(
+        &self,
+        rows: &[u8],
+        may_write: impl FnOnce(&WriteTransaction) -> Result<bool, redb::Error>,
+    ) -> Result<bool, redb::Error> {
+        let mut log = self.log();
+        if rows.len() > TAKEN_LATER_MAX || !log.log.has_room(rows.len()) {
+            let writing = self.begin_write_with(log)?;
+            let may_write = may_write(&writing)?;
+            if may_write {
+                writing.commit_logged(rows)?
+            } else {
+                writing.abort()?
+            }
+            return Ok(may_write);
+        }
+        if !may_write(self.unsettled()?.take(&self.engine)?)? {
+            return Ok(false);
+        }
+        log.append(rows)?;
+        self.unsettled()?.add(rows);
+        Ok(true)
+    }
+
+    /// Has the tables take what was committed, while callers read that it was.
+    ///
+    /// # Errors
+    /// What the tables say, now and from now on: a reader must not be told what was before.
+    pub(in crate::storage::embedded::tables) fn settle(&self) -> Result<(), redb::Error> {
+        let mut unsettled = self.unsettled()?;
+        if unsettled.waits() {
+            unsettled.take(&self.engine)?;
+        }
+        if unsettled.len() >= OPEN_MAX { unsettled.commit(&self.engine) } else { Ok(()) }
+    }
+
+    fn log(&self) -> MutexGuard<'_, NumberedLog> {
+        // Whoever panicked with it has not acknowledged what it wrote.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsettled(&self) -> Result<MutexGuard<'_, Unsettled>, redb::Error> {
+        let panicked = |_| io::Error::new(io::ErrorKind::InvalidData, "its pages make no sense");
+        Ok(self.unsettled.lock().map_err(panicked)?)
+    }
+
+    /// Syncs the tables, so that a start need not read the log.
+    fn close(&self) -> Result<(), redb::Error> {
+        let writing = self.begin_write()?;
+        if writing.log.noted == writing.log.last { writing.abort() } else { writing.commit() }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // Where this fails, the next start reads the log.
+        if !thread::panicking() {
+            let _ = self.close();
+        }
+    }
+}
+
+impl NumberedLog {
+    /// Adds a commit, which will survive a crash when this returns.
+    fn append(&mut self, rows: &[u8]) -> Result<(), redb::Error> {
+        let number = self.last + 1;
+        self.log.append(number, rows)?;
+        self.last = number;
+        Ok(())
+    }
+}
+
+/// A transaction that writes, and the log, which belongs to it.
+pub(in crate::storage::embedded::tables) struct Writing<'a> {
+    engine: &'a Engine,
+    transaction: WriteTransaction,
+    log: MutexGuard<'a, NumberedLog>,
+}
+
+impl<'a> Writing<'a> {
+    /// Commits what will survive a crash when this returns, with the tables synced.
+    pub(in crate::storage::embedded::tables) fn commit(self) -> Result<(), redb::Error> {
+        let last = self.log.last;
+        self.sync(last).map(drop)
+    }
+
+    /// Commits rows that will survive a crash when this returns, with the tables synced if the log has no room for them.
+    fn commit_logged(mut self, rows: &[u8]) -> Result<(), redb::Error> {
+        logged_rows::write(&self.transaction, rows)?;
+        if !self.log.log.has_room(rows.len()) {
+            let number = self.log.last + 1;
+            return Ok(self.sync(number)?.log.restart(number)?);
+        }
+        self.log.append(rows)?;
+        commit_unsynced(self.transaction).inspect_err(|error| {
+            // What the log has is told again.
+            if let Ok(mut unsettled) = self.engine.unsettled() {
+                unsettled.fail(error);
+            }
+        })
+    }
+
+    /// Gives up what was written.
+    pub(in crate::storage::embedded::tables) fn abort(self) -> Result<(), redb::Error> {
+        Ok(self.transaction.abort()?)
+    }
+
+    /// Commits the transaction and all before it, synced, and notes the number of the last commit that is in the tables then.
+    fn sync(self, number: u64) -> Result<MutexGuard<'a, NumberedLog>, redb::Error> {
+        let Writing { transaction, mut log, .. } = self;
+        transaction.open_table(COMMITS)?.insert((), number)?;
+        transaction.commit()?;
+        (log.last, log.noted) = (number, number);
+        Ok(log)
+    }
+}
+
+impl Deref for Writing<'_> {
+    type Target = WriteTransaction;
+
+    fn deref(&self) -> &WriteTransaction {
+        &self.transaction
+    }
+}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

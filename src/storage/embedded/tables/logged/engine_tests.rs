@@ -1,0 +1,111 @@
+//! What the log has is what readers see, whether the tables have taken it yet, take it then or refuse it.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::conjunction::{Pair, ReportTally, Seen, Tca};
+use crate::ledger::AppendPlan;
+use crate::storage::embedded::tables::request_table::REQUESTS;
+use crate::storage::embedded::tables::{Database, RecordTables};
+use crate::storage::failure::FailureKind;
+use crate::storage::records::{AnchorKey, ListRange, RecordPlan, RecordStore};
+use crate::storage::samples::{NOW, anchor, append, create, links, near, plan, write, write_ledger};
+use crate::time::UnixNanos;
+
+fn in_memory() -> (Arc<Database>, RecordTables) {
+    let database = Arc::new(Database::in_memory().expect("memory suffices"));
+    (Arc::clone(&database), RecordTables::open(database).expect("it is new"))
+}
+
+#[test]
+fn what_the_tables_do_not_take_is_no_reason_to_show_what_was_before() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    let spoil = |engine: &Engine| {
+        let transaction = engine.begin_write()?;
+        transaction.delete_table(REQUESTS)?;
+        transaction.open_table(TableDefinition::<u32, u32>::new("requests"))?;
+        transaction.commit()
+    };
+    database.attempt(spoil).expect("the database works");
+    let next = plan(&append(plans[0].ledger(), &["next"], 30), Some(plans[2].head()), NOW + 3_000_000);
+    records.write(&[RecordPlan::Append(next.clone())]).expect("the log has it");
+    for _ in 0..3 {
+        records.head(next.ledger()).expect_err("the tables have another head than was acknowledged");
+        records.settle().expect_err("the tables do not take it");
+        records.write(&[anchor(0, 0)]).expect_err("nothing is written on top of it");
+    }
+    assert_eq!(records.obstacle(), Some(FailureKind::NotUsable), "it must be opened again");
+}
+
+#[test]
+fn readers_wait_for_short_commits_alone_and_see_every_one() {
+    let (database, records) = in_memory();
+    let unsettled = || {
+        let unsettled = |engine: &Engine| engine.unsettled().map(|unsettled| (unsettled.len(), unsettled.waits()));
+        database.attempt(unsettled).expect("the database works")
+    };
+    let (mut plans, mut key) = (vec![plan(&create("genesis", 1), None, NOW)], 1);
+    write(&records, &plans);
+    records.settle().expect("the tables take it");
+    // Appends of one event, some 190 bytes each.
+    let mut append = |count: usize| {
+        let first = plans.len();
+        for _ in 0..count {
+            key += 1;
+            let request = append(plans[0].ledger(), &["next"], key);
+            plans.push(plan(&request, plans.last().map(AppendPlan::head), NOW + 1_000_000));
+        }
+        write(&records, &plans[first..]);
+        plans.clone()
+    };
+    let mut committed = 0;
+    for _ in 0..30 {
+        let (before, _) = unsettled();
+        let plans = append(50);
+        let (len, waits) = unsettled();
+        assert!(waits && len > before, "callers are told before the tables take it");
+        records.settle().expect("the tables take it");
+        match unsettled() {
+            (0, false) => committed += 1,
+            (open, waits) => assert!(!waits && open == len && open < OPEN_MAX, "{open} of {len} bytes"),
+        }
+        assert_eq!(records.head(plans[0].ledger()).expect("readable"), plans.last().map(AppendPlan::head));
+    }
+    assert!(committed >= 2, "{committed} commits of 1 500 appends that nobody reads");
+
+    for (count, waits) in [(50, true), (400, false), (1, true)] {
+        let plans = append(count);
+        assert_eq!(unsettled().1, waits, "{count} appends: of many the tables have all before callers are told");
+        assert_eq!(records.chain(plans[0].ledger(), None, 9_999).expect("readable"), links(&plans));
+        assert_eq!(unsettled(), (0, false), "what is read is committed");
+    }
+}
+
+#[test]
+fn rows_of_the_log_that_the_tables_have_already_stay_as_they_are() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    records.write(&[anchor(0, 0), anchor(5_000_000, 0)]).expect("they are far apart");
+    let pair = Pair { primary: 1, secondary: 2 };
+    let key = AnchorKey { format: "conjunction".to_owned(), pair, tca: Tca(0) };
+    let reports = ReportTally::of(Seen { at: UnixNanos::new(7), tca: Tca(9) });
+    records.add_reports(&[(key, reports)]).expect("writable");
+    // As the engine leaves it that is closed after a panic: synced, and without a note of that.
+    let forget_number = |engine: &Engine| {
+        let Writing { transaction, mut log, .. } = engine.begin_write()?;
+        transaction.open_table(COMMITS)?.insert((), 0)?;
+        log.noted = log.last;
+        Ok(transaction.commit()?)
+    };
+    database.attempt(forget_number).expect("the database works");
+    let times = Tca(i64::MIN)..=Tca(i64::MAX);
+    let all = ListRange { format: "conjunction".to_owned(), times, after: None, latest_first: false };
+    for _ in 0..2 {
+        database.reopen().expect("every row of the log is there already");
+        assert_eq!(records.chain(plans[0].ledger(), None, 99).expect("readable"), links(&plans));
+        assert_eq!(near(&records, 0), [(0, 0)]);
+        let listed = records.conjunctions(&all, 9).expect("readable");
+        assert_eq!(listed.iter().map(|listed| listed.tally).collect::<Vec<_>>(), [Some(reports), None]);
+    }
+}

@@ -1,0 +1,10 @@
+//! The log in front of the engine: what is committed by way of it, and what the tables show of that.
+
+mod engine;
+mod logged_rows;
+mod plan_check;
+mod unsettled;
+
+pub(super) use engine::Engine;
+pub(super) use logged_rows::bytes_of;
+pub(super) use plan_check::all_hold;

@@ -1,0 +1,79 @@
+//! Whether plans may be written: what each was decided on must hold still, in the tables and the plans before it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use redb::{Table, WriteTransaction};
+
+use super::logged_rows::opened;
+use crate::conjunction::{Anchor, AnchorPlan, Tca};
+use crate::ledger::{AppendPlan, Head, LedgerId};
+use crate::storage::embedded::tables::anchor_row;
+use crate::storage::embedded::tables::anchor_table::{ANCHORS, anchors_within};
+use crate::storage::embedded::tables::append_table::{APPENDS, head_of};
+use crate::storage::records::append_row;
+use crate::storage::records::{AnchorKey, RecordPlan};
+
+/// Whether all plans may be written in their order, as far as a transaction sees.
+pub(in crate::storage::embedded::tables) fn all_hold(
+    transaction: &WriteTransaction,
+    plans: &[RecordPlan],
+) -> Result<bool, redb::Error> {
+    let (heads, new_anchors) = (HashMap::new(), BTreeMap::new());
+    let mut check = PlanCheck { transaction, appends: None, anchors: None, heads, new_anchors };
+    for plan in plans {
+        let holds = match plan {
+            RecordPlan::Append(plan) => check.append(plan)?,
+            RecordPlan::Anchor(plan) => check.anchor(plan)?,
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+struct PlanCheck<'a> {
+    transaction: &'a WriteTransaction,
+    appends: Option<Table<'a, append_row::Name, &'static [u8]>>,
+    anchors: Option<Table<'a, anchor_row::Name<'static>, &'static [u8]>>,
+    /// The heads of ledgers after the plans so far.
+    heads: HashMap<LedgerId, Option<Head>>,
+    /// The anchors of the plans so far.
+    new_anchors: BTreeMap<AnchorKey, Anchor>,
+}
+
+impl PlanCheck<'_> {
+    /// Whether the ledger has the head that the append was made for.
+    fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
+        let ledger = plan.ledger();
+        let head = match self.heads.get(&ledger) {
+            Some(head) => *head,
+            None => head_of(opened(&mut self.appends, self.transaction, APPENDS)?, ledger)?,
+        };
+        self.heads.insert(ledger, Some(plan.head()));
+        Ok(head == plan.before)
+    }
+
+    /// Whether the anchors near a new one are those that it was made for.
+    fn anchor(&mut self, plan: &AnchorPlan) -> Result<bool, redb::Error> {
+        let AnchorPlan { format, pair, anchor, free } = plan;
+        for times in free {
+            if !self.anchors_near(plan, times)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        let neighbours = self.anchors_near(plan, &anchor.tca.neighbourhood())?;
+        self.new_anchors.insert(AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca }, *anchor);
+        Ok(Anchor::create(anchor.tca, &neighbours) == *anchor)
+    }
+
+    fn anchors_near(&mut self, plan: &AnchorPlan, times: &RangeInclusive<Tca>) -> Result<Vec<Anchor>, redb::Error> {
+        let AnchorPlan { format, pair, .. } = plan;
+        let anchors = opened(&mut self.anchors, self.transaction, ANCHORS)?;
+        let mut near = anchors_within(anchors, format, *pair, times)?;
+        let key = |tca: &Tca| AnchorKey { format: format.clone(), pair: *pair, tca: *tca };
+        near.extend(self.new_anchors.range(key(times.start())..=key(times.end())).map(|(_, anchor)| anchor));
+        Ok(near)
+    }
+}
