@@ -83,6 +83,36 @@ fn readers_wait_for_short_commits_alone_and_see_every_one() {
 }
 
 #[test]
+fn what_callers_were_told_of_is_there_whoever_comes_next() {
+    type Next = fn(&RecordTables, &[AppendPlan]);
+    let comes: [(&str, Next); 4] = [
+        ("a reader", |records, plans| {
+            assert_eq!(records.link(plans[0].head().id).expect("readable"), plans[0].links().next());
+        }),
+        ("a writer in a transaction of his own", |records, _| records.add_reports(&[]).expect("writable")),
+        ("a long commit", |records, _| {
+            let anchors: Vec<_> = (0..500).map(|second| anchor(second * 5_000_000, 0)).collect();
+            records.write(&anchors).expect("they are far apart");
+        }),
+        ("a start", |records, _| records.reopen().expect("the file is sound")),
+    ];
+    for (who, come) in comes {
+        for settled in [false, true] {
+            let (database, records) = in_memory();
+            let plans = write_ledger(&records, "genesis", 10);
+            if settled {
+                records.settle().expect("the tables take it");
+            }
+            come(&records, &plans);
+            for _ in 0..2 {
+                assert_eq!(records.chain(plans[0].ledger(), None, 99).expect("readable"), links(&plans), "{who}");
+                database.reopen().expect("the file is sound");
+            }
+        }
+    }
+}
+
+#[test]
 fn rows_of_the_log_that_the_tables_have_already_stay_as_they_are() {
     let (database, records) = in_memory();
     let plans = write_ledger(&records, "genesis", 10);
