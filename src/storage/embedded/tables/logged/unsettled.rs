@@ -1,7 +1,7 @@
 //! What the log has and readers of the tables do not see yet.
 //!
 //! A transaction of the engine stays open from one commit of the log to the next, so that a page that many of them change is
-//! copied and summed once.
+//! copied once, and its checksum computed once.
 
 use std::borrow::Cow;
 use std::io;
