@@ -74,13 +74,13 @@ impl Engine {
         look: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
     ) -> Result<T, redb::Error> {
         // Nobody is writing in a transaction of his own.
-        let _log = self.log();
+        let _log = self.log()?;
         look(self.unsettled()?.take(&self.engine)?)
     }
 
     /// Begins to write, on top of what is durable, once nobody else does.
     pub(in crate::storage::embedded::tables) fn begin_write(&self) -> Result<Writing<'_>, redb::Error> {
-        self.begin_write_with(self.log())
+        self.begin_write_with(self.log()?)
     }
 
     fn begin_write_with<'a>(&'a self, log: MutexGuard<'a, NumberedLog>) -> Result<Writing<'a>, redb::Error> {
@@ -95,7 +95,7 @@ impl Engine {
         rows: &[u8],
         may_write: impl FnOnce(&WriteTransaction) -> Result<bool, redb::Error>,
     ) -> Result<bool, redb::Error> {
-        let mut log = self.log();
+        let mut log = self.log()?;
         if rows.len() > TAKEN_LATER_MAX || !log.log.has_room(rows.len()) {
             let writing = self.begin_write_with(log)?;
             let may_write = may_write(&writing)?;
@@ -126,13 +126,13 @@ impl Engine {
         if unsettled.len() >= OPEN_MAX { unsettled.commit(&self.engine) } else { Ok(()) }
     }
 
-    fn log(&self) -> MutexGuard<'_, NumberedLog> {
-        // Whoever panicked with it has not acknowledged what it wrote.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whoever panicked with it may have left a commit in the log that the tables do not have: nothing is written on top of it.
+    fn log(&self) -> Result<MutexGuard<'_, NumberedLog>, redb::Error> {
+        Ok(self.log.lock().map_err(panicked)?)
     }
 
+    /// Whoever panicked with it may have left the tables without what callers were told of: nothing is read from them.
     fn unsettled(&self) -> Result<MutexGuard<'_, Unsettled>, redb::Error> {
-        let panicked = |_| io::Error::new(io::ErrorKind::InvalidData, "its pages make no sense");
         Ok(self.unsettled.lock().map_err(panicked)?)
     }
 
@@ -141,6 +141,10 @@ impl Engine {
         let writing = self.begin_write()?;
         if writing.log.noted == writing.log.last { writing.abort() } else { writing.commit() }
     }
+}
+
+fn panicked<T>(_: PoisonError<T>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "its pages make no sense, open it again")
 }
 
 impl Drop for Engine {

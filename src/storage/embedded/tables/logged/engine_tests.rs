@@ -113,6 +113,30 @@ fn what_callers_were_told_of_is_there_whoever_comes_next() {
 }
 
 #[test]
+fn after_a_panic_in_a_transaction_nothing_is_written_until_the_file_was_opened_again() {
+    let (database, records) = in_memory();
+    let plans = write_ledger(&records, "genesis", 10);
+    let panicking = |engine: &Engine| -> Result<(), redb::Error> {
+        let mut writing = engine.begin_write()?;
+        // As where the engine panics while it commits what the log has by then.
+        let rows = logged_rows::bytes_of(&[anchor(0, 0)]);
+        writing.log.append(&rows)?;
+        panic!("page 7 is out of range");
+    };
+    database.attempt(panicking).expect_err("the work panicked");
+    let next = plan(&append(plans[0].ledger(), &["next"], 30), Some(plans[2].head()), NOW + 3_000_000);
+    let next = [RecordPlan::Append(next)];
+    for _ in 0..3 {
+        records.write(&next).expect_err("nothing is written on top of a commit that the tables do not have");
+        records.add_reports(&[]).expect_err("nor synced, which would say that they have it");
+    }
+    assert_eq!(records.chain(plans[0].ledger(), None, 99).expect("readable"), links(&plans));
+    database.reopen().expect("the log is sound");
+    assert_eq!(near(&records, 0), [(0, 0)], "what the log has is there, told of or not");
+    records.write(&next).expect("the tables have all");
+}
+
+#[test]
 fn rows_of_the_log_that_the_tables_have_already_stay_as_they_are() {
     let (database, records) = in_memory();
     let plans = write_ledger(&records, "genesis", 10);
