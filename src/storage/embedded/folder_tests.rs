@@ -149,6 +149,9 @@ fn log_of(work: impl FnOnce()) -> String {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    // Where there is one subscriber alone, tracing asks the thread that first comes to a line whether anybody wants it, and
+    // keeps the answer: other tests, which log to nobody, would answer for this one.
+    let _another = tracing::Dispatch::new(tracing_subscriber::fmt().with_writer(std::io::sink).finish());
     tracing::subscriber::with_default(subscriber, work);
     let bytes = log.0.lock().expect("nobody panics with it").clone();
     String::from_utf8(bytes).expect("a log is text")
