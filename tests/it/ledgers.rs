@@ -446,4 +446,7 @@ async fn a_request_holds_at_most_ten_thousand_events() {
     assert_eq!(problem["limit"], "10000");
     let answer = append(&service, "key", &events(10_000)).await;
     assert_eq!((answer.status, ids_of(&answer).len()), (201, 10_000));
+    append(&service, "another key", &events(1)).await;
+    let again = append(&service, "key", &events(10_000)).await;
+    assert_eq!((again.status, ids_of(&again)), (200, ids_of(&answer)), "the same ids, all of them");
 }

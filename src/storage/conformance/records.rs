@@ -43,6 +43,39 @@ fn appends_are_read_as_they_were_written() {
 }
 
 #[test]
+fn a_long_append_is_one_append_and_read_from_anywhere_within() {
+    on_all_records(|records| {
+        let genesis = plan(&create("genesis", 10), None, NOW);
+        let names: Vec<String> = (0..1_000).map(|number| format!("event {number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let long = plan(&append(genesis.ledger(), &names, 11), Some(genesis.head()), NOW + 1_000_000);
+        let short = plan(&append(genesis.ledger(), &["short"], 12), Some(long.head()), NOW + 2_000_000);
+        let plans = [genesis, long, short];
+        write(records, &plans[..2]);
+        assert_eq!(records.head(plans[0].ledger()).expect("reads"), Some(plans[1].head()));
+        write(records, &plans[2..]);
+
+        let [genesis, long, short] = &plans;
+        let (ledger, expected) = (genesis.ledger(), links(&plans));
+        let summary = LedgerSummary { genesis: genesis.head().id, head: short.head() };
+        assert_eq!(records.ledgers(None, 9).expect("reads"), [summary]);
+        for (at, link) in expected.iter().enumerate() {
+            assert_eq!(records.link(link.id).expect("reads"), Some(*link));
+            let behind = &expected[at + 1..];
+            assert_eq!(records.chain(ledger, Some(link.id), 7).expect("reads"), behind[..behind.len().min(7)]);
+            let is_an_end = plans.iter().any(|plan| plan.head().id == link.id);
+            assert_eq!(records.append(link.id).expect("reads").is_some(), is_an_end, "event {at}");
+        }
+        assert_eq!(records.chain(ledger, None, 2_000).expect("reads"), expected);
+        let (stored, links) = records.append(long.head().id).expect("reads").expect("is there");
+        assert_eq!((stored.first_place, stored.mark, &stored.entries), (2, long.mark, &long.entries));
+        assert_eq!(links, long.links().collect::<Vec<_>>());
+        let done = records.request(KeyHash(11), at(0)).expect("reads").expect("is known");
+        assert_eq!((done.last, done.recorded), (long.head().id, long.recorded));
+    });
+}
+
+#[test]
 fn that_an_import_goes_on_is_kept_with_the_head() {
     on_all_records(|records| {
         let LedgerRequest::Create { genesis, mark, .. } = create("genesis", 10) else { panic!("it creates a ledger") };

@@ -25,6 +25,8 @@ use crate::time::UnixNanos;
 const FLIPS: u32 = 2_000;
 const HORIZON: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
 const KEYS: u128 = 600;
+/// The key of an append that is several rows.
+const LONG: u128 = 300;
 const FILES: [&str; 3] = ["horizon", "idmint.redb", "lock"];
 const BLOCK_BITS: u64 = 4_096 * 8;
 /// Where the log lies in the database.
@@ -78,9 +80,10 @@ fn images() -> [(&'static str, Image); 2] {
     let mut heads = Vec::new();
     for key in 0..KEYS {
         let micros = NOW + u64::try_from(key).expect("small") * 1_000;
+        let events: &[&str] = if key == LONG { &["a"; 1_000] } else { &["a", "b"] };
         let request = match heads.len() {
             0..3 => create(&format!("ledger {key}"), key),
-            _ => append(heads[usize::try_from(key % 3).expect("small")], &["a", "b"], key),
+            _ => append(heads[usize::try_from(key % 3).expect("small")], events, key),
         };
         let head = records.head(request.ledger_at(at(micros))).expect("readable");
         let planned = plan(&request, head, micros);

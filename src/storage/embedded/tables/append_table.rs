@@ -2,11 +2,12 @@
 
 use redb::{AccessGuard, ReadableTable, TableDefinition};
 
-use crate::ledger::{EventId, EventTime, Head, LedgerId, Link};
-use crate::storage::records::append_row;
+use crate::ledger::{Entry, EventId, EventTime, Head, LedgerId, Link};
+use crate::storage::records::append_row::{self, Extent};
 use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend};
 
-/// Ledger and id of the last event to the events of one append.
+/// Ledger and id of the last event to the events of an append, or of a piece of one: the engine reads whole rows, and a head,
+/// an event or a list of ledgers should not cost what the longest appends are.
 pub(super) const APPENDS: TableDefinition<'_, append_row::Name, &[u8]> = TableDefinition::new("appends");
 
 /// The appends, as a transaction sees them.
@@ -16,16 +17,16 @@ impl<T: ReadableTable<append_row::Name, &'static [u8]>> AppendRows for T {}
 /// The last event of a ledger.
 pub(super) fn head_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<Head>, redb::Error> {
     let last = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?.next_back();
-    last.map(|row| Ok(ends(row?)?.1)).transpose()
+    last.map(|row| read(&row?, append_row::head_of)).transpose()
 }
 
 /// A ledger, if it is there.
 pub(super) fn summary_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<Option<LedgerSummary>, redb::Error> {
     let mut rows = appends.range((ledger.bits(), 0)..=(ledger.bits(), u128::MAX))?;
-    let Some(first) = rows.next() else { return Ok(None) };
-    let (genesis, head_of_first) = ends(first?)?;
-    let head = rows.next_back().map_or(Ok(head_of_first), |last| Ok::<_, redb::Error>(ends(last?)?.1))?;
-    Ok(Some(LedgerSummary { genesis, head }))
+    let Some(first) = rows.next().transpose()? else { return Ok(None) };
+    let last = rows.next_back().transpose()?;
+    let head = read(last.as_ref().unwrap_or(&first), append_row::head_of)?;
+    Ok(Some(LedgerSummary { genesis: read(&first, append_row::first_of)?, head }))
 }
 
 /// Ledgers in the order of their ids, those above `after`, at most so many.
@@ -57,7 +58,7 @@ pub(super) fn chain_of(
     let mut links = Vec::new();
     let from = (ledger.bits(), after.map_or(0, |after| after.value().saturating_add(1)));
     for row in appends.range(from..=(ledger.bits(), u128::MAX))? {
-        let append = read(row?)?;
+        let (_, append) = read(&row?, append_row::row_from_bytes)?;
         let is_asked_for = |link: &Link| after.is_none_or(|after| link.id > after);
         links.extend(links_of(appends, &append)?.filter(is_asked_for));
         if links.len() >= count_max {
@@ -76,14 +77,34 @@ pub(super) fn appends_of(
     count_max: usize,
 ) -> Result<Vec<StoredAppend>, redb::Error> {
     let from = (ledger.bits(), after.map_or(0, |after| after.value().saturating_add(1)));
-    appends.range(from..=(ledger.bits(), u128::MAX))?.take(count_max).map(|row| read(row?)).collect()
+    let (mut found, mut pieces) = (Vec::new(), Vec::new());
+    let mut place = after.is_none().then_some(1);
+    for row in appends.range(from..=(ledger.bits(), u128::MAX))? {
+        let row = row?;
+        let (extent, append) = read(&row, append_row::row_from_bytes)?;
+        if place.is_some_and(|place| place != append.first_place) {
+            return Err(damaged(row.0.value()));
+        }
+        place = Some(append.head().place + 1);
+        match extent {
+            Extent::Piece => pieces.push(append),
+            Extent::Whole | Extent::LastPiece => found.push(joined(std::mem::take(&mut pieces), append)),
+        }
+        if found.len() == count_max {
+            break;
+        }
+    }
+    match pieces.last() {
+        None => Ok(found),
+        Some(piece) => Err(damaged(append_row::name(piece.head().id))),
+    }
 }
 
 /// An event, if it is there.
 pub(super) fn link(appends: &impl AppendRows, id: EventId) -> Result<Option<Link>, redb::Error> {
     let end = (id.ledger().bits(), u128::MAX);
     let Some(row) = appends.range(append_row::name(id)..=end)?.next() else { return Ok(None) };
-    let append = read(row?)?;
+    let (_, append) = read(&row?, append_row::row_from_bytes)?;
     Ok(links_of(appends, &append)?.find(|link| link.id == id))
 }
 
@@ -94,9 +115,41 @@ pub(super) fn append(
 ) -> Result<Option<(StoredAppend, Vec<Link>)>, redb::Error> {
     let name = append_row::name(last);
     let Some(bytes) = appends.get(name)? else { return Ok(None) };
-    let append = append_row::from_bytes(name, bytes.value()).ok_or_else(|| damaged(name))?;
+    let (extent, append) = append_row::row_from_bytes(name, bytes.value()).ok_or_else(|| damaged(name))?;
+    let append = match extent {
+        Extent::Whole => append,
+        Extent::Piece => return Ok(None),
+        Extent::LastPiece => joined(pieces_before(appends, &append)?, append),
+    };
     let links = links_of(appends, &append)?.collect();
     Ok(Some((append, links)))
+}
+
+/// The pieces of an append before its last one.
+fn pieces_before(appends: &impl AppendRows, last: &StoredAppend) -> Result<Vec<StoredAppend>, redb::Error> {
+    let name = append_row::name(last.head().id);
+    let (mut pieces, mut next_place) = (Vec::new(), last.first_place);
+    for row in appends.range((name.0, 0)..name)?.rev() {
+        let (extent, before) = read(&row?, append_row::row_from_bytes)?;
+        if before.head().place + 1 != next_place {
+            return Err(damaged(name));
+        }
+        if extent != Extent::Piece {
+            break;
+        }
+        next_place = before.first_place;
+        pieces.push(before);
+    }
+    pieces.reverse();
+    Ok(pieces)
+}
+
+/// An append of these pieces, in their order, and its last one.
+fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
+    let first_place = pieces.first().map_or(last.first_place, |first| first.first_place);
+    let mut entries: Vec<Entry> = pieces.into_iter().flat_map(|piece| piece.entries).collect();
+    entries.extend(last.entries);
+    StoredAppend { first_place, entries, ..last }
 }
 
 /// Shows the requests with a key that were done since, as they stand in the rows.
@@ -110,9 +163,7 @@ pub(super) fn requests_since(
     while let Some((name, _)) = newest {
         let (ledger, _) = name.value();
         for row in appends.range((ledger, 0)..=(ledger, u128::MAX))?.rev() {
-            let (name, bytes) = row?;
-            let done = append_row::request_of(name.value(), bytes.value());
-            let (recorded, done) = done.ok_or_else(|| damaged(name.value()))?;
+            let (recorded, done) = read(&row?, append_row::request_of)?;
             if recorded < since {
                 break;
             }
@@ -138,13 +189,9 @@ fn links_of(appends: &impl AppendRows, append: &StoredAppend) -> Result<impl Ite
 
 type Row<'a> = (AccessGuard<'a, append_row::Name>, AccessGuard<'a, &'static [u8]>);
 
-/// The first event of a row, and the head after it.
-fn ends((name, bytes): Row<'_>) -> Result<(EventId, Head), redb::Error> {
-    append_row::ends_of(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))
-}
-
-fn read((name, bytes): Row<'_>) -> Result<StoredAppend, redb::Error> {
-    append_row::from_bytes(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))
+/// What `read` finds in a row.
+fn read<T>((name, bytes): &Row<'_>, read: impl FnOnce(append_row::Name, &[u8]) -> Option<T>) -> Result<T, redb::Error> {
+    read(name.value(), bytes.value()).ok_or_else(|| damaged(name.value()))
 }
 
 fn damaged((_, last): append_row::Name) -> redb::Error {
@@ -154,4 +201,119 @@ fn damaged((_, last): append_row::Name) -> redb::Error {
 fn missing_before(append: &StoredAppend) -> redb::Error {
     let (first, place) = (append.entries[0].id, append.first_place);
     redb::Error::Corrupted(format!("the event before {first}, which is the {place}th of its ledger, is missing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ledger::AppendPlan;
+    use crate::storage::embedded::tables::database::Database;
+    use crate::storage::embedded::tables::logged::Engine;
+    use crate::storage::embedded::tables::{RecordTables, backup};
+    use crate::storage::records::RecordStore;
+    use crate::storage::samples::{NOW, append, create, links, plan, write};
+
+    /// A ledger of two appends of a thousand events each, and one of a single event.
+    fn long_ledger() -> [AppendPlan; 4] {
+        let names = vec!["event"; 1_000];
+        let genesis = plan(&create("genesis", 10), None, NOW);
+        let first = plan(&append(genesis.ledger(), &names, 11), Some(genesis.head()), NOW + 1_000_000);
+        let second = plan(&append(genesis.ledger(), &names, 12), Some(first.head()), NOW + 2_000_000);
+        let last = plan(&append(genesis.ledger(), &["last"], 13), Some(second.head()), NOW + 3_000_000);
+        [genesis, first, second, last]
+    }
+
+    fn in_memory() -> (Arc<Database>, RecordTables) {
+        let database = Arc::new(Database::in_memory().expect("memory suffices"));
+        let records = RecordTables::open(Arc::clone(&database)).expect("it is new");
+        (database, records)
+    }
+
+    /// The lengths of all rows.
+    fn row_lengths(database: &Database) -> Vec<usize> {
+        let lengths = database.attempt(|engine| {
+            let appends = engine.begin_read()?.open_table(APPENDS)?;
+            let rows = appends.range((0, 0)..)?;
+            rows.map(|row| Ok(row?.1.value().len())).collect::<Result<_, redb::Error>>()
+        });
+        lengths.expect("the database works")
+    }
+
+    #[test]
+    fn no_row_is_long_and_a_backup_counts_appends() {
+        let (database, records) = in_memory();
+        let plans = long_ledger();
+        write(&records, &plans);
+        let lengths = row_lengths(&database);
+        assert_eq!(lengths.len(), 1 + 4 + 4 + 1);
+        assert!(lengths.iter().all(|len| *len < 16 * 1024), "{lengths:?}");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        assert_eq!(backup::copy(&database, &folder.path().join("copy")).expect("copies").appends, 4);
+
+        let ledger = plans[0].ledger();
+        let all: Vec<_> = plans.iter().map(StoredAppend::of).collect();
+        for count_max in [1, 2, 3, 9] {
+            let mut found = Vec::new();
+            loop {
+                let after = found.last().map(|append: &StoredAppend| append.head().id);
+                let page = records.appends(ledger, after, count_max).expect("reads");
+                assert!(page.len() <= count_max);
+                if page.is_empty() {
+                    break;
+                }
+                found.extend(page);
+            }
+            assert_eq!(found, all, "{count_max} at once");
+        }
+    }
+
+    #[test]
+    fn long_rows_of_earlier_versions_are_read_and_appended_to() {
+        let (database, records) = in_memory();
+        let plans = long_ledger();
+        write(&records, &plans[..1]);
+        let write_whole = |engine: &Engine| {
+            let transaction = engine.begin_write()?;
+            let row = append_row::to_bytes(&StoredAppend::of(&plans[1]));
+            transaction.open_table(APPENDS)?.insert(append_row::name(plans[1].head().id), row.as_slice())?;
+            transaction.commit()
+        };
+        database.attempt(write_whole).expect("the database works");
+        write(&records, &plans[2..]);
+        let ledger = plans[0].ledger();
+        assert_eq!(row_lengths(&database).iter().filter(|len| **len > 16 * 1024).count(), 1);
+        assert_eq!(records.chain(ledger, None, 3_000).expect("reads"), links(&plans));
+        for plan in &plans {
+            let (stored, links) = records.append(plan.head().id).expect("reads").expect("is there");
+            assert_eq!((stored, links), (StoredAppend::of(plan), plan.links().collect()));
+        }
+        assert_eq!(records.appends(ledger, None, 9).expect("reads").len(), 4);
+    }
+
+    #[test]
+    fn an_append_without_one_of_its_pieces_is_damage() {
+        let plans = long_ledger();
+        let names =
+            |plan: &AppendPlan| append_row::rows_of(&StoredAppend::of(plan)).map(|row| row.0).collect::<Vec<_>>();
+        let pieces = names(&plans[1]);
+        for removed in &pieces {
+            let (database, records) = in_memory();
+            write(&records, &plans);
+            let remove = |engine: &Engine| {
+                let transaction = engine.begin_write()?;
+                transaction.open_table(APPENDS)?.remove(*removed)?.expect("it was there");
+                transaction.commit()
+            };
+            database.attempt(remove).expect("the database works");
+            if removed == pieces.last().expect("there are some") {
+                assert_eq!(records.append(plans[1].head().id).expect("reads"), None);
+                records.append(plans[2].head().id).expect_err("pieces of two appends are not one");
+            } else {
+                records.append(plans[1].head().id).expect_err("a piece is missing");
+            }
+            records.appends(plans[0].ledger(), None, 9).expect_err("a piece is missing");
+        }
+    }
 }

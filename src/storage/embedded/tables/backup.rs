@@ -14,7 +14,7 @@ use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::storage::embedded::data_dir::DATABASE_NAME;
 use crate::storage::embedded::file_system::{MachineFiles, create_folder};
-use crate::storage::records::BackedUp;
+use crate::storage::records::{BackedUp, append_row};
 
 /// Copies everything to a database in a folder that is empty, or made; durable when this returns. It gets no horizon.
 ///
@@ -32,22 +32,25 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {
             let to = engine.begin_write()?;
-            copy_table(&from, &to, KEPT)?;
-            copy_table(&from, &to, REQUESTS)?;
-            copy_table(&from, &to, REGISTER)?;
-            let done =
-                BackedUp { appends: copy_table(&from, &to, APPENDS)?, conjunctions: copy_table(&from, &to, ANCHORS)? };
+            copy_table(&from, &to, KEPT, |_| true)?;
+            copy_table(&from, &to, REQUESTS, |_| true)?;
+            copy_table(&from, &to, REGISTER, |_| true)?;
+            let done = BackedUp {
+                appends: copy_table(&from, &to, APPENDS, |row| append_row::is_last(row))?,
+                conjunctions: copy_table(&from, &to, ANCHORS, |_| true)?,
+            };
             to.commit()?;
             Ok(done)
         }))
     })?
 }
 
-/// Copies the rows of a table, and says how many there are. A table that was never made has none.
+/// Copies the rows of a table, and says how many of them count. A table that was never made has none.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,
     table: TableDefinition<'_, K, V>,
+    counts: impl Fn(&V::SelfType<'_>) -> bool,
 ) -> Result<u64, redb::Error> {
     let rows = match from.open_table(table) {
         Ok(rows) => rows,
@@ -58,8 +61,8 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
     let mut count = 0;
     for row in rows.iter()? {
         let (name, row) = row?;
+        count += u64::from(counts(&row.value()));
         copies.insert(name.value(), row.value())?;
-        count += 1;
     }
     Ok(count)
 }

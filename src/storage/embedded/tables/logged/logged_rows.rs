@@ -36,13 +36,13 @@ pub(in crate::storage::embedded::tables) fn bytes_of(plans: &[RecordPlan]) -> Ve
 }
 
 fn push_append(bytes: &mut Vec<u8>, plan: &AppendPlan) {
-    let (ledger, last) = append_row::name(plan.head().id);
-    let row = append_row::to_bytes(&StoredAppend::of(plan));
-    bytes.push(APPEND);
-    bytes.extend(ledger.to_be_bytes());
-    bytes.extend(last.to_be_bytes());
-    bytes.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
-    bytes.extend(row);
+    for ((ledger, last), row) in append_row::rows_of(&StoredAppend::of(plan)) {
+        bytes.push(APPEND);
+        bytes.extend(ledger.to_be_bytes());
+        bytes.extend(last.to_be_bytes());
+        bytes.extend(u32::try_from(row.len()).expect("an append is short").to_be_bytes());
+        bytes.extend(row);
+    }
 }
 
 fn push_anchor(bytes: &mut Vec<u8>, AnchorPlan { format, pair, anchor, .. }: &AnchorPlan) {
