@@ -2,18 +2,22 @@
 
 use std::fs::File;
 use std::process::Command;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::aim::{Aim, Deeds};
 use super::door::Door;
 use super::metrics::Shed;
+use super::outcome::P99_FLOOR;
 use super::{bodies, floods, handshakes, listed, logged, malformed, slow, unread, windows};
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
+    /// How long the control's answers are; 0 where nobody waits for them.
+    pub(crate) control_answer_len: usize,
     /// Begins it; it goes on until the set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
     /// Whether as much was done as makes it an attack.
@@ -22,14 +26,21 @@ pub(crate) struct Attack {
     pub(crate) is_met: fn(&Deeds, &Shed) -> bool,
 }
 
+impl Attack {
+    /// Up to which p99 nobody objects: a control that answers keeps the machine as busy as the service does.
+    pub(crate) fn p99_floor(&self) -> Duration {
+        if self.control_answer_len == 0 { P99_FLOOR } else { Duration::ZERO }
+    }
+}
+
 /// How the service runs that is attacked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     Default,
     /// With so few file descriptors that callers can use them up.
     FewDescriptors,
-    /// With ledgers whose rows are large.
-    LargeLedgers,
+    /// With ledgers that have long appends.
+    LongLedgers,
     /// By TLS, with a certificate of its own.
     Tls,
     /// At level `trace`, into a pipe that nobody reads.
@@ -41,7 +52,7 @@ const LOG_PIPE: &str = "log.pipe";
 impl Node {
     pub(crate) fn start(self, home: &Home) -> Service {
         match self {
-            Node::Default | Node::LargeLedgers => home.start(),
+            Node::Default | Node::LongLedgers => home.start(),
             Node::FewDescriptors => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
@@ -71,7 +82,7 @@ impl Node {
 
     /// Stores what it has to have before the attack.
     pub(crate) fn prepare(self, service: &Service) {
-        if self == Node::LargeLedgers {
+        if self == Node::LongLedgers {
             listed::prepare(service);
         }
     }
@@ -90,6 +101,7 @@ impl Node {
 const DEFAULT: Attack = Attack {
     name: "",
     node: Node::Default,
+    control_answer_len: 0,
     begin: |_| JoinSet::new(),
     is_made: |deeds| deeds.requests.get() > 0,
     is_met: |_, _| true,
@@ -163,8 +175,9 @@ pub(crate) const ATTACKS: &[Attack] = &[
         ..DEFAULT
     },
     Attack {
-        name: "8 callers who list 150 ledgers with rows of half a megabyte",
-        node: Node::LargeLedgers,
+        name: "8 callers who list 150 ledgers, each with an append of half a megabyte",
+        node: Node::LongLedgers,
+        control_answer_len: listed::ANSWER_LEN_MIN,
         begin: listed::lists,
         is_made: |deeds| deeds.requests.get() >= listed::LISTERS as u64,
         is_met: |deeds, _| listed::are_whole(deeds),
@@ -202,6 +215,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: handshakes::begun,
         is_made: |deeds| deeds.requests.get() >= handshakes::CALLERS as u64,
         is_met: |deeds, shed| deeds.received.get() > 0 && shed.handshakes > 0,
+        ..DEFAULT
     },
     Attack {
         name: "2 000 handshakes of TLS that stall",
@@ -209,6 +223,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: handshakes::stalled,
         is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
         is_met: |deeds, shed| deeds.cut.get() > 0 && shed.handshakes > 0,
+        ..DEFAULT
     },
     Attack { name: "bodies of a GiB", begin: bodies::too_long, is_met: |deeds, _| deeds.of_status(413) > 0, ..DEFAULT },
     Attack {
@@ -235,6 +250,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: slow::more_than_descriptors,
         is_made: |deeds| deeds.connections.get() >= slow::MORE_THAN_DESCRIPTORS as u64,
         is_met: |deeds, _| deeds.cut.get() > 0,
+        ..DEFAULT
     },
     Attack {
         name: "a log pipe that nobody reads, at level `trace`",

@@ -1,4 +1,4 @@
-//! Callers who list ledgers whose rows are as large as rows can be.
+//! Callers who list ledgers whose appends are as long as appends can be.
 
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -11,11 +11,11 @@ use crate::service::Service;
 pub(super) const LISTERS: usize = 8;
 const LEDGERS: usize = 150;
 
-/// As many events as a request may have: a row of half a megabyte.
+/// As many events as a request may have: half a megabyte.
 const EVENTS: usize = 10_000;
 
-/// What the list says of one ledger is longer than this.
-const LEDGER_LEN_MIN: usize = 200;
+/// The list of all ledgers is longer than this: some 200 bytes for each.
+pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
 
 /// Gives the service its ledgers.
 pub(super) fn prepare(service: &Service) {
@@ -57,5 +57,5 @@ pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
 /// Whether every list that was sent named every ledger, and each lister had one.
 pub(super) fn are_whole(deeds: &Deeds) -> bool {
     let lists = deeds.of_status(200);
-    lists >= LISTERS as u64 && deeds.received.get() >= lists * (LEDGERS * LEDGER_LEN_MIN) as u64
+    lists >= LISTERS as u64 && deeds.received.get() >= lists * ANSWER_LEN_MIN as u64
 }

@@ -1,7 +1,8 @@
 //! The service is attacked by strangers from other addresses, beside an honest caller who must not notice.
 //!
 //! Each attack goes first against the control, another process that takes everything and does nothing, while the honest
-//! caller asks the service: what that costs, the machine costs. Then it goes against the service.
+//! caller asks the service: what that costs, the machine costs. Where attackers ask again as soon as they have an answer, the
+//! control answers them with as many bytes as the service does. Then it goes against the service.
 //!
 //! ```text
 //! honest caller, 50/s ──────────▶ idmint             honest caller, 50/s ──▶ idmint
@@ -87,7 +88,7 @@ fn attack_while_calling(
 }
 
 fn carry_out(attack: &Attack, time: Duration) -> Outcome {
-    let (home, sink) = (Home::new(), Sink::start());
+    let (home, sink) = (Home::new(), Sink::start(attack.control_answer_len));
     let _log_pipe = attack.node.log_pipe(&home);
     let service = attack.node.start(&home);
     let door = attack.node.door(&home, &service);
@@ -103,7 +104,7 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
         let caller = Honest::connect(&door);
         let (attacked, newcomers) = attack_while_calling(attack, &aim, caller, time, is_met);
         println!("    control: {}\n    attack:  {}", control.deeds.summary(), aim.deeds.summary());
-        rounds.push(Round { control: beside_control, attacked, newcomers });
+        rounds.push(Round { control: beside_control, attacked, newcomers, p99_floor: attack.p99_floor() });
     }
     let metrics = Metrics::of(&door);
     Outcome {

@@ -1,15 +1,18 @@
-//! The control: another process, which takes all connections and all bytes, and does nothing with them.
+//! The control: another process, which takes all connections and all bytes, and does nothing with them, or gives every
+//! request the same answer.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
-/// Set for the process that is the sink: this same program, running the test below.
-const IS_SINK: &str = "IDMINT_TEST_IS_SINK";
+use crate::http1::{Client, request};
+
+/// Set for the process that is the sink: this same program, running the test below. How long its answers are.
+const ANSWER_LEN: &str = "IDMINT_TEST_SINK_ANSWER_LEN";
 
 const LISTENS_ON: &str = "the sink listens on ";
 
@@ -23,9 +26,11 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn start() -> Sink {
+    /// One that answers each request without a body with so many bytes; with 0, none.
+    pub(crate) fn start(answer_len: usize) -> Sink {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]).env(IS_SINK, "1");
+        command.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]);
+        command.env(ANSWER_LEN, answer_len.to_string());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this program");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -42,7 +47,7 @@ impl Drop for Sink {
 }
 
 /// Takes everything until the process that started this one is gone.
-async fn take_all() {
+async fn take_all(answer_len: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("\n{LISTENS_ON}{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
@@ -51,27 +56,54 @@ async fn take_all() {
         std::process::exit(0);
     });
     loop {
-        let Ok((mut stream, _)) = listener.accept().await else {
+        let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        tokio::spawn(async move {
-            let mut buffer = vec![0; READ_LEN];
-            while let Ok(1..) = stream.read(&mut buffer).await {}
-        });
+        match answer_len {
+            0 => tokio::spawn(take(stream)),
+            len => tokio::spawn(answer(stream, len)),
+        };
+    }
+}
+
+async fn take(mut stream: TcpStream) {
+    let mut buffer = vec![0; READ_LEN];
+    while let Ok(1..) = stream.read(&mut buffer).await {}
+}
+
+/// Answers each request. Whoever sends them waits for one answer after the other, so none is cut.
+async fn answer(mut stream: TcpStream, len: usize) {
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}", " ".repeat(len));
+    let mut buffer = vec![0; READ_LEN];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        assert!(buffer[..read].ends_with(b"\r\n\r\n"), "a request without a body, whole");
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
     }
 }
 
 #[test]
 fn a_sink_takes_all_and_says_nothing() {
-    if std::env::var_os(IS_SINK).is_some() {
-        return tokio::runtime::Runtime::new().unwrap().block_on(take_all());
+    if let Ok(len) = std::env::var(ANSWER_LEN) {
+        return tokio::runtime::Runtime::new().unwrap().block_on(take_all(len.parse().unwrap()));
     }
-    let sink = Sink::start();
+    let sink = Sink::start(0);
     let mut stream = std::net::TcpStream::connect(sink.address).unwrap();
     stream.write_all(&[0; 1 << 20]).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     assert!(stream.read(&mut [0]).is_err(), "it says nothing and keeps the connection");
     drop(sink);
     assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+}
+
+#[test]
+fn a_sink_with_an_answer_gives_it_to_every_request() {
+    let sink = Sink::start(70_000);
+    let mut client = Client::connect(sink.address);
+    for _ in 0..3 {
+        let answer = client.exchange(request("GET /ledgers", "", ""));
+        assert_eq!((answer.status, answer.body.len()), (200, 70_000));
+    }
 }
