@@ -1,7 +1,9 @@
-//! A minute of a busy node: memory does not grow with appends and their keys, and a start after a kill is ready.
+//! A minute of a busy node with many conjunctions: memory does not grow with appends and their keys, and a start after a kill
+//! is ready.
 
 use std::fs;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -11,6 +13,9 @@ use crate::service::{Home, Service, until};
 
 /// Appends, each with a key: a minute at 10 000 a second. `APPENDS` says another number.
 const APPENDS: usize = 600_000;
+/// Conjunctions. `ANCHORS` says another number.
+const ANCHORS: usize = 20_000;
+const REPORTS_OF_A_REQUEST: usize = 1_000;
 const THREADS: usize = 8;
 const CONNECTIONS: usize = 8;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
@@ -50,9 +55,22 @@ fn append_all(address: SocketAddr, ledger: &str, from: usize, to: usize) {
     }
 }
 
+/// One report of each conjunction of these numbers; every one is of another pair. Returns what is told of each.
+fn report_all(client: &mut Client, numbers: Range<usize>) -> Vec<Value> {
+    let report = |number: usize| json!({ "tca": "2040-01-01T00:00:05Z", "primary": 2 * number + 1, "secondary": 2 * number + 2 });
+    let body = Value::from_iter(numbers.map(report)).to_string();
+    let answer = client.exchange(post_json("/ids/conjunction", "", &body));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()["details"].as_array().unwrap().clone()
+}
+
+fn number(name: &str) -> Option<usize> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}")))
+}
+
 #[test]
 fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() {
-    let appends = std::env::var("APPENDS").map_or(APPENDS, |text| text.parse().expect("a number"));
+    let (appends, anchors) = (number("APPENDS").unwrap_or(APPENDS), number("ANCHORS").unwrap_or(ANCHORS));
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
@@ -65,6 +83,11 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
             }
         });
     };
+    let mut client = Client::connect(service.address());
+    let first_reports = report_all(&mut client, 0..REPORTS_OF_A_REQUEST);
+    for from in (REPORTS_OF_A_REQUEST..anchors).step_by(REPORTS_OF_A_REQUEST) {
+        report_all(&mut client, from..anchors.min(from + REPORTS_OF_A_REQUEST));
+    }
     let begun = Instant::now();
     append_part(0, of_each / 10);
     let resident_before = resident_kib(&service);
@@ -83,9 +106,17 @@ fn memory_does_not_grow_with_appends_and_a_start_after_a_kill_knows_every_key() 
         let answer = client.try_exchange(append(&ledgers[0], "the-first")).ok()?;
         (answer.status == 201).then_some(())
     });
-    println!("first append {:?} after the start, behind {} appends", begun.elapsed(), ledgers.len() * of_each);
+    let (time, appended) = (begun.elapsed(), ledgers.len() * of_each);
+    println!("first append {time:?} after the start, behind {appended} appends and {anchors} anchors");
     service.wait_until_ready();
+    println!("{}", service.log().lines().find(|line| line.contains("in the log alone")).unwrap_or_default());
     let mut client = Client::connect(service.address());
+    for (first, again) in first_reports.iter().zip(report_all(&mut client, 0..REPORTS_OF_A_REQUEST)) {
+        assert_eq!(
+            (&first["id"], first["created"].as_bool(), again["created"].as_bool()),
+            (&again["id"], Some(true), Some(false))
+        );
+    }
     for ledger in &ledgers {
         for key in [0, of_each / 2, of_each - 2, of_each - 1] {
             let again = client.exchange(append(ledger, &format!("{ledger}-{key}")));
