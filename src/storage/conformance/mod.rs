@@ -6,6 +6,7 @@
 #[path = "../../../tests/system/fleet/etcd_cluster.rs"]
 mod etcd_cluster;
 
+mod anchors;
 mod equal_engines;
 mod records;
 mod starts;
@@ -19,7 +20,7 @@ use super::engine::EngineChoice;
 use super::etcd::Namespace;
 use super::fleet::{FleetRecords, MetaRevision, Room};
 use super::memory::MemoryEngine;
-use super::records::RecordStore;
+use super::records::{RecordPlan, RecordStore, WriteError};
 use super::samples::ready;
 use super::start::Opened;
 use crate::time::UnixNanos;
@@ -86,4 +87,9 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
         Arc::<Room>::default(),
         rand::random(),
     )
+}
+
+/// Nothing of these plans may be written, since something was meanwhile.
+fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
+    assert!(matches!(records.write(plans), Err(WriteError::Stale)), "{plans:?}");
 }

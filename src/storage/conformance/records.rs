@@ -1,21 +1,14 @@
-//! What every engine does with records.
+//! What every engine does with records: with ledgers and keys here, with both of them and anchors where they come together.
 
 use std::thread;
 
-use super::{on_all_records, on_every_engine};
-use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, ReportTally, Seen, Tca};
+use super::{assert_stale, on_all_records, on_every_engine};
 use crate::ledger::{AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link};
-use crate::storage::records::{AnchorKey, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, WriteError};
-use crate::storage::samples::{
-    NOW, absent, anchor, anchor_of, append, at, create, links, near, plan, ready, reports, write, write_ledger,
-};
+use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, RecordStore, WriteError};
+use crate::storage::samples::{NOW, absent, anchor, append, at, create, links, near, plan, ready, write, write_ledger};
 use crate::time::UnixNanos;
 
 const HORIZON: UnixNanos = UnixNanos::new(500);
-
-fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
-    assert!(matches!(records.write(plans), Err(WriteError::Stale)), "{plans:?}");
-}
 
 #[test]
 fn appends_are_read_as_they_were_written() {
@@ -154,73 +147,6 @@ fn plans_that_follow_each_other_are_written_in_one_call() {
 }
 
 #[test]
-fn an_anchor_that_others_have_come_near_to_writes_nothing() {
-    on_all_records(|records| {
-        records.write(&[anchor(0, 0), anchor(1_500_000, 1)]).expect("the second knows of the first");
-        let ledger = RecordPlan::Append(plan(&create("genesis", 1), None, NOW));
-        for stale in [
-            anchor(0, 0),
-            anchor(1_000_000, 2),
-            anchor(-1_000_000, 0),
-            anchor(-1_000_001, 0),
-            anchor(-2_000_000, 0),
-            anchor(3_500_000, 3),
-            anchor(-1_000_001, 2),
-        ] {
-            assert_stale(records, &[ledger.clone(), stale]);
-        }
-        assert_eq!(records.ledgers(None, 9).expect("reads"), []);
-        for sound in [
-            anchor(-2_000_001, 0),
-            anchor(3_500_000, 2),
-            anchor(-3_000_002, 1),
-            anchor_of("conjunction", (2, 1), 0, 0),
-            anchor_of("conjunctions", (1, 2), 0, 0),
-            anchor_of("conjunction", (1, 3), 0, 0),
-        ] {
-            records.write(std::slice::from_ref(&sound)).unwrap_or_else(|error| panic!("{sound:?}: {error}"));
-        }
-    });
-}
-
-#[test]
-fn an_adopted_anchor_is_not_written_where_another_has_come_to_its_second() {
-    on_all_records(|records| {
-        let pair = Pair { primary: 1, secondary: 2 };
-        let plan = |free: &[(i64, i64)]| {
-            let free = free.iter().map(|(from, to)| Tca(*from)..=Tca(*to)).collect();
-            let anchor = Anchor { tca: Tca(999_999), rank: 1 };
-            RecordPlan::Anchor(AnchorPlan { format: "conjunction".to_owned(), pair, anchor, free })
-        };
-        records.write(&[anchor(1_500_000, 0), anchor(70_000_000, 0)]).expect("nothing is near them");
-        assert_stale(records, &[plan(&[(69_000_001, 71_000_001), (0, 999_999)])]);
-        assert_stale(records, &[plan(&[(80_000_000, 82_000_000), (0, 1_500_000)])]);
-        records.write(&[plan(&[(80_000_000, 82_000_000), (0, 999_999)])]).expect("both are free");
-        assert_eq!(near(records, 0), [(999_999, 1), (1_500_000, 0)]);
-    });
-}
-
-#[test]
-fn neighbours_are_two_seconds_either_way_and_of_one_pair_and_format() {
-    on_all_records(|records| {
-        let plans = [-2_000_000, 0, 2_000_000].map(|delta| anchor(delta, u32::from(delta > -9) + u32::from(delta > 9)));
-        records.write(&plans).expect("each knows of those before");
-        records.write(&[anchor_of("conjunction", (1, 3), 5, 0)]).expect("another pair");
-        records.write(&[anchor_of("conjunction-of-ours", (1, 2), 5, 0)]).expect("another format");
-        assert_eq!(near(records, 0), [(-2_000_000, 0), (0, 1), (2_000_000, 2)]);
-        assert_eq!(near(records, 1), [(0, 1), (2_000_000, 2)]);
-        assert_eq!(near(records, -1), [(-2_000_000, 0), (0, 1)]);
-        assert_eq!(near(records, 4_000_000), [(2_000_000, 2)]);
-        assert_eq!(near(records, 4_000_001), []);
-
-        let keys = [(1, 2), (1, 3), (2, 1)].map(|(primary, secondary)| (Pair { primary, secondary }, Tca(0)));
-        let found = records.neighbours("conjunction", &mut keys.into_iter()).expect("the database works");
-        assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [3, 1, 0]);
-        assert_eq!(near(records, i64::MAX), [], "the neighbourhood ends where time does");
-    });
-}
-
-#[test]
 fn many_writers_at_once_make_one_chain() {
     on_all_records(|records| {
         let genesis = plan(&create("genesis", 1), None, NOW);
@@ -246,33 +172,6 @@ fn many_writers_at_once_make_one_chain() {
         let ids = chain.iter().map(|link| link.id);
         assert_eq!(chain, Link::chain(genesis.previous(), 1, ids).collect::<Vec<_>>());
         assert_eq!((chain.len(), requests(records, 0).len()), (41, 41));
-    });
-}
-
-#[test]
-fn many_reporters_at_once_make_one_anchor() {
-    on_all_records(|records| {
-        let group_until_done = |delta: i64| {
-            let order = reports(&[delta], 1, 2);
-            loop {
-                let stored = records.neighbours(order.format(), &mut order.keys()).expect("reads");
-                let (grouped, plans) = order.decide(&stored, &mut NewAnchors::default()).expect("no id is expected");
-                let plans: Vec<_> = plans.into_iter().map(RecordPlan::Anchor).collect();
-                match records.write(&plans) {
-                    Ok(()) => return grouped[0].anchor,
-                    Err(WriteError::Stale) => {}
-                    Err(WriteError::Store(error) | WriteError::NotWritten(error)) => panic!("{error}"),
-                }
-            }
-        };
-        for conjunction in 0..10 {
-            let deltas = [-400_000, -1, 1, 400_000].map(|beside| conjunction * 5_000_000 + beside);
-            let anchors = thread::scope(|scope| {
-                let reporters = deltas.map(|delta| scope.spawn(move || group_until_done(delta)));
-                reporters.map(|reporter| reporter.join().expect("nobody panics"))
-            });
-            assert!(anchors.iter().all(|anchor| *anchor == anchors[0]), "{anchors:?}");
-        }
     });
 }
 
@@ -397,79 +296,5 @@ fn a_store_that_is_opened_again_has_all_of_it() {
         records.reopen().expect("a sound store can be opened again");
         assert_eq!(records.obstacle(), None);
         assert_eq!(records.head(plans[0].ledger()).expect("reads"), Some(plans[2].head()));
-    });
-}
-
-#[test]
-fn anchors_are_forgotten_a_few_at_a_time_and_the_others_stay() {
-    on_all_records(|records| {
-        assert_eq!(records.forget_anchors(None, Tca(9), 5).expect("works"), None);
-        let all =
-            (0..20).map(|at| anchor_of(["a", "b"][at % 2], (1, 2), 5_000_000 * i64::try_from(at).expect("small"), 0));
-        records.write(&all.collect::<Vec<_>>()).expect("they are far apart");
-        let (mut next, mut steps) = (None, 0);
-        loop {
-            next = records.forget_anchors(next.as_ref(), Tca(50_000_000), 3).expect("works");
-            steps += 1;
-            if next.is_none() {
-                break;
-            }
-        }
-        assert_eq!(steps, 7, "20 anchors, three at a time");
-        let left = (0..20).filter(|at| {
-            let key = (Pair { primary: 1, secondary: 2 }, Tca(5_000_000 * at));
-            let found = ["a", "b"].map(|format| records.neighbours(format, &mut std::iter::once(key)).expect("works"));
-            found.concat().concat().len() == 1
-        });
-        assert_eq!(left.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
-    });
-}
-
-#[test]
-fn conjunctions_are_listed_by_time_with_what_is_known_of_their_reports() {
-    on_all_records(|records| {
-        for (pair, delta) in [((1, 2), 0), ((3, 4), 5_000_000), ((1, 2), 5_000_000), ((2, 1), 9_000_000)] {
-            records.write(&[anchor_of("conjunction", pair, delta, 0)]).expect("nothing is near it");
-        }
-        records.write(&[anchor_of("conjunctions", (1, 2), 0, 0)]).expect("another format");
-        let list = |times: (i64, i64), after: Option<(i64, u64, u64)>, latest_first: bool, count_max: usize| {
-            let after = after.map(|(tca, primary, secondary)| (Tca(tca), Pair { primary, secondary }));
-            let times = Tca(times.0)..=Tca(times.1);
-            let range = ListRange { format: "conjunction".to_owned(), times, after, latest_first };
-            let found = records.conjunctions(&range, count_max).expect("reads");
-            found.iter().map(|one| (one.anchor.tca.0, one.pair.primary)).collect::<Vec<_>>()
-        };
-        let all = [(0, 1), (5_000_000, 1), (5_000_000, 3), (9_000_000, 2)];
-        let reversed: Vec<_> = all.iter().rev().copied().collect();
-        assert_eq!(list((i64::MIN, i64::MAX), None, false, 9), all);
-        assert_eq!(list((i64::MIN, i64::MAX), None, true, 9), reversed);
-        assert_eq!(list((i64::MIN, i64::MAX), None, true, 2), reversed[..2]);
-        assert_eq!(list((1, 5_000_000), None, false, 9), all[1..3]);
-        assert_eq!(list((0, 9_000_000), Some((5_000_000, 1, 2)), false, 9), all[2..]);
-        assert_eq!(list((0, 9_000_000), Some((5_000_000, 1, 2)), true, 9), all[..1]);
-        assert_eq!(list((6_000_000, 5_000_000), None, true, 9), []);
-
-        let key = |delta| AnchorKey {
-            format: "conjunction".to_owned(),
-            pair: Pair { primary: 1, secondary: 2 },
-            tca: Tca(delta),
-        };
-        let seen = |at, tca| ReportTally::of(Seen { at: UnixNanos::new(at), tca: Tca(tca) });
-        records.add_reports(&[(key(0), seen(5, 10))]).expect("writable");
-        records.add_reports(&[(key(0), seen(6, -10)), (key(77), seen(6, 0))]).expect("writable");
-        let range = ListRange {
-            format: "conjunction".to_owned(),
-            times: Tca(0)..=Tca(5_000_000),
-            after: None,
-            latest_first: false,
-        };
-        let tallies: Vec<_> = records.conjunctions(&range, 9).expect("reads").iter().map(|one| one.tally).collect();
-        assert_eq!(tallies, [Some(seen(5, 10).followed_by(seen(6, -10))), None, None]);
-        records.forget_anchors(None, Tca(6_000_000), 9).expect("writable");
-        assert_eq!(list((i64::MIN, i64::MAX), None, false, 9), all[3..], "what is forgotten is not listed");
-        let pair = Pair { primary: 2, secondary: 1 };
-        let spans = [(pair, Tca(8_000_000)..=Tca(9_000_000)), (pair, Tca(9_000_001)..=Tca(9_000_002))];
-        let within = records.anchors_within("conjunction", &mut spans.into_iter()).expect("reads");
-        assert_eq!(within.iter().map(Vec::len).collect::<Vec<_>>(), [1, 0]);
     });
 }
