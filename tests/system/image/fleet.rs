@@ -1,9 +1,11 @@
 //! The fleet of `docker-compose.yml`, behind nginx: each node and each member of etcd is killed in turn while callers mint.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::composed::{Composed, docker, docker_succeeds};
 use super::{UNDER_LOAD, ask_prometheus};
+use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
 use crate::load::{CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
 use crate::service::until;
@@ -19,6 +21,7 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     composed.compose_fleet(&["up", "--detach"]);
     NODES.iter().for_each(|node| wait_until_it_mints(composed, node));
     assert_all_are_scraped(composed);
+    assert_nginx_starts_while_a_node_is_down(composed);
 
     let mut callers = fresh_callers();
     let mut cut = 0;
@@ -43,6 +46,26 @@ pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     println!("a fleet: 3 nodes and 3 members killed, ids {ids:?}, none twice, {cut} answers cut");
     assert!(ids.iter().all(|count| *count > 100), "{ids:?}");
     assert!(cut <= NODES.len() * CLIENTS);
+}
+
+/// The engine knows no name of a container that is down.
+fn assert_nginx_starts_while_a_node_is_down(composed: &Composed) {
+    let down = composed.container(NODES[0]);
+    docker(&["stop", &down]);
+    docker(&["restart", &composed.container("nginx")]);
+    let address = composed.ready("nginx");
+    for turn in 0..60 {
+        let answer = Client::connect(address).exchange(request("POST /ids/snowflake", "", ""));
+        assert_eq!(answer.status, 200, "{turn}: {}", answer.text());
+    }
+    docker(&["start", &down]);
+    wait_until_it_mints(composed, NODES[0]);
+    let mut slots = BTreeSet::new();
+    until("nginx sends requests to all of them", || {
+        let answer = Client::connect(address).exchange(request("GET /health/ready", "", ""));
+        slots.extend(answer.json()["slot"].as_u64());
+        (slots.len() == NODES.len()).then_some(())
+    });
 }
 
 fn wait_until_it_mints(composed: &Composed, node: &str) {
