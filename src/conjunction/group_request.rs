@@ -251,7 +251,9 @@ impl GroupRequest {
                     // Of a tick that is longer only what was looked at.
                     let (from, to) = noted.nearest.neighbourhood().into_inner();
                     let tick = noted.first.max(from)..=noted.last.min(to);
-                    (noted.nearest, vec![report.tca.reach(), tick])
+                    // Who keeps an id keeps it beside an anchor within reach, too.
+                    let reach = (!self.noted_rule.keep).then(|| report.tca.reach());
+                    (noted.nearest, reach.into_iter().chain([tick]).collect())
                 }
             };
             grouped.push(self.group(index, report, tca, Some(true))?);
@@ -277,17 +279,19 @@ impl GroupRequest {
     }
 
     /// `anchors`: those of the pair around the times of the report, in any order.
+    ///
+    /// Anchors that are created later change nothing of it: within two seconds of another one they have greater ranks, and
+    /// the anchor of an id that was adopted is there from then on.
     fn choose(&self, report: &Keyed, anchors: &[Anchor]) -> Choice {
-        let counts = |anchor: Tca| self.noted_rule.keep || report.tca.is_within_reach_of(anchor);
         let known = report.noted.and_then(|noted| noted.find(anchors));
-        if let Some(known) = known.filter(|known| counts(known.tca)) {
-            return Choice::Joined(known);
+        if let Some(noted) = report.noted.filter(|_| self.noted_rule.keep) {
+            return known.map_or(Choice::Adopted(noted), Choice::Joined);
         }
-        match (Anchor::find(report.tca, anchors), report.noted) {
-            (Some(anchor), _) => Choice::Joined(anchor),
-            (None, Some(noted)) if known.is_none() && counts(noted.nearest) => Choice::Adopted(noted),
-            (None, _) => Choice::Own,
+        if let Some(oldest) = Anchor::find(report.tca, anchors) {
+            return Choice::Joined(oldest);
         }
+        let is_adopted = |noted: &NotedAnchor| known.is_none() && report.tca.is_within_reach_of(noted.nearest);
+        report.noted.filter(is_adopted).map_or(Choice::Own, Choice::Adopted)
     }
 
     fn group(&self, index: usize, report: &Keyed, anchor: Tca, created: Option<bool>) -> Result<Grouped, GroupRefusal> {

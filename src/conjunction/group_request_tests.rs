@@ -1,5 +1,11 @@
 //! How reports are grouped, with and without what is stored.
 
+use std::collections::HashSet;
+
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
 use super::*;
 use crate::conjunction::grouped_minter::PairOrder;
 use crate::conjunction::report::Report;
@@ -161,22 +167,23 @@ fn match_noted(rule: NotedRule, sighting: Sighting, stored: &[Anchor]) -> (i64, 
 }
 
 #[test]
-fn a_known_id_is_joined_within_reach_and_kept_beyond_it_if_asked() {
-    // An older anchor is within reach as well: without the id it would be joined.
+fn within_reach_the_oldest_is_joined_whatever_id_a_report_names_and_kept_ids_are_kept_anywhere() {
     let stored = [anchor(-900_000, 0), anchor(900_000, 1)];
-    assert_eq!(match_noted(TELL, noting(50_000, 0), &stored), (900_000, false, false));
+    assert_eq!(match_noted(TELL, noting(50_000, 0), &stored), (-900_000, false, true), "as without the id");
+    assert_eq!(match_noted(TELL, noting(50_000, -1), &stored), (-900_000, false, false));
     assert_eq!(match_noted(TELL, noting(1_900_000, 0), &stored), (900_000, false, false));
     assert_eq!(match_noted(TELL, noting(1_900_001, 0), &stored), (1_900_001, true, true), "out of reach");
     let hour = 3_600_000_000;
-    assert_eq!(match_noted(KEEP, noting(hour, 0), &stored), (900_000, false, false));
-    assert_eq!(match_noted(KEEP, noting(-hour, 0), &stored), (900_000, false, false));
+    for delta in [50_000, hour, -hour] {
+        assert_eq!(match_noted(KEEP, noting(delta, 0), &stored), (900_000, false, false), "{delta}");
+    }
     let there = [anchor(900_000, 1), anchor(hour, 0)];
     assert_eq!(match_noted(KEEP, noting(hour, 0), &there), (900_000, false, false), "whatever is near");
     assert_eq!(match_noted(TELL, noting(hour, 0), &there), (hour, false, true));
 }
 
 #[test]
-fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach() {
+fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach_and_at_once_if_it_is_kept() {
     for (delta, adopted) in [(300_000, 300_000), (-1_000_000, 0), (1_999_999, 999_999), (0, 0)] {
         assert_eq!(match_noted(TELL, noting(delta, 0), &[]), (adopted, true, false), "{delta}");
     }
@@ -184,22 +191,113 @@ fn an_unknown_id_is_adopted_unless_an_anchor_is_within_reach() {
         assert_eq!(match_noted(TELL, noting(delta, 0), &[]), (delta, true, true), "{delta}");
         assert_eq!(match_noted(KEEP, noting(delta, 0), &[]), (adopted, true, false), "{delta}");
     }
+    assert_eq!(match_noted(TELL, noting(500_000, 0), &[anchor(1_500_000, 3)]), (1_500_000, false, true));
+    assert_eq!(match_noted(KEEP, noting(500_000, 0), &[anchor(1_500_000, 3)]), (500_000, true, false));
     for rule in [TELL, KEEP] {
-        assert_eq!(match_noted(rule, noting(500_000, 0), &[anchor(1_500_000, 3)]), (1_500_000, false, true));
         assert_eq!(match_noted(rule, noting(500_000, 0), &[anchor(1_500_001, 3)]), (500_000, true, false));
     }
+    // Known, but beyond reach: the id must not name two anchors.
+    assert_eq!(match_noted(TELL, noting(-900_000, 0), &[anchor(200_000, 0)]), (-900_000, true, true));
 }
 
 #[test]
 fn what_a_plan_to_adopt_rests_on_is_looked_at_again() {
-    let request = request_of(&[noting(90_000_000, 0)]).with_noted_rule(KEEP);
-    let keys: Vec<_> = request.keys().map(|(_, tca)| tca.0 - BASE).collect();
-    assert_eq!(keys, [90_000_000, 999_999]);
-    let (_, plans) =
-        request.decide(&[Vec::new(), vec![anchor(1_500_000, 4)]], &mut NewAnchors::default()).expect("free");
-    assert_eq!(plans[0].anchor, anchor(999_999, 5));
     let free = |delta| Tca(BASE + delta);
-    assert_eq!(plans[0].free, [free(89_000_000)..=free(91_000_000), free(0)..=free(999_999)]);
+    let tick = free(0)..=free(999_999);
+    let plan_of = |rule, delta| {
+        let request = request_of(&[noting(delta, 0)]).with_noted_rule(rule);
+        let keys: Vec<_> = request.keys().map(|(_, tca)| tca.0 - BASE).collect();
+        assert_eq!(keys, [delta, 999_999]);
+        let stored = [Vec::new(), vec![anchor(2_500_000, 4)]];
+        request.decide(&stored, &mut NewAnchors::default()).expect("free").1.remove(0)
+    };
+    let kept = plan_of(KEEP, 90_000_000);
+    assert_eq!((kept.anchor, kept.free), (anchor(999_999, 5), vec![tick.clone()]));
+    let told = plan_of(TELL, 1_400_000);
+    assert_eq!((told.anchor, told.free), (anchor(999_999, 5), vec![free(400_000)..=free(2_400_000), tick]));
+}
+
+/// A service as far as reports are concerned, which has seen what it has stored.
+#[derive(Default)]
+struct Stored {
+    anchors: HashMap<Pair, Vec<Anchor>>,
+}
+
+impl Stored {
+    /// The id of a report.
+    fn report(&mut self, rule: NotedRule, sighting: &Sighting) -> u128 {
+        let request = request_of(std::slice::from_ref(sighting)).with_noted_rule(rule);
+        let near = |(pair, tca): (Pair, Tca)| {
+            let of_pair = self.anchors.get(&pair).into_iter().flatten().copied();
+            of_pair.filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect::<Vec<_>>()
+        };
+        let stored: Vec<_> = request.keys().map(near).collect();
+        let (grouped, plans) = request.decide(&stored, &mut NewAnchors::default()).expect("nothing must agree");
+        plans.into_iter().for_each(|plan| self.anchors.entry(plan.pair).or_default().push(plan.anchor));
+        grouped[0].id
+    }
+}
+
+#[test]
+fn a_report_that_got_another_id_gets_it_again_after_somebody_elses_report_brought_the_noted_one() {
+    let (r1, r2) = (noting(10_000_000, 10), noting(10_900_000, 10));
+    let near = sighting(11_500_000, 1, 2);
+    for (rule, of_r2) in [(TELL, id_at(11)), (KEEP, id_at(10))] {
+        let mut service = Stored::default();
+        assert_eq!(service.report(rule, &near), id_at(11));
+        assert_eq!(service.report(rule, &r2), of_r2, "{rule:?}");
+        assert_eq!(service.report(rule, &r1), id_at(10), "{rule:?}: nothing is within its reach, or it keeps its id");
+        assert_eq!(service.report(rule, &r2), of_r2, "{rule:?}: the same report again");
+        let without = Sighting { noted: None, ..r2 };
+        assert_eq!(service.report(rule, &without), id_at(11), "{rule:?}: the oldest within reach");
+        assert_eq!(service.report(rule, &near), id_at(11), "{rule:?}");
+    }
+}
+
+/// Reports of a pair as services send them to each other: half of them were named by one service, and come to the next one
+/// with the ids that they got, among reports of others.
+fn posted_back(random: &mut StdRng, pair: u64, count: usize) -> Vec<(NotedRule, Sighting)> {
+    let mut first = Stored::default();
+    let report = |random: &mut StdRng| sighting(random.random_range(0..6_000_000), pair, 9);
+    let mut reports: Vec<(NotedRule, Sighting)> = (0..count)
+        .map(|at| {
+            let report = report(random);
+            let rule = if random.random_bool(0.3) { KEEP } else { TELL };
+            let noted = (at % 2 == 0).then(|| first.report(TELL, &report));
+            (rule, Sighting { noted, ..report })
+        })
+        .collect();
+    reports.shuffle(random);
+    reports
+}
+
+#[test]
+fn every_report_gets_its_first_answer_again_after_every_later_report() {
+    const PAIRS: u64 = 120;
+    const REPORTS: usize = 12;
+    let mut random = StdRng::seed_from_u64(508);
+    let (mut noted, mut differing, mut repeated) = (0, 0, 0);
+    for pair in 1..=PAIRS {
+        let mut service = Stored::default();
+        let mut told: Vec<(NotedRule, Sighting, u128)> = Vec::new();
+        for (rule, report) in posted_back(&mut random, 10 * pair, REPORTS) {
+            let id = service.report(rule, &report);
+            noted += usize::from(report.noted.is_some());
+            differing += usize::from(report.noted.is_some_and(|noted| noted != id));
+            assert!(!rule.keep || report.noted.is_none_or(|noted| noted == id), "{report:?} kept its id");
+            told.push((rule, report, id));
+            for (rule, report, id) in &told {
+                assert_eq!(service.report(*rule, report), *id, "pair {pair}: {report:?} with {rule:?}");
+                repeated += 1;
+            }
+        }
+        let anchors: Vec<Tca> = service.anchors.values().flatten().map(|anchor| anchor.tca).collect();
+        let seconds: HashSet<i64> = anchors.iter().map(|tca| tca.0.div_euclid(1_000_000)).collect();
+        assert_eq!(seconds.len(), anchors.len(), "pair {pair}: no id names two anchors");
+    }
+    println!("{noted} reports came with an id, {differing} got another one; {repeated} were repeated");
+    assert_eq!((noted, repeated), (720, 9_360));
+    assert!(differing > 50, "only {differing} got another id, so this says little");
 }
 
 #[test]

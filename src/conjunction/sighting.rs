@@ -23,12 +23,13 @@ impl Sighting {
 
 /// How reports are matched by the ids that came with them.
 ///
-/// The id of a stored anchor is joined. An id that is not known is adopted, unless an anchor is within reach of the report:
-/// it becomes the id of a new anchor, at the time within the tick of the id that is nearest to the report.
+/// An anchor within reach of the report is joined, the oldest of several, whatever id came with the report. Where none is, an
+/// id that is not known is adopted, if its tick is within reach: it becomes the id of a new anchor, at the time within the tick
+/// that is nearest to the report. So what was answered once is answered again, whatever is reported in between.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotedRule {
-    /// Whether that holds however far the time of the report has moved. Otherwise an anchor beyond the reach of the report is
-    /// neither joined nor adopted, and the report is grouped as if it had come without an id.
+    /// Whether reports keep the ids that they came with: a known one is joined and another one adopted, however far the time of
+    /// the report has moved, and whatever other anchors are near.
     pub keep: bool,
     /// Whether a report is refused that gets another id than it came with; otherwise its outcome says so.
     pub must_agree: bool,

@@ -71,6 +71,32 @@ async fn an_id_of_another_node_is_adopted_or_told_to_differ() {
 }
 
 #[tokio::test]
+async fn a_report_gets_its_answer_again_after_another_report_has_brought_the_id_that_it_names() {
+    for (query, keeps) in [("", false), ("?noted=keep", true)] {
+        // One service names both reports; at the other one somebody has reported the same objects a second later.
+        let (first, second) = (Service::start("").await, Service::start("").await);
+        let named = detail(&first, "", "2024-02-01T00:00:10Z", None).await["id"].as_str().unwrap().to_owned();
+        assert_eq!(detail(&first, "", "2024-02-01T00:00:10.9Z", None).await["id"], named);
+        let near = detail(&second, "", "2024-02-01T00:00:11.5Z", None).await["id"].as_str().unwrap().to_owned();
+        assert_ne!(near, named);
+
+        let told = detail(&second, query, "2024-02-01T00:00:10.9Z", Some(&named)).await;
+        assert_eq!(told["id"], if keeps { &*named } else { &*near }, "{told}");
+        assert_eq!(told.get("noted_differs"), (!keeps).then_some(&json!(true)), "{told}");
+        let brought = detail(&second, query, "2024-02-01T00:00:10Z", Some(&named)).await;
+        assert_eq!(
+            (&brought["id"], brought.get("noted_differs")),
+            (&json!(named), None),
+            "it comes into the service now"
+        );
+        let again = detail(&second, query, "2024-02-01T00:00:10.9Z", Some(&named)).await;
+        assert_eq!((&again["id"], again.get("noted_differs")), (&told["id"], told.get("noted_differs")));
+        let without = detail(&second, "", "2024-02-01T00:00:10.9Z", None).await;
+        assert_eq!((&without["id"], &without["created"]), (&json!(near), &json!(false)), "the oldest within a second");
+    }
+}
+
+#[tokio::test]
 async fn an_id_of_other_objects_and_what_is_none_are_refused() {
     let service = Service::start("").await;
     let decimal = "30025386125795551919250";

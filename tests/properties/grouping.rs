@@ -1,6 +1,7 @@
 //! Reports are grouped as a list of anchors, searched from its beginning, would group them.
 //!
-//! The same reports go three ways: the pure decision, the records of a store, and the thread that writes these.
+//! The same reports go three ways: the pure decision, the records of a store, and the thread that writes these. Some come with
+//! an id, and some of these keep it.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use idmint::conjunction::{
-    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, Pair, PairOrder, Report, Sighting, Tca,
+    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, NotedRule, Pair, PairOrder, Report, Sighting,
+    Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::storage::{MemoryRecords, RecordKeeper, RecordPlan, Records};
@@ -24,8 +26,22 @@ const BASE: i64 = 1_483_228_798 * SECOND;
 /// The two objects that most reports are about.
 const PAIR: (u64, u64) = (25_544, 48_274);
 
-/// What arrives at once: orders of one or more reports each.
-type Arrivals = Vec<Vec<Vec<Report>>>;
+/// A report, and the second whose id came with it, counted from the base.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    report: Report,
+    noted: Option<i64>,
+}
+
+/// Reports that are sent together, and whether they keep the ids that they came with.
+#[derive(Debug, Clone)]
+struct Order {
+    keep: bool,
+    reports: Vec<Sent>,
+}
+
+/// What arrives at once, one after the other.
+type Arrivals = Vec<Vec<Order>>;
 
 /// A time of closest approach, whose first second after midnight may be called the 60th of the year before.
 fn tca(delta: i64, by_leap_second: bool) -> UnixTime {
@@ -45,16 +61,23 @@ fn deltas() -> impl Strategy<Value = i64> {
     ]
 }
 
-fn reports() -> impl Strategy<Value = Report> {
-    (deltas(), any::<bool>(), any::<bool>(), 0..10_u8).prop_map(|(delta, is_swapped, by_leap_second, other)| {
-        let secondary = if other == 0 { 7 } else { PAIR.1 };
-        let (primary, secondary) = if is_swapped { (secondary, PAIR.0) } else { (PAIR.0, secondary) };
-        Report::new(tca(delta, by_leap_second), primary, secondary).unwrap()
-    })
+fn reports() -> impl Strategy<Value = Sent> {
+    let noted = prop_oneof![1 => Just(None), 1 => (-1..=1_i64).prop_map(Some), 1 => (-1..8_i64).prop_map(Some)];
+    (deltas(), any::<bool>(), any::<bool>(), 0..10_u8, noted).prop_map(
+        |(delta, is_swapped, by_leap_second, other, noted)| {
+            let secondary = if other == 0 { 7 } else { PAIR.1 };
+            let (primary, secondary) = if is_swapped { (secondary, PAIR.0) } else { (PAIR.0, secondary) };
+            let report = Report::new(tca(delta, by_leap_second), primary, secondary).unwrap();
+            // Most ids that come with reports are of a second nearby.
+            let noted = noted.map(|second| if second.abs() <= 1 { delta.div_euclid(SECOND) + second } else { second });
+            Sent { report, noted }
+        },
+    )
 }
 
 fn arrivals() -> impl Strategy<Value = Arrivals> {
-    let orders = prop_oneof![3 => prop::collection::vec(reports(), 1), 1 => prop::collection::vec(reports(), 0..8)];
+    let reports = prop_oneof![3 => prop::collection::vec(reports(), 1), 1 => prop::collection::vec(reports(), 0..8)];
+    let orders = (0..3_u8, reports).prop_map(|(keep, reports)| Order { keep: keep == 0, reports });
     prop::collection::vec(prop::collection::vec(orders, 1..5), 1..12)
 }
 
@@ -64,9 +87,18 @@ fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
     Arc::new(GroupedMinter::new(Arc::new(format), pair_order))
 }
 
-fn order(minter: &Arc<GroupedMinter>, reports: &[Report]) -> GroupRequest {
-    let sighting = |report: &Report| Sighting::new(*report);
-    GroupRequest::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap()
+/// The id of that second from the base, and of the objects of a report.
+fn id_at(minter: &GroupedMinter, report: &Report, second: i64) -> u128 {
+    minter.id_of(&report.at(UnixTime::from(Tca(BASE + second * SECOND)))).unwrap()
+}
+
+fn request(minter: &Arc<GroupedMinter>, Order { keep, reports }: &Order) -> GroupRequest {
+    let sighting = |Sent { report, noted }: &Sent| {
+        let noted = noted.map(|second| id_at(minter, report, second));
+        Sighting { noted, ..Sighting::new(*report) }
+    };
+    let request = GroupRequest::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap();
+    request.with_noted_rule(NotedRule { keep: *keep, must_agree: false })
 }
 
 /// Every anchor in the order of creation, and nothing clever.
@@ -77,24 +109,38 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn group(&mut self, report: &Report) -> Grouped {
+    fn group(&mut self, Sent { report, noted }: &Sent, keep: bool) -> Grouped {
         let mut pair = (report.primary(), report.secondary());
         if self.pair_order == PairOrder::Unordered {
             pair = (pair.0.min(pair.1), pair.0.max(pair.1));
         }
         let micros = i64::try_from(report.tca().nanos() / 1_000).unwrap();
-        let is_within_a_second = |(of, anchor): &&((u64, u64), i64)| *of == pair && (micros - anchor).abs() <= SECOND;
-        let joined = self.anchors.iter().find(is_within_a_second).map(|(_, anchor)| *anchor);
-        let anchor = joined.unwrap_or(micros);
-        if joined.is_none() {
-            self.anchors.push((pair, micros));
+        let is_near = |time: i64| (micros - time).abs() <= SECOND;
+        let of_pair = || self.anchors.iter().filter(|(of, _)| *of == pair).map(|(_, anchor)| *anchor);
+        let oldest = of_pair().find(|anchor| is_near(*anchor));
+        // The anchor of the id that came with the report, and where it gets one if it has none.
+        let named = noted.map(|second| {
+            let begins = BASE + second * SECOND;
+            let known = of_pair().find(|anchor| (begins..begins + SECOND).contains(anchor));
+            (known, micros.clamp(begins, begins + SECOND - 1))
+        });
+        let (anchor, created) = match (named, oldest) {
+            (Some((Some(known), _)), _) if keep => (known, false),
+            (Some((None, nearest)), _) if keep => (nearest, true),
+            (_, Some(oldest)) => (oldest, false),
+            (Some((None, nearest)), None) if is_near(nearest) => (nearest, true),
+            (_, None) => (micros, true),
+        };
+        if created {
+            self.anchors.push((pair, anchor));
         }
+        let id = self.minter.id_of(&report.at(UnixTime::from(Tca(anchor)))).unwrap();
         Grouped {
-            id: self.minter.id_of(&report.at(UnixTime::from(Tca(anchor)))).unwrap(),
-            created: Some(joined.is_none()),
+            id,
+            created: Some(created),
             anchor: Tca(anchor),
             delta_us: micros - anchor,
-            noted_differs: None,
+            noted_differs: noted.map(|second| id_at(&self.minter, report, second) != id),
         }
     }
 }
@@ -102,7 +148,8 @@ impl Oracle {
 /// What becomes of every order by the oracle.
 fn group_by_oracle(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grouped>> {
     let mut oracle = Oracle { minter: minter(pair_order), pair_order, anchors: Vec::new() };
-    arrivals.iter().flatten().map(|reports| reports.iter().map(|report| oracle.group(report)).collect()).collect()
+    let group = |order: &Order| order.reports.iter().map(|sent| oracle.group(sent, order.keep)).collect();
+    arrivals.iter().flatten().map(group).collect()
 }
 
 /// The pure decision. The orders of one arrival are decided on top of each other, before any of it is stored.
@@ -112,8 +159,8 @@ fn group_by_decision(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grou
     let mut all = Vec::new();
     for at_once in arrivals {
         let (mut new, mut plans) = (NewAnchors::default(), Vec::new());
-        for reports in at_once {
-            let order = order(&minter, reports);
+        for order in at_once {
+            let order = request(&minter, order);
             let near = |(pair, tca): (Pair, Tca)| {
                 let of_pair = stored.get(&pair).into_iter().flatten().copied();
                 of_pair.filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect()
@@ -137,8 +184,8 @@ fn group_by_records(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Group
     let mut all = Vec::new();
     for at_once in arrivals {
         let (mut new, mut plans) = (NewAnchors::default(), Vec::new());
-        for reports in at_once {
-            let order = order(&minter, reports);
+        for order in at_once {
+            let order = request(&minter, order);
             let stored = records.neighbours(order.format(), &mut order.keys()).unwrap();
             let (grouped, planned) = order.decide(&stored, &mut new).unwrap();
             all.push(grouped);
@@ -156,7 +203,7 @@ fn group_by_keeper(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Groupe
     let (minter, keeper) = (minter(pair_order), RecordKeeper::start(records(), Arc::new(clock), None));
     let mut all = Vec::new();
     for at_once in arrivals {
-        let asked = at_once.iter().map(|reports| keeper.group(order(&minter, reports))).collect();
+        let asked = at_once.iter().map(|order| keeper.group(request(&minter, order))).collect();
         all.extend(runtime.block_on(together(asked)).into_iter().map(Result::unwrap));
     }
     all
@@ -181,8 +228,11 @@ async fn together<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 #[test]
 fn the_second_60_is_the_first_of_the_next_day() {
     assert_eq!(tca(2 * SECOND + 5, true), tca(2 * SECOND + 5, false));
-    let report = |delta| Report::new(tca(delta, true), PAIR.0, PAIR.1).unwrap();
-    let arrivals = vec![vec![vec![report(SECOND)]], vec![vec![report(2 * SECOND)], vec![report(2 * SECOND + 1)]]];
+    let order = |delta| {
+        let report = Report::new(tca(delta, true), PAIR.0, PAIR.1).unwrap();
+        Order { keep: false, reports: vec![Sent { report, noted: None }] }
+    };
+    let arrivals = vec![vec![order(SECOND)], vec![order(2 * SECOND), order(2 * SECOND + 1)]];
     let grouped = group_by_keeper(&arrivals, PairOrder::Reported).concat();
     let told: Vec<_> = grouped.iter().map(|grouped| (grouped.created, grouped.delta_us)).collect();
     assert_eq!(told, [(Some(true), 0), (Some(false), SECOND), (Some(true), 0)]);
@@ -200,15 +250,19 @@ proptest! {
 
     #[test]
     fn reports_that_arrive_again_in_any_order_keep_their_ids(arrivals in arrivals(), again in any::<prop::sample::Index>()) {
-        let reports: Vec<Report> = arrivals.iter().flatten().flatten().copied().collect();
-        prop_assume!(!reports.is_empty());
-        let first = again.index(reports.len());
-        let rotated: Vec<Report> = reports[first..].iter().chain(&reports[..first]).rev().copied().collect();
-        let both = vec![vec![reports.clone()], vec![rotated.clone()]];
-        let grouped = group_by_keeper(&both, PairOrder::Reported);
-        let ids: HashMap<Report, u128> = reports.iter().copied().zip(grouped[0].iter().map(|one| one.id)).collect();
-        for (report, grouped) in rotated.iter().zip(&grouped[1]) {
-            prop_assert_eq!((ids[report], Some(false)), (grouped.id, grouped.created));
+        // One order for each, so that each of them arrives again as it came.
+        let of_one = |order: &Order| order.reports.iter().map(|sent| Order { keep: order.keep, reports: vec![*sent] })
+            .collect::<Vec<_>>();
+        let orders: Vec<Order> = arrivals.iter().flatten().flat_map(of_one).collect();
+        prop_assume!(!orders.is_empty());
+        let first = again.index(orders.len());
+        let rotated = |at: usize| orders.len() - 1 - (at + first) % orders.len();
+        let back: Vec<Order> = (0..orders.len()).map(|at| orders[rotated(at)].clone()).collect();
+        let grouped = group_by_keeper(&vec![orders.clone(), back], PairOrder::Reported).concat();
+        let (told, again) = grouped.split_at(orders.len());
+        for (at, again) in again.iter().enumerate() {
+            let told = told[rotated(at)];
+            prop_assert_eq!((told.id, told.anchor, Some(false)), (again.id, again.anchor, again.created));
         }
     }
 }
