@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
+use crate::cluster::Founding;
 use crate::minting::{Durable, HorizonPlan, Refusal, Session, SessionStart};
 use crate::service::{Conjunctions, Service};
 use crate::storage::{FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError};
@@ -26,6 +27,15 @@ pub struct RunOptions {
     pub run_ahead: bool,
     /// Listen to other machines although callers show neither token nor certificate.
     pub insecure_public: bool,
+    /// Nobody has minted in this namespace of etcd, in which there is no fleet yet.
+    pub new_fleet: bool,
+}
+
+impl RunOptions {
+    /// What is known of a namespace without a fleet, whose nodes reserve so far ahead.
+    pub(super) fn founding(&self, window: Duration) -> Founding {
+        if self.new_fleet { Founding::First } else { Founding::Again(window) }
+    }
 }
 
 /// What a start needs to know.
@@ -39,6 +49,8 @@ pub struct StartRule {
     pub skew_max: Duration,
     /// Begin at the horizon however far it is ahead: an operator's decision.
     pub run_ahead: bool,
+    /// What is known of a namespace without a fleet.
+    pub founding: Founding,
 }
 
 /// Nothing was minted, and nothing can be: the process ends.
@@ -198,14 +210,19 @@ mod tests {
     use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
     use crate::minting::{Denied, Minter, Randomness};
     use crate::server::assembly::assemble;
-    use crate::server::config::Config;
+    use crate::server::config::{Config, OnExhausted};
     use crate::service::{IdSource, ServedFormat, ServiceError};
-    use crate::storage::{Appended, EngineChoice, RecordError};
+    use crate::storage::{Appended, EngineChoice, RecordError, SimulatedDisk, SimulatedHorizon};
     use crate::time::{ManualClock, UnixTime};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-    const RULE: StartRule =
-        StartRule { slots: 1, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
+    const RULE: StartRule = StartRule {
+        slots: 1,
+        max_ahead: Duration::from_secs(5),
+        skew_max: Duration::from_secs(5),
+        run_ahead: false,
+        founding: Founding::First,
+    };
 
     /// A service that has begun to mint on `dir`, as after a kill: nothing of an earlier one is closed.
     async fn begun(dir: &Path, hand: &ManualClock) -> Arc<Service> {
@@ -460,5 +477,54 @@ mod tests {
         hand.set_wall(NOON);
         starting.await.expect("no panic").expect("a start");
         append(&service, ledger, "next").await.expect("the clock is right");
+    }
+
+    /// How long each sync of a slow disk takes, how many nodes have one, and how many ids each of them is asked for.
+    const SYNC: Duration = Duration::from_millis(400);
+    const NODES: usize = 100;
+    const MINTS: usize = 10;
+
+    /// A node on a disk each sync of which takes 400 ms, by its clock too; it mints one id every five seconds. Returns how many.
+    async fn mint_now_and_then(config: &Config) -> usize {
+        let hand = ManualClock::at(NOON);
+        let passing = hand.clone();
+        let disk = SimulatedDisk::holding(&[], 0).slowed_by(move || {
+            std::thread::sleep(SYNC);
+            passing.advance(SYNC);
+        });
+        let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
+        let service = service.expect("a sound configuration");
+        begin(&service, SimulatedHorizon::on(disk), RULE).await.expect("a first start");
+        let minter = minter(&service, "snowflake");
+        let one = minter.request(NonZeroU32::MIN, None).expect("a sound request");
+        let mut ids = Vec::new();
+        for _ in 0..MINTS {
+            hand.advance(Duration::from_secs(5));
+            let mut id = [0];
+            service.mint(minter, &one).await.expect("an id").batch.fill(&mut id);
+            ids.push(id[0]);
+        }
+        assert!(ids.is_sorted_by(|before, after| before < after), "{ids:?}");
+        ids.len()
+    }
+
+    /// Whoever mints seldom finds no time reserved and waits for two syncs: longer than `mint.wait_max`, within a bound of its own.
+    #[test]
+    fn a_thousand_lone_ids_are_all_minted_though_each_waits_for_a_slow_disk() {
+        let minted: usize = std::thread::scope(|scope| {
+            let node = |number: usize| {
+                let mut config = Config::default();
+                match number % 3 {
+                    0 => {}
+                    1 => config.mint.wait_max = Duration::ZERO,
+                    _ => config.mint.on_exhausted = OnExhausted::Refuse,
+                }
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+                scope.spawn(move || runtime.block_on(mint_now_and_then(&config)))
+            };
+            let nodes: Vec<_> = (0..NODES).map(node).collect();
+            nodes.into_iter().map(|node| node.join().expect("nothing was refused")).sum()
+        });
+        assert_eq!(minted, NODES * MINTS);
     }
 }

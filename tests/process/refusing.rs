@@ -26,6 +26,21 @@ fn a_second_process_on_the_folder_exits_75_and_names_the_first() {
 }
 
 #[test]
+fn a_single_node_begins_where_a_node_of_a_fleet_was_only_above_a_floor() {
+    // What a node of a fleet leaves, though nothing can be read of it.
+    let back = Home::new();
+    fs::create_dir(back.data_dir()).unwrap();
+    fs::write(back.data_dir().join("high-water-default"), "").unwrap();
+    run(back.serve()).assert(78, &["high-water-default", "--floor", "another storage.data_dir"]);
+    let mut above = back.serve();
+    above.args(["--floor", "2026-01-01T00:00:00Z"]);
+    let service = Service::start(above);
+    service.wait_until_ready();
+    service.kill();
+    mint_once_with(&back, "");
+}
+
+#[test]
 fn a_format_with_another_epoch_exits_78_and_prints_the_difference() {
     let home = Home::new();
     mint_once_with(&home, "formats.invoice = { like = \"payment\", epoch = \"2025-01-01T00:00:00Z\" }");

@@ -1,7 +1,7 @@
 //! The folder that holds everything one process keeps, and the lock that keeps others out.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use tracing::warn;
 use super::file_system::{FILE_MODE, MachineFiles, create_folder};
 use super::place::{Displaced, Place};
 use crate::storage::failure::FailureKind;
+use crate::storage::files::{FolderLock, FolderLockError};
 
 /// The name of the database in its folder.
 pub(crate) const DATABASE_NAME: &str = "idmint.redb";
@@ -31,16 +32,8 @@ pub(crate) enum FoundFiles {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DataDirError {
     /// Another process works in the folder. Nothing was touched.
-    #[error(
-        "{} is in use by {}; stop it, or give this one another storage.data_dir",
-        .path.display(), .holder.as_deref().map_or("another process".to_owned(), |pid| format!("process {pid}"))
-    )]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// The process id that the holder has noted, if it could be read.
-        holder: Option<String>,
-    },
+    #[error(transparent)]
+    Locked(FolderLockError),
     /// The folder cannot be made, read, locked or written.
     #[error("cannot {step} {}; storage.data_dir must be a folder that this user may write to", .path.display())]
     NotUsable {
@@ -58,7 +51,7 @@ impl DataDirError {
     /// What kind of failure this is.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Locked { .. } => FailureKind::Locked,
+            Self::Locked(_) => FailureKind::Locked,
             Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
         }
     }
@@ -69,7 +62,7 @@ impl DataDirError {
 pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, never read again: closing it gives the folder free.
-    _lock: File,
+    _lock: FolderLock,
     lock_place: Place,
 }
 
@@ -83,8 +76,11 @@ impl DataDir {
     pub(crate) fn open(path: &Path) -> Result<DataDir, DataDirError> {
         let refused = |step| move |cause| DataDirError::NotUsable { path: path.to_owned(), step, cause };
         create_folder(&MachineFiles, path).map_err(refused("create the folder"))?;
-        let lock = lock_folder(path)?;
-        let lock_place = Place::of(&lock, &path.join("lock")).map_err(refused("look into"))?;
+        let lock = FolderLock::take(path).map_err(|error| match error {
+            FolderLockError::NotLocked { path, step, cause } => DataDirError::NotUsable { path, step, cause },
+            held @ FolderLockError::Held { .. } => DataDirError::Locked(held),
+        })?;
+        let lock_place = Place::of(lock.file(), lock.path()).map_err(refused("look into"))?;
         let data_dir = DataDir { path: path.to_owned(), _lock: lock, lock_place };
         let has_horizon = data_dir.find()?.has_horizon();
         match probe(path) {
@@ -155,39 +151,6 @@ impl FoundFiles {
     pub(crate) fn has_database(self) -> bool {
         matches!(self, Self::DatabaseOnly | Self::Both)
     }
-}
-
-fn lock_folder(folder: &Path) -> Result<File, DataDirError> {
-    let path = folder.join("lock");
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(&path);
-    let mut lock = match opened {
-        Ok(lock) => lock,
-        Err(cause) => return Err(DataDirError::NotUsable { path, step: "open the lock file", cause }),
-    };
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(DataDirError::Locked { path: folder.to_owned(), holder: noted_process(&mut lock) });
-        }
-        Err(TryLockError::Error(cause)) => return Err(DataDirError::NotUsable { path, step: "lock", cause }),
-    }
-    // The note is for people; the lock itself does not depend on it, so a full disk may keep it empty.
-    let _ = note_process(&mut lock);
-    Ok(lock)
-}
-
-fn note_process(lock: &mut File) -> io::Result<()> {
-    lock.set_len(0)?;
-    lock.rewind()?;
-    writeln!(lock, "{}", std::process::id())
-}
-
-fn noted_process(lock: &mut File) -> Option<String> {
-    let mut text = String::new();
-    lock.take(16).read_to_string(&mut text).ok()?;
-    let pid = text.trim();
-    let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| pid.to_owned())
 }
 
 /// Writes, syncs and removes a file, as everything later will have to.

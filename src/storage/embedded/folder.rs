@@ -7,6 +7,7 @@ use tracing::warn;
 
 use super::adoption_note::{AdoptionNote, AdoptionProgress, NoteUnreadable};
 use super::data_dir::{DataDir, DataDirError, FoundFiles};
+use super::fleet_folder::FormerFleet;
 use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
 use super::place::{Displaced, Place};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
@@ -85,6 +86,16 @@ pub(in crate::storage) enum OpenError {
         /// What it says of the fleet; `None` if that was lost.
         note: Option<Box<AdoptionNote>>,
     },
+    /// A node of a fleet has minted here: nothing tells how far the fleet has, by the same worker numbers.
+    #[error(
+        "{} was left by a node of a fleet, and storage.engine is \"embedded\": ids of the fleet have the worker numbers that this \
+         node would mint with; start with --floor and an instant at or above which nobody in that fleet issued an id, or give \
+         this node another storage.data_dir", .path.display()
+    )]
+    FormerFleet {
+        /// What says so.
+        path: PathBuf,
+    },
     /// Which fleet that is cannot be read.
     #[error(transparent)]
     Note(#[from] NoteUnreadable),
@@ -121,7 +132,7 @@ impl OpenError {
             Self::Folder(error) => error.failure_kind(),
             Self::Horizon(error) => error.failure_kind(),
             Self::HorizonMissing { .. } | Self::DatabaseMissing { .. } => FailureKind::Damaged,
-            Self::Adopted { .. } => FailureKind::Disagrees,
+            Self::Adopted { .. } | Self::FormerFleet { .. } => FailureKind::Disagrees,
             Self::Note(error) => error.failure_kind(),
             Self::Database(error) => error.failure_kind(),
         }
@@ -139,7 +150,8 @@ impl Folder {
     ///
     /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where what is
     /// kept does not suffice: the horizon is missing, damaged, or of another slot, or the database that it knows of is
-    /// missing. The horizon is then written anew at the floor, or at the highest value still readable if that is higher.
+    /// missing, or a node of a fleet has minted in the folder. The horizon is then written anew at the floor, or at the highest
+    /// value still readable if that is higher.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
@@ -267,13 +279,21 @@ fn open_horizon(
             (Err(error), _) => Err(error.into()),
         };
     }
+    let fleet = FormerFleet::find(data_dir.path()).map_err(|cause| DataDirError::NotUsable {
+        path: data_dir.path().to_owned(),
+        step: "look into",
+        cause,
+    })?;
     match (files.has_database(), floor) {
         (_, Some(floor)) => {
             warn!(path = %path.display(), floor_unix_ns = floor.get(), "starting above the stated floor: no horizon");
-            Ok(Some(written_anew(floor, None)?))
+            Ok(Some(written_anew(floor, fleet.and_then(|fleet| fleet.highest))?))
         }
         (true, None) => Err(OpenError::HorizonMissing { path }),
-        (false, None) => Ok(None),
+        (false, None) => match fleet {
+            Some(FormerFleet { path, .. }) => Err(OpenError::FormerFleet { path }),
+            None => Ok(None),
+        },
     }
 }
 

@@ -352,3 +352,43 @@ fn a_folder_with_either_mark_of_an_adoption_is_refused_and_no_floor_helps() {
     fs::write(&note_at, "{}").expect("the folder is writable");
     assert_eq!(refusal(root.path()).failure_kind(), FailureKind::Damaged);
 }
+
+#[test]
+fn a_single_node_begins_where_a_fleet_was_only_above_a_floor_and_above_all_that_is_known_of_the_fleet() {
+    let root = folder();
+    let leave = |namespace: &str, text: &str| {
+        let file = crate::storage::files::CheckedFile::at(root.path().join(format!("high-water-{namespace}")));
+        file.write(text).expect("the folder is writable");
+    };
+    let known = |h_ms: u64| {
+        format!(
+            r#"{{"v":1,"fleet":"{}","floor_ms":5,"at_ms":7,"revision":9,"slots":{{"3":{{"h_ms":{h_ms},"revision":8}}}}}}"#,
+            "0".repeat(32)
+        )
+    };
+    leave("ours", &known(600));
+    let error = refusal(root.path());
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    let text = error.to_string();
+    assert!(
+        text.contains("high-water-ours") && text.contains("--floor") && text.contains("storage.data_dir"),
+        "{text}"
+    );
+    assert!(!root.path().join("horizon").exists(), "nothing was begun");
+
+    leave("theirs", &known(700));
+    assert_eq!(found_above(root.path(), SLOT, Some(900_000_000)), Some(at(900_000_000)));
+    assert_eq!(found_above(root.path(), SLOT, None), Some(at(900_000_000)), "it has a horizon of its own now");
+    fs::remove_file(root.path().join("horizon")).expect("it is there");
+    assert_eq!(found_above(root.path(), SLOT, Some(650_000_000)), Some(at(700_000_000)), "no floor goes below");
+    fs::remove_file(root.path().join("horizon")).expect("it is there");
+    leave("theirs", "nothing that can be read");
+    assert_eq!(found_above(root.path(), SLOT, Some(650_000_000)), Some(at(650_000_000)), "the operator's word");
+    fs::remove_file(root.path().join("horizon")).expect("it is there");
+    assert!(matches!(refusal(root.path()), OpenError::FormerFleet { .. }));
+    for namespace in ["ours", "theirs"] {
+        fs::remove_file(root.path().join(format!("high-water-{namespace}"))).expect("it is there");
+    }
+    fs::write(root.path().join("high-water-ours.idmint-7"), "").expect("the folder is writable");
+    drop(first(root.path()));
+}

@@ -1,0 +1,71 @@
+//! Whose a data folder is: one process of a fleet has it to itself, and nobody goes on in it where the others have minted alone.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::adopting::{SLOTS, adopt, single_node};
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{Minted, Minter, assert_all_different, node, serve, starting};
+use crate::service::{Home, Service, run};
+
+/// Mints for a while, and ends.
+fn mint_and_end(node: Service) -> Minted {
+    let minter = Minter::at(&node);
+    std::thread::sleep(Duration::from_secs(1));
+    let minted = minter.stop();
+    assert!(!minted.ids.is_empty(), "it mints");
+    node.send(Signal::TERM);
+    node.wait();
+    minted
+}
+
+#[test]
+fn a_node_of_a_fleet_starts_on_a_single_nodes_folder_only_once_it_is_adopted_and_a_single_node_on_its_own_above_a_floor()
+ {
+    let etcd = EtcdCluster::start(1);
+    let home = Home::new();
+    let alone = mint_and_end(single_node(&home));
+    let refused = run(serve(&home, &etcd.endpoints(), SLOTS, ""));
+    refused.assert(78, &[&format!("idmint fleet adopt {}", home.data_dir().display()), "another storage.data_dir"]);
+    assert_eq!(etcd.etcdctl(&["get", "/idmint/", "--prefix", "--keys-only"]).trim(), "", "it has founded nothing");
+
+    run(adopt(&home, &etcd)).assert(0, &[]);
+    let adopted = mint_and_end(node(&home, &etcd, SLOTS));
+    run(home.serve()).assert(78, &["was adopted by the fleet default"]);
+    let strange = EtcdCluster::start(1);
+    run(serve(&home, &strange.endpoints(), SLOTS, "etcd.namespace = 'other'")).assert(78, &["default", "other"]);
+
+    let other = Home::new();
+    let of_fleet = mint_and_end(node(&other, &etcd, SLOTS));
+    run(other.serve()).assert(78, &["high-water-default", "--floor"]);
+    assert!(!other.data_dir().join("horizon").exists(), "nothing was begun");
+    let back = mint_and_end(single_node(&other));
+    let count = assert_all_different([alone, adopted, of_fleet, back]);
+    println!("{count} ids of two single nodes and a fleet on two folders, none twice");
+}
+
+#[test]
+fn two_processes_of_fleets_have_a_folder_each() {
+    let etcd = EtcdCluster::start(1);
+    let (home, other) = (Home::new(), Home::new());
+    let first = node(&home, &etcd, SLOTS);
+    let holder = format!("process {}", first.pid());
+    for namespace in ["default", "other"] {
+        let second = serve(&home, &etcd.endpoints(), SLOTS, &format!("etcd.namespace = '{namespace}'"));
+        run(second).assert(75, &["is in use by", &holder]);
+    }
+    run(home.serve()).assert(75, &["is in use by", &holder]);
+    let second = starting(&other, &etcd, SLOTS);
+    second.wait_until_ready();
+    assert_eq!(first.mint("snowflake").len(), 1);
+    first.kill();
+    node(&home, &etcd, SLOTS);
+
+    // A folder that cannot be there is only a help that is missing.
+    let without = Home::new();
+    fs::write(without.data_dir(), "").unwrap();
+    let node = node(&without, &etcd, SLOTS);
+    assert!(node.log().contains("is gone on without"), "{}", node.log());
+}
