@@ -128,7 +128,8 @@ impl Mint {
     /// From now on sequenced ids are minted in this session.
     ///
     /// # Panics
-    /// While there is another: its worker numbers would be used twice.
+    /// While there is another: its worker numbers would be used twice. Where nothing can be minted in this one yet: a node would
+    /// be taken for ready.
     pub fn begin(&self, session: Arc<Session>) {
         self.state.begin(session);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::UnixTime;
+use crate::time::{UnixNanos, UnixTime};
 
 /// No id was minted and none is lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,16 @@ pub enum Refusal {
     #[error("the horizon that this node has reserved could not be raised in time")]
     HorizonReached {
         /// When to try again.
+        retry_after: Duration,
+    },
+    /// The slot of this node was used further ahead of the clock than time in it may be reserved yet.
+    #[error(
+        "the slot of this node was used up to {start}, and time there can be reserved in {} ms", .retry_after.as_millis()
+    )]
+    SlotAhead {
+        /// Nothing below is minted.
+        start: UnixNanos,
+        /// When it can be.
         retry_after: Duration,
     },
     /// The node began without a record, or at a stated floor, and the format begins later: with its first whole tick.
@@ -104,6 +114,25 @@ pub enum SlotLack {
     /// It has not asked for one long enough.
     #[error("it is asking for one")]
     Asking,
+    /// There is no fleet yet.
+    #[error("there is no fleet yet, and this node is about to found it")]
+    Founding,
+    /// There is no fleet yet, and the clocks of those who would found it differ.
+    #[error(
+        "there is no fleet yet, and the clock of this node is at least {} s ahead of another founder's: one of them is wrong, and          the fleet would begin where this one stands", .ahead.as_secs()
+    )]
+    AheadOfFounder {
+        /// By how much, for certain.
+        ahead: Duration,
+    },
+    /// The clock has not passed the instant at which the fleet begins.
+    #[error(
+        "the fleet begins at {floor}: whoever founded it, or began it anew, could not know of ids that were minted before"
+    )]
+    BeforeFloor {
+        /// That instant.
+        floor: UnixNanos,
+    },
     /// Every slot is held, or was until a moment ago.
     #[error("each one is held by a node, or may still be in use")]
     NoneFree,

@@ -13,6 +13,7 @@ use crate::time::UnixNanos;
 #[derive(Debug)]
 pub struct Session {
     catch_up: CatchUp,
+    start: UnixNanos,
     /// Every sequenced format, and what mints it in this session.
     minters: Vec<(Arc<SequencedFormat>, Arc<SequencedMinter>)>,
     floor: Option<UnixNanos>,
@@ -28,6 +29,7 @@ impl Session {
         let minter = |format: &Arc<SequencedFormat>| (Arc::clone(format), Arc::new(format.minter(beginning)));
         Session {
             catch_up: beginning.catch_up(),
+            start: beginning.start.at,
             minters: formats.iter().map(minter).collect(),
             floor: beginning.start.floor,
             horizon: AtomicU64::new(beginning.start.at.get()),
@@ -51,6 +53,16 @@ impl Session {
         self.catch_up.at(now)
     }
 
+    /// Where it begins: nothing below is minted in it.
+    pub fn start(&self) -> UnixNanos {
+        self.start
+    }
+
+    /// Whether something can be minted in it: its horizon is above its start.
+    pub fn is_open(&self) -> bool {
+        self.horizon() > self.start
+    }
+
     /// The first instant at which nothing may be minted yet.
     pub fn horizon(&self) -> UnixNanos {
         UnixNanos::new(self.horizon.load(Ordering::Relaxed))
@@ -58,12 +70,13 @@ impl Session {
 
     /// The next horizon to be made durable: a reservation above all that is used, and above `needed`.
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
-        let reservation = self.reservation.lock().expect("no holder of this lock panics").size();
+        let reach = self.reservation.lock().expect("no holder of this lock panics").reach();
         let reached = self.sequencers().map(Sequencer::reached).fold(now, UnixNanos::max);
         HorizonPlan {
-            horizon: reached.after(reservation).max(needed).max(self.horizon()),
+            horizon: reached.after(reach).max(needed).max(self.horizon()),
             floor: self.floor,
             deadline: None,
+            planned_at: Some(now),
         }
     }
 
@@ -74,6 +87,7 @@ impl Session {
 
     /// Lets every sequence be used up to a horizon that is durable, or only up to its deadline if it has an earlier one.
     pub fn raise(&self, horizon: &Durable<HorizonPlan>, now: UnixNanos) {
+        let HorizonPlan { planned_at, .. } = *horizon.plan();
         let horizon = horizon.plan().usable_until();
         let mut reservation = self.reservation.lock().expect("no holder of this lock panics");
         let refill = horizon.before(reservation.size() / 2);
@@ -81,6 +95,9 @@ impl Session {
             sequencer.raise(horizon, refill);
         }
         self.horizon.store(horizon.get(), Ordering::Relaxed);
+        if let Some(planned_at) = planned_at {
+            reservation.took(now.since(planned_at));
+        }
         if self.at(now).catching_up.is_none() {
             reservation.grow();
         }

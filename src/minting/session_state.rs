@@ -31,10 +31,11 @@ impl Default for SessionState {
 
 impl SessionState {
     /// # Panics
-    /// While there is a session: worker numbers would be used twice.
+    /// While there is a session: worker numbers would be used twice; and where nothing can be minted in this one yet.
     pub(super) fn begin(&self, session: Arc<Session>) {
         let mut state = self.locked();
         assert!(state.session.is_none(), "a session begins after the one before has ended");
+        assert!(session.is_open(), "a session begins when something can be minted in it");
         session.hand_out();
         state.session = Some(session);
         self.is_clock_wrong.store(false, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Minting by count: reserve, and hold the ids until they are due.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::formats::ServedFormat;
 use super::maybe_ready::MaybeReady;
@@ -8,6 +9,10 @@ use super::outgoing::Outgoing;
 use super::service::Service;
 use crate::minting::{BatchRequest, Denied, Granted, Minter, Refusal};
 use crate::time::UnixNanos;
+
+/// How long a request may wait until time is reserved for its ids: a node that was idle has none left, and reserving some takes
+/// as long as the disk does, or the coordinator, whatever callers are willing to wait for the time itself.
+const RESERVING_MAX: Duration = Duration::from_secs(2);
 
 impl Service {
     /// Reserves the ids of a request and holds them until they are due.
@@ -71,8 +76,8 @@ impl Service {
         })
     }
 
-    /// Has the horizon raised until the request fits below it. Another caller may take the room meanwhile, so more than
-    /// one extension may be needed; all of them share one wait.
+    /// Has the horizon raised until the request fits below it. Another caller may take the room meanwhile, and time goes on, so
+    /// more than one extension may be needed; all of them share one wait.
     async fn reserve_above_horizon(
         &self,
         minter: &Minter,
@@ -94,8 +99,8 @@ impl Service {
                 }
             }
         };
-        let wait_max = self.limits().wait_max;
-        tokio::time::timeout(wait_max, extended).await.unwrap_or(Err(Refusal::HorizonReached { retry_after: wait_max }))
+        let reserved = tokio::time::timeout(RESERVING_MAX, extended).await;
+        reserved.unwrap_or(Err(Refusal::HorizonReached { retry_after: RESERVING_MAX }))
     }
 
     /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it.

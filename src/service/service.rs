@@ -13,7 +13,7 @@ use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
 use crate::service::load::Load;
-use crate::storage::{Coordinator, HorizonKeeper, MetaRevision, RecordKeeper};
+use crate::storage::{Coordinator, HorizonKeeper, KnownFleet, RecordKeeper};
 use crate::time::Clock;
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
@@ -69,7 +69,7 @@ pub struct RequestLimits {
     pub batch_max: u32,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
-    /// How long a request may wait for the horizon, or for its turn among long ones.
+    /// How long a request may wait for its turn among long ones.
     pub wait_max: Duration,
 }
 
@@ -111,7 +111,7 @@ impl Service {
     }
 
     /// From now on a slot of the fleet is looked for, and everything is minted while there is one. What the fleet has agreed
-    /// on is told by `meta` once this node agrees with it; `kept` is what it knows of the coordinator.
+    /// on is told by `known` once this node agrees with it; `kept` is what it knows of the coordinator.
     ///
     /// # Panics
     /// When that has begun already.
@@ -119,11 +119,13 @@ impl Service {
         &self,
         coordinator: Arc<dyn Coordinator>,
         rule: LeaseRule,
-        meta: Arc<MetaRevision>,
+        known: Arc<KnownFleet>,
         kept: KeptHighWater,
     ) {
         let mint = Arc::clone(&self.parts.mint);
-        let keeper = SlotKeeper::start(mint, coordinator, rule, meta, kept, Entropy::of_kernel());
+        let cold_starts = self.counters().horizon_cold_starts.clone();
+        let count_founding = move || cold_starts.inc();
+        let keeper = SlotKeeper::start(mint, coordinator, rule, known, kept, Entropy::of_kernel(), count_founding);
         self.lifecycle.begin(Reserver::Slot(keeper));
     }
 

@@ -298,8 +298,9 @@ impl Slug {
                 name: "horizon-reached",
                 status: 503,
                 title: "No more time is reserved",
-                cause: "The next stretch of time is not yet durable: the store is slow or refuses, or this is the first \
-                    start without a record, or above a stated floor, and the format's next tick has not begun.",
+                cause: "The next stretch of time is not yet durable: the store has not written it within two seconds, or \
+                    refuses; or this is the first start without a record, or above a stated floor, and the format's next \
+                    tick has not begun; or, in a fleet, the slot of this node was used further ahead than can be reserved yet.",
                 safe_action: "Wait for Retry-After. If it lasts, look at the store: its disk, its latency, \
                     idmint_horizon_extensions_total.",
                 dangerous_action: "Pointing the node at an empty data directory: it no longer knows what was minted.",

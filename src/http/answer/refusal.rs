@@ -60,7 +60,9 @@ impl From<Refusal> for Problem {
             Refusal::TooMany { most, .. } => {
                 Problem::new(Slug::InvalidParameter, detail).reason("count").limit(most.to_string())
             }
-            Refusal::HorizonReached { retry_after } | Refusal::NotOpen { retry_after, .. } => {
+            Refusal::HorizonReached { retry_after }
+            | Refusal::SlotAhead { retry_after, .. }
+            | Refusal::NotOpen { retry_after, .. } => {
                 Problem::new(Slug::HorizonReached, detail).retry_after(retry_after)
             }
             Refusal::StorageFailed => Problem::new(Slug::StorageUnavailable, detail).retry_after(SOON),

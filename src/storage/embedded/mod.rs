@@ -19,10 +19,12 @@ mod adoption_note;
 mod folder;
 
 mod adopted_folder;
+mod fleet_folder;
 
 #[cfg(test)]
 mod flips_tests;
 
 pub use adopted_folder::AdoptedFolder;
 pub use adoption_note::{AdoptionNote, AdoptionProgress};
+pub use fleet_folder::{AdoptedNode, FleetFolder};
 pub(super) use folder::Folder;

@@ -73,7 +73,7 @@ pub(crate) enum CopyFault {
 
 impl HorizonRecord {
     /// The bytes of one copy.
-    pub(super) fn to_block(self) -> Block {
+    pub(in crate::storage::embedded) fn to_block(self) -> Block {
         let mut block = [0; BLOCK_LEN];
         block[0..8].copy_from_slice(&MAGIC);
         let version = if self.is_adopted { VERSION_ADOPTED } else { VERSION };

@@ -233,6 +233,11 @@ pub(crate) fn kept_slot(path: &Path) -> Option<u32> {
     readable_copies(path).first().map(|record| record.slot)
 }
 
+/// Whether a good copy in the file says that a fleet adopts the node, or has.
+pub(crate) fn is_noted_as_adopted(path: &Path) -> bool {
+    readable_copies(path).iter().any(|record| record.is_adopted)
+}
+
 fn readable_copies(path: &Path) -> Vec<HorizonRecord> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     [A, B].into_iter().filter_map(|copy| read_copy(&file, copy).ok()).collect()

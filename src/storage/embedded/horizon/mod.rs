@@ -6,4 +6,4 @@ mod horizon_file;
 
 pub(super) use horizon_block::HorizonRecord;
 pub(super) use horizon_error::HorizonError;
-pub(super) use horizon_file::{HorizonFile, highest_readable, kept_slot};
+pub(super) use horizon_file::{HorizonFile, highest_readable, is_noted_as_adopted, kept_slot};

@@ -5,6 +5,7 @@
 //! which writes wait to be carried over.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -35,12 +36,15 @@ pub(crate) enum Fault {
 }
 
 /// A file of blocks on a simulated disk.
-#[derive(Debug)]
 pub(crate) struct SimulatedDisk {
     state: Mutex<State>,
     gate: Mutex<Gate>,
     gate_moved: Condvar,
+    each_sync: Option<Pause>,
 }
+
+/// Takes as long as a sync does.
+type Pause = Box<dyn Fn() + Send + Sync>;
 
 /// What a sync passes before it begins.
 #[derive(Debug, Default)]
@@ -124,7 +128,13 @@ impl SimulatedDisk {
             is_full: false,
             is_halted: false,
         };
-        SimulatedDisk { state: Mutex::new(state), gate: Mutex::default(), gate_moved: Condvar::new() }
+        SimulatedDisk { state: Mutex::new(state), gate: Mutex::default(), gate_moved: Condvar::new(), each_sync: None }
+    }
+
+    /// The same disk, each sync of which takes as long as `pause` does.
+    #[must_use]
+    pub(crate) fn slowed_by(self, pause: impl Fn() + Send + Sync + 'static) -> SimulatedDisk {
+        SimulatedDisk { each_sync: Some(Box::new(pause)), ..self }
     }
 
     /// The same disk, on which each byte of a write that was cut off is the old one or the new one.
@@ -206,6 +216,12 @@ impl SimulatedDisk {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SimulatedDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimulatedDisk").field("state", &*self.state()).finish_non_exhaustive()
     }
 }
 
@@ -318,6 +334,9 @@ impl BlockFile for SimulatedDisk {
 
     fn sync(&self) -> io::Result<()> {
         self.pass_gate();
+        if let Some(pause) = &self.each_sync {
+            pause();
+        }
         let mut state = self.state();
         state.refuse_when_halted()?;
         let fault = state.next_fault();
