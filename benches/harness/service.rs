@@ -66,8 +66,13 @@ fn config(lead: Duration) -> Config {
 fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
     let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
     let store = EngineChoice::Memory.open(0, None).expect("a store in memory");
-    let rule =
-        StartRule { slots: 1, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
+    let rule = StartRule {
+        slots: 1,
+        max_ahead: Duration::from_secs(5),
+        skew_max: Duration::from_secs(5),
+        run_ahead: false,
+        founding: idmint::cluster::Founding::First,
+    };
     runtime.block_on(begin(&service, store, rule)).expect("an empty store");
     service
 }

@@ -5,7 +5,8 @@ use super::slot_share::{SlotRange, SlotShare};
 use super::stored::{FleetMeta, ceil_to_millis};
 use super::token::Token;
 use crate::storage::{
-    Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError, Transaction, Write,
+    AgreedMeta, Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError,
+    Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -32,9 +33,10 @@ pub(super) struct Agreed {
 }
 
 impl Agreed {
-    /// The era of the fleet, as records are marked with it.
-    pub(super) fn era(&self) -> FleetEra {
-        FleetEra { origin: self.origin.bits(), floor: self.floor }
+    /// What writes of records compare, and are marked with.
+    pub(super) fn meta(&self) -> AgreedMeta {
+        let era = FleetEra { origin: self.origin.bits(), floor: self.floor };
+        AgreedMeta { revision: self.revision, fleet: self.fleet.bits(), era }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where the nodes of a fleet keep what concerns slots.
 
+use super::token::Token;
 use crate::storage::{Key, Range};
 
 /// The keys of one namespace.
@@ -34,6 +35,21 @@ impl FleetKeys {
         format!("{}{slot:05}", self.horizons())
     }
 
+    /// What the clock of a process shows that is about to found the fleet; under a lease.
+    pub(super) fn founder(&self, instance: Token) -> Key {
+        format!("{}{instance}", self.founders())
+    }
+
+    /// What tells who else is about to found the fleet: `meta`, if somebody has, and all founders.
+    pub(super) fn founding(&self) -> Vec<Range> {
+        vec![Range::one(self.meta()), Range::prefix(self.founders())]
+    }
+
+    /// The slot whose horizon has this key.
+    pub(super) fn slot_of_horizon(&self, key: &str) -> Option<u32> {
+        key.strip_prefix(&self.horizons())?.parse().ok()
+    }
+
     /// Everything that a node looks at before it takes a slot: `meta`, all horizons, all holders.
     pub fn survey(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
@@ -47,6 +63,10 @@ impl FleetKeys {
     /// What can be in the way of a slot's holder: `meta`, its horizon, its holder.
     pub(super) fn of_slot(&self, slot: u32) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::one(self.horizon(slot)), Range::one(self.slot(slot))]
+    }
+
+    fn founders(&self) -> Key {
+        format!("{}founder/", self.prefix)
     }
 
     fn slots(&self) -> Key {

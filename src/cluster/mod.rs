@@ -39,13 +39,13 @@ mod simulation;
 pub use fleet_keys::FleetKeys;
 pub use high_water::{HighWater, KeptHighWater};
 pub use operation::{
-    Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep, AgreedFleet, FenceError, FenceRule, FleetStatus,
-    FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState, fence_restored, origin_of_restored, problem_of_shares,
-    raise_restored_floor,
+    Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep, AgreedFleet, ClockBounds, FenceError, FenceRule,
+    FleetStatus, FleetWatch, Holder, Problem, RestoreFence, Slot, SlotState, Unseen, fence_restored,
+    origin_of_restored, problem_of_shares, raise_restored_floor,
 };
 pub use slot_share::{SlotRange, SlotShare};
 
-pub use slot_keeper::{RequestOutcome, SlotCounts, SlotKeeper};
+pub use slot_keeper::{SlotCounts, SlotKeeper};
 
-pub use slot_lease::{ClockLimits, LeaseRule, NodeName};
+pub use slot_lease::{ClockLimits, Founding, LeaseRule, NodeName, RequestOutcome, Unheard};
 pub use token::{Entropy, Token};

@@ -11,15 +11,18 @@ use tracing::{error, info, warn};
 
 use super::fleet_clocks::Skew;
 use super::high_water::KeptHighWater;
-use super::slot_lease::{LeaseRule, Reply, Step};
+use super::slot_lease::{LeaseRule, Reply, RequestOutcome, Step};
 use super::slot_tenure::{Event, SlotTenure};
 use super::token::Entropy;
-use crate::minting::Mint;
-use crate::storage::{Coordinator, CoordinatorError, FormatsError, MetaRevision, Outcome};
+use crate::minting::{Mint, Refusal, SlotLack};
+use crate::storage::{Coordinator, FormatsError, KnownFleet};
 use crate::time::{Clock, UnixNanos};
 
 /// How long the thread sleeps at most: the clock it goes by may run faster than the one that it sleeps by.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A floor that is further ahead than this is worth a word: no right clock founds or fences a fleet so far ahead.
+const FLOOR_FAR: Duration = Duration::from_secs(300);
 
 /// Leases a slot, and begins and ends the sessions in which it is used, on a thread of its own.
 pub struct SlotKeeper {
@@ -64,60 +67,6 @@ pub struct SlotCounts {
     requests: [AtomicU64; RequestOutcome::ALL.len()],
 }
 
-/// What became of a request to the coordinator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestOutcome {
-    /// It was done.
-    Done,
-    /// Something else had been written meanwhile, so it was not done.
-    Outdated,
-    /// No answer came in time.
-    NoAnswer,
-    /// It could not be sent.
-    NotSent,
-    /// There was no space left.
-    Full,
-    /// It was refused, for whom it came from or for what it is.
-    Refused,
-}
-
-impl RequestOutcome {
-    /// Each of them.
-    pub const ALL: [RequestOutcome; 6] = [
-        RequestOutcome::Done,
-        RequestOutcome::Outdated,
-        RequestOutcome::NoAnswer,
-        RequestOutcome::NotSent,
-        RequestOutcome::Full,
-        RequestOutcome::Refused,
-    ];
-
-    /// Its name in metrics.
-    pub fn label(self) -> &'static str {
-        match self {
-            RequestOutcome::Done => "done",
-            RequestOutcome::Outdated => "outdated",
-            RequestOutcome::NoAnswer => "no_answer",
-            RequestOutcome::NotSent => "not_sent",
-            RequestOutcome::Full => "full",
-            RequestOutcome::Refused => "refused",
-        }
-    }
-
-    fn of(reply: &Reply) -> RequestOutcome {
-        match reply {
-            Reply::Granted(_) | Reply::KeptAlive(_) | Reply::Read(_) | Reply::Outcome(Outcome::Committed(_)) => {
-                RequestOutcome::Done
-            }
-            Reply::Outcome(Outcome::Refused(_)) => RequestOutcome::Outdated,
-            Reply::Failed(CoordinatorError::NoAnswer(_)) => RequestOutcome::NoAnswer,
-            Reply::Failed(CoordinatorError::NotSent(_)) => RequestOutcome::NotSent,
-            Reply::Failed(CoordinatorError::Full(_)) => RequestOutcome::Full,
-            Reply::Failed(CoordinatorError::Refused(_)) => RequestOutcome::Refused,
-        }
-    }
-}
-
 impl SlotCounts {
     /// How often the time that is reserved was extended.
     pub fn renewed(&self) -> u64 {
@@ -146,27 +95,30 @@ impl SlotCounts {
 
 impl SlotKeeper {
     /// Begins to look for a slot; sessions of `mint` begin and end with it. What the fleet has agreed on, once this node agrees
-    /// with it, is told by `meta`. `kept` is what this node knew of its coordinator when it ended, and will know.
+    /// with it, is told by `known`. `kept` is what this node knew of its coordinator when it ended, and will know.
+    /// `count_founding` is called where there was no fleet and this node has founded one.
     pub fn start(
         mint: Arc<Mint>,
         coordinator: Arc<dyn Coordinator>,
         rule: LeaseRule,
-        meta: Arc<MetaRevision>,
+        known: Arc<KnownFleet>,
         mut kept: KeptHighWater,
         entropy: Entropy,
+        count_founding: impl Fn() + Send + 'static,
     ) -> SlotKeeper {
         let shared = Arc::new(Shared::default());
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
-        let tenure = SlotTenure::new(mint, rule, kept.begin(), entropy);
+        let tenure = SlotTenure::new(mint, rule, kept.begin(), known, entropy);
         let worker = Worker {
             tenure,
             clock,
             coordinator,
             shared: Arc::clone(&shared),
-            meta,
             kept,
             report,
+            count_founding: Box::new(count_founding),
+            floor_told: UnixNanos::default(),
             is_answered: true,
             is_clock_right: true,
         };
@@ -258,9 +210,11 @@ struct Worker {
     clock: Arc<Clock>,
     coordinator: Arc<dyn Coordinator>,
     shared: Arc<Shared>,
-    meta: Arc<MetaRevision>,
     kept: KeptHighWater,
     report: watch::Sender<State>,
+    count_founding: Box<dyn Fn() + Send>,
+    /// The far floor of the fleet that was said last.
+    floor_told: UnixNanos,
     /// Whether the coordinator answered when it was last asked.
     is_answered: bool,
     /// Whether the clocks of the fleet had nothing to say against this one.
@@ -302,13 +256,25 @@ impl Worker {
     }
 
     /// Tells what happened; returns whether nothing can be done any more.
-    fn has_ended_by(&self, event: Event) -> bool {
+    fn has_ended_by(&mut self, event: Event) -> bool {
         match event {
             Event::None => {}
+            Event::Founded(floor) => {
+                (self.count_founding)();
+                warn!(
+                    floor = %floor,
+                    "there was no fleet in this namespace of etcd, and this node has founded one, which mints from {floor} on by \
+                     its clock: a first start, or etcd was wiped; if others minted in it, see docs/FLEET.md, \"After a restore\""
+                );
+            }
+            Event::Waiting(refusal) => self.log_floor(&refusal),
             Event::Renewed => {
                 self.shared.counts.renewed.fetch_add(1, Ordering::Relaxed);
             }
-            Event::Acquired(slot) => info!(slot, "this node has slot {slot} and mints"),
+            Event::Acquired(slot) => match self.tenure.refusal() {
+                None => info!(slot, "this node has slot {slot} and mints"),
+                Some(refusal) => info!(slot, "this node has slot {slot}, and does not mint yet: {refusal}"),
+            },
             Event::Fenced(slot) => {
                 self.shared.counts.fenced.fetch_add(1, Ordering::Relaxed);
                 warn!(
@@ -346,6 +312,22 @@ impl Worker {
         self.is_answered = is_answered;
     }
 
+    /// Says where the fleet begins, if that is further ahead than any node with a right clock founds one.
+    fn log_floor(&mut self, refusal: &Refusal) {
+        let Refusal::NoWorkerSlot { lack: SlotLack::BeforeFloor { floor }, retry_after } = refusal else { return };
+        if *retry_after <= FLOOR_FAR || self.floor_told == *floor {
+            return;
+        }
+        self.floor_told = *floor;
+        warn!(
+            floor = %floor,
+            wait_s = retry_after.as_secs(),
+            "nothing is minted here for {} s: the fleet begins at {floor}; if a clock that was ahead has founded it or was fenced \
+             with it, see docs/FLEET.md, \"A fleet that begins too late\"",
+            retry_after.as_secs()
+        );
+    }
+
     /// Says when the clock is not believed any more, and when it is again.
     fn log_clock(&mut self) {
         let refusal = self.tenure.clock_refusal();
@@ -360,13 +342,8 @@ impl Worker {
     }
 
     fn tell(&self) {
-        if self.tenure.is_regressed() {
-            self.meta.withdraw();
-        } else if let Some(agreed) = self.tenure.agreed() {
-            self.meta.agree(agreed.revision, agreed.era());
-            if self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
-                info!("etcd has all that it had acknowledged, or was fenced");
-            }
+        if self.tenure.is_confirmed() && self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
+            info!("etcd has all that it had acknowledged, or was fenced");
         }
         let state = State {
             slot: self.tenure.slot(),

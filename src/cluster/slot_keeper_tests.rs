@@ -8,11 +8,14 @@ use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::KeptHighWater;
 use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_lease::{ClockLimits, NodeName};
+use crate::cluster::slot_lease::{Founding, Unheard};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::token::Token;
 use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
-use crate::storage::{KeptFormat, Lease, MemoryCoordinator, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::{
+    CoordinatorError, KeptFormat, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction, Write,
+};
 use crate::time::ManualClock;
 
 const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
@@ -99,10 +102,11 @@ impl TestNode {
             formats,
             node,
             ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX },
+            Founding::First,
         );
         let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
         let keeper =
-            SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), kept, Entropy::of_kernel());
+            SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), kept, Entropy::of_kernel(), || {});
         TestNode { hand, mint, minter, keeper }
     }
 
@@ -320,7 +324,12 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
 /// Begins the fleet of this node anew, as an operator does after a restore.
 fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
     let share = SlotShare::all(NonZeroU32::new(2).expect("not zero"));
-    let rule = FenceRule { share, window: Duration::from_secs(60), ahead_max: AHEAD_MAX, origin: None };
+    let rule = FenceRule {
+        share,
+        unheard: Unheard { window: Duration::from_secs(60), ahead_max: AHEAD_MAX },
+        origin: None,
+        formats: Vec::new(),
+    };
     let now = node.hand.wall();
     let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
     fence.expect("memory answers").floor

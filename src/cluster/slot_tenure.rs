@@ -4,13 +4,12 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::agreement::Agreed;
 use super::fleet_clocks::Skew;
 use super::high_water::{HighWater, Regression};
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
 use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
-use crate::storage::FormatsError;
+use crate::storage::{FormatsError, KnownFleet};
 use crate::time::UnixNanos;
 
 /// When callers should try again who were refused for want of a slot that may be had at any time.
@@ -28,6 +27,10 @@ pub(super) struct SlotTenure {
     pub(super) tenancy: Option<Tenancy>,
     /// From the first slot on: from then on the clock must not go back.
     pub(super) has_minted: bool,
+    /// What those who read and write records go by, and what they have found.
+    pub(super) known: Arc<KnownFleet>,
+    /// How often they had found something that cannot be, when the last request was sent.
+    pub(super) doubts: u64,
 }
 
 /// A slot that is held, and the session of its worker numbers.
@@ -36,7 +39,7 @@ pub(super) struct Tenancy {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
-    /// Not while its renewal is overdue, or the clock is wrong.
+    /// Not while its renewal is overdue, the clock is wrong, or the slot was used further ahead than may be reserved yet.
     pub(super) is_minting: bool,
 }
 
@@ -45,6 +48,10 @@ pub(super) struct Tenancy {
 pub(super) enum Event {
     /// What is minted may have changed, or not.
     None,
+    /// This node has founded a fleet, which begins at this instant.
+    Founded(UnixNanos),
+    /// There is no slot yet, for this reason.
+    Waiting(Refusal),
     /// More time is reserved.
     Renewed,
     /// This slot was taken.
@@ -58,26 +65,43 @@ pub(super) enum Event {
 }
 
 impl SlotTenure {
-    pub(super) fn new(mint: Arc<Mint>, rule: LeaseRule, high_water: HighWater, entropy: Entropy) -> SlotTenure {
+    pub(super) fn new(
+        mint: Arc<Mint>,
+        rule: LeaseRule,
+        high_water: HighWater,
+        known: Arc<KnownFleet>,
+        entropy: Entropy,
+    ) -> SlotTenure {
         mint.wait_for(without(SlotLack::Asking, SOON));
-        SlotTenure { mint, lease: SlotLease::new(rule, high_water), entropy, tenancy: None, has_minted: false }
+        let lease = SlotLease::new(rule, high_water);
+        SlotTenure { mint, lease, entropy, tenancy: None, has_minted: false, known, doubts: 0 }
     }
 
     /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
     pub(super) fn next(&mut self, now: UnixNanos, needed: UnixNanos) -> Step {
         self.stop_if_overdue(now);
+        self.wait_for_start(now);
+        // Before the request: its answer is compared with what was seen when it was sent.
+        self.lease.high_water.see(self.known.highest());
+        let doubts = self.known.doubts();
+        if doubts != self.doubts {
+            self.doubts = doubts;
+            self.lease.look_anew(now);
+        }
+        self.known.hold(self.lease.own_horizon());
         let want = match &self.tenancy {
             None => Want { horizon: now, at_once: false },
             Some(tenancy) => {
                 let is_short = needed > tenancy.session.horizon() && needed <= now.after(DEADLINE);
                 let needed = if is_short { needed } else { now };
-                Want { horizon: tenancy.session.plan_extension(now, needed).horizon(), at_once: is_short }
+                let at_once = is_short || (!tenancy.session.is_open() && now >= tenancy.opens_at());
+                Want { horizon: tenancy.session.plan_extension(now, needed).horizon(), at_once }
             }
         };
         match self.lease.next(now, want, &mut self.entropy) {
             Step::WaitUntil(until) => {
-                let ends_at = self.tenancy.as_ref().filter(|tenancy| tenancy.is_minting).map(Tenancy::overdue_at);
-                Step::WaitUntil(ends_at.map_or(until, |ends_at| until.min(ends_at)))
+                let wakes_at = self.tenancy.as_ref().and_then(|tenancy| tenancy.wakes_at(now));
+                Step::WaitUntil(wakes_at.map_or(until, |wakes_at| until.min(wakes_at)))
             }
             step => step,
         }
@@ -91,15 +115,27 @@ impl SlotTenure {
             _ => Duration::ZERO,
         });
         self.follow_wall_clock(now);
+        self.tell_known();
         event
+    }
+
+    /// Tells those who read and write records what the last answer says, if it says something.
+    fn tell_known(&self) {
+        self.known.hold(self.lease.own_horizon());
+        if self.lease.is_regressed() {
+            self.known.withdraw();
+        } else if let Some(agreed) = self.lease.confirmed() {
+            self.known.agree(agreed.meta(), self.lease.high_water.revision(), self.doubts);
+        }
     }
 
     fn take_in(&mut self, now: UnixNanos, reply: Reply) -> Event {
         match self.lease.answer(now, reply, &mut self.entropy) {
             Change::None | Change::Released => Event::None,
+            Change::Founded(floor) => Event::Founded(floor),
             Change::StillWithout(refusal) => {
-                self.mint.wait_for(refusal);
-                Event::None
+                self.mint.wait_for(refusal.clone());
+                Event::Waiting(refusal)
             }
             Change::Acquired(acquired) => {
                 self.acquired(&acquired, now);
@@ -121,20 +157,14 @@ impl SlotTenure {
         }
     }
 
-    /// What the fleet has agreed on and this node agrees with; `None` before it has looked, and while the coordinator has lost
-    /// something.
-    pub(super) fn agreed(&self) -> Option<Agreed> {
-        self.lease.agreed()
+    /// Whether the last answer says that this node agrees with its fleet, and that nothing was lost.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.lease.confirmed().is_some()
     }
 
     /// What the coordinator has told this node so far.
     pub(super) fn high_water(&self) -> &HighWater {
         &self.lease.high_water
-    }
-
-    /// Whether the coordinator has lost some of that.
-    pub(super) fn is_regressed(&self) -> bool {
-        self.lease.is_regressed()
     }
 
     /// The slot that is held.
@@ -150,6 +180,11 @@ impl SlotTenure {
     /// Why nothing is minted by this clock, if those of the fleet say that it is wrong.
     pub(super) fn clock_refusal(&self) -> Option<Refusal> {
         self.lease.clock_check().refusal()
+    }
+
+    /// Why nothing is minted by number, if so.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        self.mint.session().err()
     }
 
     /// Below this instant ids can be minted now; `None` where there is no session.
@@ -168,6 +203,19 @@ impl SlotTenure {
         if self.tenancy.as_ref().is_some_and(|tenancy| tenancy.is_minting && tenancy.is_overdue(now)) {
             self.pause(without(SlotLack::Overdue, SOON));
         }
+    }
+
+    /// Nothing is minted in a slot before time above its start is reserved; callers are told when that can be.
+    fn wait_for_start(&self, now: UnixNanos) {
+        let Some(tenancy) = self.tenancy.as_ref().filter(|tenancy| !tenancy.session.is_open()) else { return };
+        if self.lease.clock_check().refusal().is_some() {
+            return;
+        }
+        let (start, retry_after) = (tenancy.session.start(), tenancy.opens_at().since(now).max(SOON));
+        self.mint.wait_for(match tenancy.is_overdue(now) {
+            true => without(SlotLack::Overdue, SOON),
+            false => Refusal::SlotAhead { start, retry_after },
+        });
     }
 
     /// Ends minting, and keeps the slot.
@@ -211,10 +259,11 @@ impl SlotTenure {
         tenancy.reserved_at = now;
         if let Some(refusal) = self.lease.clock_check().refusal() {
             self.pause(refusal);
-        } else if !tenancy.is_minting && !tenancy.is_overdue(now) {
+        } else if !tenancy.is_minting && tenancy.session.is_open() && !tenancy.is_overdue(now) {
             tenancy.is_minting = true;
             self.mint.begin(Arc::clone(&tenancy.session));
         }
+        self.wait_for_start(now);
     }
 
     /// Ends the session. What is reserved of it stays so: whoever has begun to mint may end.
@@ -232,6 +281,19 @@ impl Tenancy {
 
     fn overdue_at(&self) -> UnixNanos {
         self.session.horizon().max(self.reserved_at.after(OVERDUE))
+    }
+
+    /// From here on a renewal reserves time above the start of the session: it may be used until its deadline.
+    fn opens_at(&self) -> UnixNanos {
+        self.session.start().before(DEADLINE).after(Duration::from_nanos(1))
+    }
+
+    /// When something is to be done, if that is later than now.
+    fn wakes_at(&self, now: UnixNanos) -> Option<UnixNanos> {
+        match self.is_minting {
+            true => Some(self.overdue_at()),
+            false => Some(self.opens_at()).filter(|opens_at| !self.session.is_open() && *opens_at > now),
+        }
     }
 }
 

@@ -20,9 +20,8 @@ use crate::storage::KeptFormat;
 use crate::time::{Clock, Tick, format_duration};
 use crate::wire::KnownDomains;
 
-/// An answer may always wait this long for the horizon: a node that was idle has none left, and raising it takes as long
-/// as the disk takes, whatever callers are willing to wait for their ids.
-const HORIZON_WAIT_MIN: Duration = Duration::from_millis(250);
+/// A long request may always wait this long for its turn, whatever callers are willing to wait for their ids.
+const TURN_WAIT_MIN: Duration = Duration::from_millis(250);
 
 /// Lanes that a node has in each format, where they fit and nobody chose its slot.
 const LANES_MAX: u32 = 8;
@@ -121,7 +120,7 @@ pub fn assemble(
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
             body_timeout: config.http.body_timeout,
-            wait_max: config.mint.wait_max.max(HORIZON_WAIT_MIN),
+            wait_max: config.mint.wait_max.max(TURN_WAIT_MIN),
         },
         siq: siq_defaults(config, &catalog)?,
         slot: (!is_leased(config)).then_some(config.worker.assignment().slot),
@@ -195,7 +194,7 @@ fn check_ahead(config: &Config, catalog: &Catalog) -> Result<(), AssemblyError> 
     }
 }
 
-/// Stored conjunctions of a pair are more than a second apart, so ticks of a second tell them apart.
+/// Stored conjunctions of a pair are more than a second apart, or an id that was kept is of another tick than the others.
 fn check_ticks(catalog: &Catalog) -> Result<(), AssemblyError> {
     let grouped = catalog.formats.iter().filter(|format| format.rule == Rule::Grouped);
     let coarse =

@@ -11,8 +11,8 @@ use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, 
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
 use crate::storage::{
-    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetRecords, MetaRevision, Namespace, Opened, Revision,
-    Room, StoreError,
+    AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetFolder, FleetRecords, KnownFleet, Namespace, Opened,
+    Revision, Room, StoreError,
 };
 use crate::time::UnixNanos;
 
@@ -21,7 +21,7 @@ pub(super) enum State {
     /// In a store of its own, where its slot is its own too.
     Own(Opened),
     /// In the coordinator of a fleet.
-    Shared(Fleet),
+    Shared(Box<Fleet>),
 }
 
 impl State {
@@ -31,7 +31,7 @@ impl State {
     /// [`StoreError`]; its kind says whose it is.
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
-            EngineChoice::Etcd(settings) => Ok(State::Shared(Fleet::of_etcd(&settings, config)?)),
+            EngineChoice::Etcd(settings) => Ok(State::Shared(Box::new(Fleet::of_etcd(&settings, config)?))),
             own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
         }
     }
@@ -65,8 +65,8 @@ pub(super) struct Fleet {
     namespace: Namespace,
     share: SlotShare,
     high_water: KeptHighWater,
-    /// Where the node keeps what it was told, if anywhere.
-    data_dir: Option<PathBuf>,
+    /// Where the node keeps what it was told, if anywhere, and what keeps other processes out.
+    data_dir: Option<(PathBuf, FleetFolder)>,
     /// The bytes at which a member of the coordinator takes no more, where it does not tell.
     quota: u64,
 }
@@ -75,11 +75,13 @@ impl Fleet {
     /// The fleet of this etcd. Nothing is asked yet: a node may start before its coordinator.
     ///
     /// # Errors
-    /// [`StoreError`]: a file cannot be read, or this build has no etcd.
+    /// [`StoreError`]: another process or a single node has the folder, a file cannot be read, or this build has no etcd.
     fn of_etcd(settings: &EtcdSettings, config: &Config) -> Result<Fleet, StoreError> {
-        let (coordinator, namespace) = (settings.connect()?, settings.namespace.clone());
-        let high_water = KeptHighWater::of(&config.storage.data_dir, &namespace);
-        let (share, data_dir) = (config.slot_share(), Some(config.storage.data_dir.clone()));
+        let (dir, namespace) = (&config.storage.data_dir, settings.namespace.clone());
+        let folder = FleetFolder::open(dir, &namespace.to_string())?;
+        let coordinator = settings.connect()?;
+        let high_water = KeptHighWater::of(dir, &namespace).locked_by(folder.lock());
+        let (share, data_dir) = (config.slot_share(), Some((dir.clone(), folder)));
         Ok(Fleet { coordinator, namespace, share, high_water, data_dir, quota: settings.quota })
     }
 
@@ -96,12 +98,12 @@ impl Fleet {
         let node = NodeName { instance, node, addr: listen.to_string() };
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
-        let lease_rule = LeaseRule::new(keys, self.share, kept_formats(service), node, clock);
-        let (meta, room) = (Arc::new(MetaRevision::default()), Arc::new(Room::default()));
+        let lease_rule = LeaseRule::new(keys, self.share, kept_formats(service), node, clock, rule.founding);
+        let (known, room) = (Arc::<KnownFleet>::default(), Arc::new(Room::default()));
         tokio::spawn(watch_room(service, Arc::clone(&self.coordinator), Arc::clone(&room), self.quota));
-        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&meta), self.high_water);
+        service.lease_slots(Arc::clone(&self.coordinator), lease_rule, Arc::clone(&known), self.high_water);
         let has_agreed = async {
-            while meta.get().is_none_or(|revision| revision == Revision::ABSENT) {
+            while known.meta().is_none_or(|revision| revision == Revision::ABSENT) {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
@@ -110,9 +112,11 @@ impl Fleet {
             error = disagreement(service) => return Err(error),
         }
         let process = instance.low_bits();
-        let records = FleetRecords::new(self.coordinator, &self.namespace, meta, room, process);
+        let records = FleetRecords::new(self.coordinator, &self.namespace, known, room, process);
         let failures = service.counters().journal_failures.clone();
-        let journal = self.data_dir.map(|dir| AppendJournal::of(&dir, &self.namespace, move || failures.inc()));
+        let journal = self.data_dir.map(|(dir, folder)| {
+            AppendJournal::of(&dir, &self.namespace, move || failures.inc()).locked_by(folder.lock())
+        });
         serve_records(service, Arc::new(records.with_journal(journal)));
         Ok(())
     }
@@ -163,6 +167,7 @@ mod tests {
     use prometheus::{Registry, TextEncoder};
 
     use super::*;
+    use crate::cluster::Founding;
     use crate::minting::{Randomness, Refusal};
     use crate::server::assembly::assemble;
     use crate::server::config::{Engine, WorkerConfig};
@@ -170,8 +175,13 @@ mod tests {
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
-    const RULE: StartRule =
-        StartRule { slots: 8, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
+    const RULE: StartRule = StartRule {
+        slots: 8,
+        max_ahead: Duration::from_secs(5),
+        skew_max: Duration::from_secs(5),
+        run_ahead: false,
+        founding: Founding::First,
+    };
     const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
 
     fn config(more: &str) -> Config {
@@ -187,18 +197,33 @@ mod tests {
         config: &Config,
         hand: &ManualClock,
     ) -> (Result<(), StartError>, Arc<Service>) {
+        node_by(RULE, store, config, hand).await
+    }
+
+    /// The same by another rule.
+    async fn node_by(
+        rule: StartRule,
+        store: &Arc<MemoryCoordinator>,
+        config: &Config,
+        hand: &ManualClock,
+    ) -> (Result<(), StartError>, Arc<Service>) {
         let service = assemble(config, Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("a sound configuration");
         let coordinator = Arc::clone(store) as Arc<dyn Coordinator>;
         let (share, high_water) = (config.slot_share(), KeptHighWater::default());
         let fleet =
             Fleet { coordinator, namespace: Namespace::default(), share, high_water, data_dir: None, quota: 2 << 30 };
-        (fleet.begin(&service, RULE, LISTEN).await, service)
+        // A founder asks others who would be one, and waits for their answers.
+        let begun = tokio::select! {
+            begun = fleet.begin(&service, rule, LISTEN) => begun,
+            () = pass_until(hand, || false) => unreachable!("it is never so"),
+        };
+        (begun, service)
     }
 
     async fn pass_until(hand: &ManualClock, is_so: impl Fn() -> bool) {
         while !is_so() {
-            hand.advance(Duration::from_millis(100));
+            hand.advance(Duration::from_millis(10));
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -240,6 +265,57 @@ mod tests {
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), 3, "no id twice");
+    }
+
+    /// Lets a node renew its slot until the horizon of it is a minute ahead of the clock.
+    async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
+        let keys = FleetKeys::below(Namespace::default().key_prefix());
+        let horizon = || {
+            let horizons = store.read(&keys.survey()).expect("memory answers").ranges.swap_remove(1);
+            let record: serde_json::Value = serde_json::from_slice(&horizons[0].value).expect("JSON");
+            UnixNanos::new(record["h_ms"].as_u64().expect("a number") * 1_000_000)
+        };
+        let mut last = UnixNanos::default();
+        while horizon().since(service.clock().now()) < Duration::from_secs(59) {
+            if horizon() > last {
+                last = horizon();
+                hand.advance(Duration::from_secs(5));
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// A slot is used no further ahead than 50 s after its renewal was sent, and may be taken while its horizon is 60 s ahead.
+    #[tokio::test]
+    async fn a_node_whose_slot_was_used_further_ahead_than_it_may_reserve_is_ready_when_it_can_mint() {
+        let (store, hand) = (Arc::new(MemoryCoordinator::default()), ManualClock::at(NOON));
+        let (mut config, mut ids) = (config(""), Vec::new());
+        config.worker = WorkerConfig::leased(1);
+        for (max_ahead, must_wait) in [(5, false), (60, true)] {
+            let rule = StartRule { max_ahead: Duration::from_secs(max_ahead), ..RULE };
+            let (begun, service) = node_by(rule, &store, &config, &hand).await;
+            begun.expect("it is alike");
+            let mut has_waited = false;
+            let minted = loop {
+                pass_until(&hand, || service.readiness().slot.is_some()).await;
+                let told = service.readiness().horizon;
+                match (told, mint(&service).await) {
+                    // Or it has become ready a moment ago.
+                    (Ok(_) | Err(Refusal::SlotAhead { .. }), Ok(id)) => break id,
+                    (Err(Refusal::SlotAhead { .. }), Err(Refusal::SlotAhead { .. })) => has_waited = true,
+                    (told, refused) => panic!("ready: {told:?}, minted: {refused:?}"),
+                }
+                hand.advance(Duration::from_millis(100));
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            };
+            assert_eq!(has_waited, must_wait, "{max_ahead} s");
+            ids.push(minted);
+            if !must_wait {
+                reserve_a_minute(&store, &service, &hand).await;
+            }
+            service.release_slot().await;
+        }
+        assert!(ids[0] < ids[1]);
     }
 
     #[tokio::test]

@@ -239,6 +239,7 @@ pub async fn open(
         max_ahead: config.clock.max_ahead,
         skew_max: config.clock.skew_max,
         run_ahead: options.run_ahead,
+        founding: options.founding(config.storage.window()),
     };
     let audit = audit.map(Arc::new);
     Ok(Running { service, listener, admin_listener, state, rule, registry, access, audit })

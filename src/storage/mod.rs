@@ -45,14 +45,16 @@ pub use coordinator::{
     Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Member, MemberState, Outcome, Range, Revision, Snapshot,
     Space, Transaction, Write,
 };
-pub use embedded::{AdoptedFolder, AdoptionNote, AdoptionProgress};
+#[cfg(test)]
+pub(crate) use embedded::simulation::{SimulatedDisk, SimulatedHorizon};
+pub use embedded::{AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder};
 pub use engine::EngineChoice;
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
-pub use files::{CheckedFile, replace_file};
+pub use files::{CheckedFile, FolderLock, replace_file};
 pub use fleet::{
-    AdoptError, AdoptedCount, AppendJournal, FleetEra, FleetRecords, ImportError, JournalCopies, JournalError,
-    JournalImport, LostAppend, LostConjunction, MetaRevision, RecordAdopter, Reimported, Room,
+    AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError, JournalCopies,
+    JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, OwnHorizon, RecordAdopter, Reimported, Room,
 };
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};

@@ -25,8 +25,13 @@ pub(crate) fn waiting() -> (Api, Arc<Service>) {
 /// The same, minting, with nothing on disk.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
-    let rule =
-        StartRule { slots: 1, max_ahead: Duration::from_secs(5), skew_max: Duration::from_secs(5), run_ahead: false };
+    let rule = StartRule {
+        slots: 1,
+        max_ahead: Duration::from_secs(5),
+        skew_max: Duration::from_secs(5),
+        run_ahead: false,
+        founding: idmint::cluster::Founding::First,
+    };
     begin(&service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
     router
 }

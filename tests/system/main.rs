@@ -60,6 +60,7 @@ mod memory;
 mod metrics;
 mod python_client;
 mod release;
+mod slow_disk;
 mod storage_advice;
 mod syncing;
 mod systemd;

@@ -10,7 +10,7 @@ use prometheus::Registry;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
-use crate::cluster::{Adopted, AdoptedRecords, Adoption, AdoptionStep, Entropy};
+use crate::cluster::{Adopted, AdoptedRecords, Adoption, AdoptionStep, Entropy, Founding};
 use crate::minting::Randomness;
 use crate::server::{assemble, kept_formats};
 use crate::storage::{AdoptedFolder, EngineChoice};
@@ -26,6 +26,10 @@ const TOLD_EVERY: Duration = Duration::from_secs(2);
 pub(super) struct Adopt {
     /// The data folder of the node, which does not run any more.
     data_dir: PathBuf,
+    /// Nobody has ever minted in this namespace of etcd: where it has no fleet yet, it begins in seconds instead of above all
+    /// that others might be minting yet.
+    #[arg(long)]
+    new_fleet: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -52,6 +56,10 @@ impl Adopt {
             formats: kept_formats(&service),
             now: clock.now(),
             ahead_max: config.clock.max_ahead,
+            founding: match self.new_fleet {
+                true => Founding::First,
+                false => Founding::Again(config.storage.window()),
+            },
         };
         let mut folder = AdoptedFolder::open(&self.data_dir)?;
         let (dir, mut told) = (self.data_dir.display(), Instant::now());

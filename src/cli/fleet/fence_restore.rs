@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use prometheus::Registry;
 
 use super::reimport;
 use super::shared_etcd::{etcd_of, failure_of};
@@ -11,9 +12,11 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
-    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, fence_restored,
+    Entropy, FenceError, FenceRule, FleetKeys, HighWater, KeptHighWater, RestoreFence, Unheard, fence_restored,
     origin_of_restored, raise_restored_floor,
 };
+use crate::minting::Randomness;
+use crate::server::{assemble, kept_formats};
 use crate::storage::{Coordinator, EtcdSettings, Reimported};
 use crate::time::{Clock, UnixNanos};
 
@@ -69,11 +72,12 @@ impl FenceRestore {
             }
             high_waters.push(high_water);
         }
+        let service = assemble(&config, Arc::new(Clock::system()), &Randomness::Thread, &Registry::new())?;
         let rule = FenceRule {
             share: config.slot_share(),
-            window: config.storage.window(),
-            ahead_max: config.clock.max_ahead,
+            unheard: Unheard { window: config.storage.window(), ahead_max: config.clock.max_ahead },
             origin: None,
+            formats: kept_formats(&service),
         };
         let coordinator = etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))?;
         let keys = FleetKeys::below(etcd.namespace.key_prefix());
@@ -106,11 +110,15 @@ fn report(fence: &RestoreFence, high_waters: &[HighWater], now: UnixNanos) -> St
     let (files, known) = (known.clone().count(), known.max());
     let known = known.map_or(String::new(), |known| format!(", the highest {known}"));
     let wait = fence.floor.since(now).as_secs() + 1;
+    let far = fence.far.map_or(String::new(), |(slot, until)| {
+        format!("slot {slot} was used up to {until}, by a clock that was far ahead: it rests until then, and nobody waits for it\n")
+    });
     format!(
         "the fleet is {fleet} now; {former}\n\
          its floor is {floor}: above {horizons} horizons in etcd{highest},\n\
          above what nodes know by {files} files{known}, and above all that a node can have reserved by now\n\
-         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n",
+         nodes join by themselves, and mint in {wait} s, when their clocks have passed the floor\n\
+         {far}",
         fleet = fence.fleet,
         floor = fence.floor,
         horizons = fence.horizons,
@@ -130,7 +138,7 @@ fn advice(has_journals: bool) -> &'static str {
 fn failure(error: &FenceError) -> Failure {
     match error {
         FenceError::Coordinator(error) => failure_of(error),
-        FenceError::Unreadable { .. } => Failure::of(Exit::Damaged, error),
+        FenceError::Unreadable { .. } | FenceError::FarAhead { .. } => Failure::of(Exit::Damaged, error),
         FenceError::Contended => Failure::of(Exit::Busy, error),
     }
 }

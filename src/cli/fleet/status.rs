@@ -12,16 +12,13 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
-    AgreedFleet, FleetKeys, FleetStatus, FleetWatch, HighWater, KeptHighWater, Problem, Slot, SlotState,
-    problem_of_shares,
+    AgreedFleet, ClockBounds, FleetKeys, FleetStatus, FleetWatch, HighWater, KeptHighWater, Problem, Slot, SlotState,
+    Unseen, problem_of_shares,
 };
 use crate::storage::{Coordinator, CoordinatorError, EtcdEndpoint, EtcdSettings, Member, Space};
 use crate::time::Clock;
 
-/// Longer than a node waits before it renews its slot, and asks once more when it had no answer.
-const WATCHED_MAX: Duration = Duration::from_secs(7);
-
-/// How often it is looked: a clock is known to be right as far as this.
+/// How often it is looked: what is renewed is seen so much later.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Say how a fleet is: who holds which slot, how right clocks are, how full etcd is, what is wrong and what to do about it.
@@ -75,22 +72,29 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     let coordinator = connect(etcd)?;
     let (clock, keys) = (Clock::system(), FleetKeys::below(etcd.namespace.key_prefix()));
     let (mut watch, begun) = (FleetWatch::default(), Instant::now());
-    loop {
-        let is_over = begun.elapsed() >= WATCHED_MAX;
+    while let Some(unseen) = watch.unseen(&keys) {
+        let is_over = begun.elapsed() >= watched_max(unseen);
+        let asked_at = clock.now();
         match coordinator.read(&keys.survey()) {
-            Ok(snapshot) => {
-                watch.see(&keys, snapshot, clock.now());
-                if is_over || watch.is_complete(&keys) {
-                    break;
-                }
-            }
+            Ok(snapshot) => watch.see(&keys, snapshot, (asked_at, clock.now())),
             // Etcd may be about to find another leader.
             Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
             Err(error) => return Err(failure_of(&error)),
         }
+        if is_over {
+            break;
+        }
         thread::sleep(LOOK_EVERY);
     }
     Ok((watch.status(&keys, known, clock.now()), coordinator.members()))
+}
+
+/// Longer than a node waits before it renews its slot, and asks once more when it had no answer.
+fn watched_max(unseen: Unseen) -> Duration {
+    Duration::from_secs(match unseen {
+        Unseen::Renewals => 7,
+        Unseen::NextRenewals => 13,
+    })
 }
 
 fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failure> {
@@ -137,7 +141,7 @@ fn look_once(etcd: &EtcdSettings) -> Result<FleetStatus, Failure> {
     let keys = FleetKeys::below(etcd.namespace.key_prefix());
     let snapshot = connect(etcd)?.read(&keys.survey()).map_err(|error| failure_of(&error))?;
     let (mut watch, now) = (FleetWatch::default(), Clock::system().now());
-    watch.see(&keys, snapshot, now);
+    watch.see(&keys, snapshot, (now, now));
     Ok(watch.status(&keys, &HighWater::default(), now))
 }
 
@@ -158,10 +162,7 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
             SlotState::Resting => line(format!("slot {:<5} rests {horizon}", slot.slot)),
             SlotState::Unreadable => line(format!("slot {:<5} cannot be read", slot.slot)),
             SlotState::Held(holder) => {
-                let clock = match holder.ahead_nanos {
-                    None => "not renewed while it was watched".to_owned(),
-                    Some(ahead) => format!("clock {} ms", ahead / 1_000_000),
-                };
+                let clock = holder.clock.map_or("not renewed while it was watched".to_owned(), as_words);
                 let (node, addr, since) = (&holder.node, &holder.addr, holder.since);
                 line(format!("slot {:<5} {node} {addr} since {since}, {horizon}, {clock}", slot.slot));
             }
@@ -189,6 +190,20 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
     text
 }
 
+/// Where a clock is for certain. Below a millisecond no record says anything.
+fn as_words(clock: ClockBounds) -> String {
+    let ClockBounds { least_nanos, most_nanos } = clock;
+    match (millis(least_nanos), most_nanos.map(millis)) {
+        (1.., _) => format!("clock at least {} ms ahead", millis(least_nanos)),
+        (_, Some(most @ ..=-1)) => format!("clock at least {} ms behind", most.unsigned_abs()),
+        (least, _) => format!("clock at most {} ms behind", least.unsigned_abs()),
+    }
+}
+
+fn millis(nanos: i64) -> i64 {
+    nanos / 1_000_000
+}
+
 fn as_json(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Value {
     let slots: Vec<Value> = status.slots.iter().map(slot_as_json).collect();
     let members: Vec<Value> = members.iter().map(|member| member_as_json(member, etcd)).collect();
@@ -213,6 +228,7 @@ fn slot_as_json(slot: &Slot) -> Value {
         SlotState::Free => ("free", None),
         SlotState::Unreadable => ("unreadable", None),
     };
+    let clock = holder.and_then(|holder| holder.clock);
     json!({
         "slot": slot.slot,
         "state": state,
@@ -220,7 +236,8 @@ fn slot_as_json(slot: &Slot) -> Value {
         "node": holder.map(|holder| holder.node.clone()),
         "addr": holder.map(|holder| holder.addr.clone()),
         "since": holder.map(|holder| holder.since.to_string()),
-        "clock_ahead_ms": holder.and_then(|holder| holder.ahead_nanos).map(|ahead| ahead / 1_000_000),
+        "clock_ahead_ms_min": clock.map(|clock| millis(clock.least_nanos)),
+        "clock_ahead_ms_max": clock.and_then(|clock| clock.most_nanos).map(millis),
     })
 }
 

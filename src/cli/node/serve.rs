@@ -51,6 +51,10 @@ pub(in crate::cli) struct Serve {
     /// Listen to other machines although callers need neither token nor certificate.
     #[arg(long, env = INSECURE_PUBLIC, value_parser = BoolishValueParser::new())]
     insecure_public: bool,
+    /// Nobody has ever minted in this namespace of etcd: where it has no fleet, found one that begins in seconds instead of
+    /// above all that others might be minting yet. For the very first start of a fleet, and never in a unit file.
+    #[arg(long)]
+    new_fleet: bool,
 }
 
 impl Serve {
@@ -65,7 +69,12 @@ impl Serve {
             config.http.listen = socket.address()?;
         }
         let floor = self.floor.map(floor).transpose()?;
-        let options = RunOptions { floor, run_ahead: self.run_ahead, insecure_public: self.insecure_public };
+        let options = RunOptions {
+            floor,
+            run_ahead: self.run_ahead,
+            insecure_public: self.insecure_public,
+            new_fleet: self.new_fleet,
+        };
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.enable_all().event_interval(EVENT_INTERVAL).build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;

@@ -85,6 +85,17 @@ impl HighWater {
         self.0.as_ref().map(Known::highest)
     }
 
+    /// Up to where each slot that the node had may have been used by it.
+    pub(in crate::cluster) fn slots(&self) -> impl Iterator<Item = (u32, UnixNanos)> {
+        let slots = self.0.iter().flat_map(|known| &known.slots);
+        slots.map(|(slot, acknowledged)| (*slot, acknowledged.horizon.0))
+    }
+
+    /// Where the fleet began that the node was part of last.
+    pub(in crate::cluster) fn floor(&self) -> Option<UnixNanos> {
+        self.0.as_ref().map(|known| known.floor.0)
+    }
+
     /// What the clock of the node showed when it was told something last.
     pub(in crate::cluster) fn at(&self) -> Option<UnixNanos> {
         self.0.as_ref().map(|known| known.at.0)
@@ -103,6 +114,18 @@ impl HighWater {
                 *known = Some(Known { version: (), fleet, floor, at, revision: revision.0, slots });
             }
         }
+    }
+
+    /// The coordinator has answered this node at this revision, asked about something else than slots.
+    pub(in crate::cluster) fn see(&mut self, revision: Revision) {
+        if let Some(known) = &mut self.0 {
+            known.revision = known.revision.max(revision.0);
+        }
+    }
+
+    /// The highest revision that was seen.
+    pub(in crate::cluster) fn revision(&self) -> Revision {
+        Revision(self.0.as_ref().map_or(0, |known| known.revision))
     }
 
     /// The coordinator has acknowledged by `revision`, asked at `now`, that this node may use a slot below `horizon`.
@@ -161,7 +184,12 @@ impl HighWater {
         if meta.fleet != known.fleet {
             let (highest, floor) = (known.highest(), meta.floor);
             let lost = Regression::OtherFleet { found: meta.fleet, floor, known: known.fleet, highest };
-            return if floor > highest { Ok(()) } else { Err(lost) };
+            let follows = meta.former.contains(&known.fleet) || floor > known.floor.0;
+            let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));
+            let is_above = |(slot, acknowledged): (&u32, &Acknowledged)| {
+                acknowledged.horizon.0 < floor || acknowledged.is_reached(horizons, &keys.horizon(*slot))
+            };
+            return if follows && slots.all(is_above) { Ok(()) } else { Err(lost) };
         }
         if found.revision.0 < known.revision {
             return Err(Regression::Revision { found: found.revision.0, known: known.revision });
@@ -191,6 +219,14 @@ impl Known {
 }
 
 impl Acknowledged {
+    /// Whether the slot has a horizon there that is as high, whoever wrote it.
+    fn is_reached(&self, horizons: &[Entry], key: &str) -> bool {
+        let entry = horizons.iter().find(|entry| entry.key == key);
+        entry.is_some_and(|entry| {
+            HorizonRecord::from_bytes(&entry.value).is_ok_and(|record| record.horizon >= self.horizon.0)
+        })
+    }
+
     /// Whether it is there, or what was written later. What cannot be read is left alone by everybody, so it is no danger.
     fn is_kept(&self, horizons: &[Entry], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
@@ -246,6 +282,8 @@ mod tests {
             found(10, FLEET, 100, Some(201)),
             // Fenced: of another fleet, which begins above all that was minted, whatever else it has.
             found(3, Token::new(5), 201, None),
+            // What was minted above that is kept by its slot.
+            found(3, Token::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
             assert_eq!(HighWater::default().check_all(&keys(), &fine), Ok(()));
@@ -266,7 +304,7 @@ mod tests {
             (Regression::NoFleet { known: FLEET }, none),
             (
                 Regression::OtherFleet { found: other, floor: at(200), known: FLEET, highest: at(200) },
-                found(99, other, 200, Some(300)),
+                found(99, other, 200, Some(199)),
             ),
             (Regression::Revision { found: 8, known: 9 }, found(8, FLEET, 100, Some(200))),
             (horizon.clone(), found(99, FLEET, 100, Some(199))),

@@ -1,12 +1,13 @@
 //! The file by which what a node knows of its coordinator outlasts the process.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tracing::warn;
 
 use super::high_water::HighWater;
-use crate::storage::{CheckedFile, Namespace};
+use crate::storage::{CheckedFile, FolderLock, Namespace};
 use crate::time::UnixNanos;
 
 /// How far the file may be behind while the node renews its slot: by so much less a restart finds out what was lost.
@@ -24,6 +25,8 @@ pub struct KeptHighWater {
     /// When what is new is written next.
     write_at: UnixNanos,
     has_failed: bool,
+    /// Keeps other processes out of the folder while this one may write.
+    _lock: Option<Arc<FolderLock>>,
 }
 
 impl KeptHighWater {
@@ -35,6 +38,12 @@ impl KeptHighWater {
     /// At this path.
     pub fn at(path: &Path) -> KeptHighWater {
         KeptHighWater { file: Some(CheckedFile::at(path)), ..KeptHighWater::default() }
+    }
+
+    /// The same for a node that writes it, in a folder that is locked so.
+    #[must_use]
+    pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> KeptHighWater {
+        KeptHighWater { _lock: lock, ..self }
     }
 
     /// Where it is; `None` where nothing is kept.
@@ -68,9 +77,11 @@ impl KeptHighWater {
         self.written.clone()
     }
 
-    /// Writes what is known: at once if it is of another fleet than what is written, else now and then.
+    /// Writes what is known: at once if it is of another fleet than what is written, or of another slot; else now and then.
     pub(in crate::cluster) fn keep(&mut self, now: UnixNanos, known: &HighWater) {
-        let is_due = now >= self.write_at || (known.fleet() != self.written.fleet() && !self.has_failed);
+        let slots_of = |known: &HighWater| known.slots().map(|(slot, _)| slot).collect::<Vec<u32>>();
+        let is_new = known.fleet() != self.written.fleet() || slots_of(known) != slots_of(&self.written);
+        let is_due = now >= self.write_at || (is_new && !self.has_failed);
         if is_due && *known != self.written {
             self.write_at = now.after(WRITE_EVERY);
             self.write(known);
@@ -109,7 +120,7 @@ impl KeptHighWater {
 mod tests {
     use super::*;
     use crate::cluster::token::Token;
-    use crate::storage::Revision;
+    use crate::storage::{EngineChoice, FailureKind, Revision};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
@@ -137,6 +148,24 @@ mod tests {
         assert_eq!(KeptHighWater::of(&path, &Namespace::default()).begin(), known(2, 3));
         let other = Namespace::parse("other").expect("a name");
         assert_eq!(KeptHighWater::of(&path, &other).begin(), HighWater::default(), "each namespace has its own");
+    }
+
+    /// It knows the file without knowing this type.
+    #[test]
+    fn a_single_node_that_finds_it_begins_above_all_that_it_says() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut kept = KeptHighWater::of(folder.path(), &Namespace::default());
+        let mut known = known(1, 5);
+        for (slot, after) in [(1, 60), (2, 30)] {
+            known.acknowledge(slot, NOON.after(Duration::from_secs(after)), Revision(6), NOON);
+        }
+        kept.keep(NOON, &known);
+        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let refused = engine.open(0, None).err().expect("there was a fleet");
+        assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
+        let opened = engine.open(0, Some(NOON)).expect("above a floor");
+        assert_eq!(opened.horizon(), known.highest());
+        assert_eq!(opened.horizon(), Some(NOON.after(Duration::from_secs(60))));
     }
 
     #[test]

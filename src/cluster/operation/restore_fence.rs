@@ -2,35 +2,50 @@
 //!
 //! Nobody knows which slots were used since the backup, and up to where. So all of them begin anew, above every horizon that
 //! is known of and above all that a node can have reserved whose horizon is not: a node reserves at most a window ahead of its
-//! clock. By a new name of the fleet each node knows that this was done; one that has minted above the new floor all the same,
-//! by a clock that was far ahead, does not join, and says so.
+//! clock.
+//!
+//! ```text
+//! operator's clock        floor of all slots                                        horizon of slot 3 alone
+//!        |--- window, ahead_max ---|                                                        |
+//!        |   horizons of slots   x |                                                      x |    a clock 400 days ahead
+//! ```
+//!
+//! A horizon that is far above that is of a clock that was wrong, and stays with its slot: nobody else waits for it. By a new
+//! name of the fleet each node knows that this was done; one that has minted above the new floor all the same, in a slot whose
+//! horizon does not say so, does not join, and says so.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::{HighWater, WRITE_EVERY};
+use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::cluster::token::{Entropy, Token};
 use crate::storage::{
-    Compare, Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, Entry, KeptFormat, Outcome, Range, Revision, Snapshot, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
 /// How often the same transaction is sent without an answer before the command gives up.
 const SENT_MAX: u32 = 10;
 
+/// What is further than this above all that nodes with right clocks can have reserved is of a clock that was wrong.
+const FAR: Duration = Duration::from_hours(1);
+
 /// How nodes of the fleet are configured.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct FenceRule {
     /// Which slots the fleet has, where nothing says so any more.
     pub share: SlotShare,
-    /// How far ahead a node reserves at most.
-    pub window: Duration,
-    /// How far clocks may differ.
-    pub ahead_max: Duration,
+    /// How far ahead a node mints at most of whom nothing is known.
+    pub unheard: Unheard,
     /// Which fleet it was at first, where nothing says so any more.
     pub origin: Option<Token>,
+    /// The formats that it mints, where nothing says so any more.
+    pub formats: Vec<KeptFormat>,
 }
 
 /// What was done.
@@ -46,6 +61,8 @@ pub struct RestoreFence {
     pub horizons: usize,
     /// The highest horizon that was found.
     pub highest: Option<UnixNanos>,
+    /// The slot that is used again only from this instant on, for a clock that was far ahead.
+    pub far: Option<(u32, UnixNanos)>,
 }
 
 /// Why nothing was done, as far as is known.
@@ -62,9 +79,28 @@ pub enum FenceError {
         /// Why.
         why: String,
     },
+    /// More than one slot was used far above the clock of this machine, so that is the one that is wrong.
+    #[error(
+        "slots were used far above the clock of this machine, which shows {now}:{}; set it right, and try again. If it is right, \
+         several nodes were wrong: move to another etcd.namespace, or wait until the earliest of these has passed",
+        list(slots)
+    )]
+    FarAhead {
+        /// What the clock shows.
+        now: UnixNanos,
+        /// Up to where each of them was used.
+        slots: BTreeMap<u32, UnixNanos>,
+    },
     /// Others write at the same time.
     #[error("what the fleet has agreed on changes again and again; stop the nodes that start, and try again")]
     Contended,
+}
+
+fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
+    slots.iter().fold(String::new(), |mut text, (slot, horizon)| {
+        let _ = write!(text, " slot {slot} up to {horizon}");
+        text
+    })
 }
 
 /// Which fleet it was at first whose store was restored; `None` where there is none any more.
@@ -94,7 +130,7 @@ pub fn raise_restored_floor(
 ) -> Result<Revision, FenceError> {
     for _ in 0..SENT_MAX {
         let snapshot = coordinator.read(&keys.survey())?;
-        let Found { meta, modified, floor, .. } = Found::of(&snapshot, rule, high_waters, now)?;
+        let Found { meta, modified, floor, .. } = Found::of(&snapshot, keys, rule, high_waters, now)?;
         let Some(mut meta) = meta else { return Ok(Revision::ABSENT) };
         if meta.floor >= floor {
             return Ok(modified);
@@ -121,10 +157,17 @@ pub fn fence_restored(
 ) -> Result<RestoreFence, FenceError> {
     for _ in 0..SENT_MAX {
         let snapshot = coordinator.read(&keys.survey())?;
-        let found = Found::of(&snapshot, rule, high_waters, now)?;
-        let modified = found.modified;
+        let found = Found::of(&snapshot, keys, rule, high_waters, now)?;
+        let (modified, far) = (found.modified, found.far.clone());
         let (fence, meta) = plan(found, rule, entropy.token());
-        if commit(coordinator, &to_write(keys, &meta, modified))? {
+        let mut transaction = to_write(keys, &meta, modified);
+        for (slot, Far { horizon, revision }) in far {
+            let (key, record) =
+                (keys.horizon(slot), HorizonRecord::new(horizon, entropy.token(), entropy.token(), now));
+            transaction.compare.push(Compare::Modified(key.clone(), revision));
+            transaction.write.push(Write::Put { key, value: record.to_bytes(), lease: None });
+        }
+        if commit(coordinator, &transaction)? {
             return Ok(fence);
         }
     }
@@ -138,13 +181,26 @@ struct Found {
     modified: Revision,
     /// The horizons of slots.
     horizons: Vec<UnixNanos>,
-    /// Above all that nodes can have minted; whole milliseconds.
+    /// Above all that nodes can have minted but in slots that are far ahead; whole milliseconds.
     floor: UnixNanos,
+    /// Far above what nodes with right clocks can have reserved; a floor there was made by one that was wrong.
+    far_from: UnixNanos,
+    /// The slots that are far ahead: one at most.
+    far: BTreeMap<u32, Far>,
+}
+
+/// Up to where a slot was used by a clock that was far ahead.
+#[derive(Debug, Clone, Copy)]
+struct Far {
+    horizon: UnixNanos,
+    /// The revision of its horizon in the store, which may not know of it.
+    revision: Revision,
 }
 
 impl Found {
     fn of(
         snapshot: &Snapshot,
+        keys: &FleetKeys,
         rule: &FenceRule,
         high_waters: &[HighWater],
         now: UnixNanos,
@@ -154,31 +210,72 @@ impl Found {
             None => (None, Revision::ABSENT),
             Some(entry) => (Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?), entry.modified),
         };
-        let horizon_of = |entry: &Entry| {
-            HorizonRecord::from_bytes(&entry.value).map(|record| record.horizon).map_err(unreadable(entry))
-        };
-        let horizons = horizons.iter().map(horizon_of).collect::<Result<Vec<UnixNanos>, FenceError>>()?;
-        let reserved_unheard = now.after(rule.window).after(rule.ahead_max);
-        // A file may be so much older than the end of its node, which has renewed its slot since.
-        let since_written = |at: UnixNanos| at.after(WRITE_EVERY).after(rule.window).after(rule.ahead_max);
-        let reserved_since = high_waters.iter().filter_map(HighWater::at).map(since_written).max();
-        let known = high_waters.iter().filter_map(HighWater::highest).max().max(reserved_since);
-        let all = horizons.iter().copied().chain(known).fold(reserved_unheard, UnixNanos::max);
-        Ok(Found { meta, modified, horizons, floor: above(all) })
+        let mut stored: BTreeMap<u32, Far> = BTreeMap::new();
+        for entry in horizons {
+            let record = HorizonRecord::from_bytes(&entry.value).map_err(unreadable(entry))?;
+            let slot = keys.slot_of_horizon(&entry.key).ok_or_else(|| unreadable(entry)("it names no slot"))?;
+            stored.insert(slot, Far { horizon: record.horizon, revision: entry.modified });
+        }
+        let horizons: Vec<UnixNanos> = stored.values().map(|stored| stored.horizon).collect();
+        let bound = rule.unheard.bound(now);
+        let far_from = bound.after(WRITE_EVERY).after(FAR);
+        let used = stored.iter().map(|(slot, stored)| (*slot, stored.horizon)).chain(high_waters.iter().flat_map(
+            |high_water| {
+                let since = renewed_since_written(high_water, rule);
+                high_water.slots().map(move |(slot, horizon)| match since {
+                    // A clock that is far ahead has renewed no other slot than those it had far ahead.
+                    Some(since) if horizon >= far_from => (slot, horizon.max(since)),
+                    _ => (slot, horizon),
+                })
+            },
+        ));
+        let (mut floor, mut far) = (bound, BTreeMap::<u32, Far>::new());
+        for (slot, horizon) in used {
+            if horizon < far_from {
+                floor = floor.max(horizon);
+                continue;
+            }
+            let revision = stored.get(&slot).map_or(Revision::ABSENT, |stored| stored.revision);
+            let known = far.entry(slot).or_insert(Far { horizon, revision });
+            known.horizon = ceil_to_millis(known.horizon.max(horizon));
+        }
+        if far.len() > 1 {
+            let slots = far.iter().map(|(slot, far)| (*slot, far.horizon)).collect();
+            return Err(FenceError::FarAhead { now, slots });
+        }
+        let since = high_waters.iter().filter_map(|high_water| renewed_since_written(high_water, rule));
+        let floors = high_waters.iter().filter_map(HighWater::floor);
+        let floor = since.chain(floors).filter(|instant| *instant < far_from).fold(floor, UnixNanos::max);
+        Ok(Found { meta, modified, horizons, floor: above(floor), far_from, far })
     }
+}
+
+/// Up to where a node may have reserved since it wrote this down: the file may be so much older than its end.
+fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<UnixNanos> {
+    high_water.at().map(|at| rule.unheard.bound(at.after(WRITE_EVERY)))
 }
 
 /// The fence, and what all nodes have to agree on then.
 fn plan(found: Found, rule: &FenceRule, fleet: Token) -> (RestoreFence, FleetMeta) {
-    let Found { meta, horizons, floor, .. } = found;
+    let Found { meta, horizons, floor, far_from, far, .. } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
     // Above and not at: a floor that is no higher than what a node knows is none that was made for it.
-    let floor = meta.as_ref().map_or(floor, |meta| floor.max(above(meta.floor)));
-    let mut meta = meta.unwrap_or_else(|| FleetMeta::new(fleet, rule.share, floor));
+    let former_floor = meta.as_ref().map(|meta| above(meta.floor)).filter(|floor| *floor < far_from);
+    let floor = former_floor.map_or(floor, |former| former.max(floor));
+    let mut meta = meta.unwrap_or_else(|| founded_by(rule, fleet, floor));
     meta.former.extend(former.or(rule.origin));
     (meta.fleet, meta.floor) = (fleet, floor);
     let highest = horizons.iter().copied().max();
-    (RestoreFence { former, fleet, floor, horizons: horizons.len(), highest }, meta)
+    let far = far.into_iter().next().map(|(slot, far)| (slot, far.horizon));
+    (RestoreFence { former, fleet, floor, horizons: horizons.len(), highest, far }, meta)
+}
+
+/// What the fleet of a store that was wiped agrees on: what the nodes of this configuration mint.
+fn founded_by(rule: &FenceRule, fleet: Token, floor: UnixNanos) -> FleetMeta {
+    let mut meta = FleetMeta::new(fleet, rule.share, floor);
+    let minted = rule.formats.iter().filter(|format| format.is_minted);
+    meta.formats = minted.map(|format| (format.name.clone(), format.description.clone())).collect();
+    meta
 }
 
 fn above(instant: UnixNanos) -> UnixNanos {
@@ -227,8 +324,8 @@ mod tests {
     use crate::storage::MemoryCoordinator;
 
     fn rule() -> FenceRule {
-        let (window, ahead_max) = (Duration::from_secs(60), Duration::from_secs(5));
-        FenceRule { share: share(8), window, ahead_max, origin: None }
+        let unheard = Unheard { window: Duration::from_secs(60), ahead_max: Duration::from_secs(5) };
+        FenceRule { share: share(8), unheard, origin: None, formats: Vec::new() }
     }
 
     fn share(slots: u32) -> SlotShare {
@@ -249,6 +346,11 @@ mod tests {
     fn stored(store: &MemoryCoordinator) -> FleetMeta {
         let snapshot = store.read(&[Range::one(keys().meta())]).expect("memory answers");
         FleetMeta::from_bytes(&snapshot.ranges[0][0].value).expect("a fleet")
+    }
+
+    fn horizon_of(store: &MemoryCoordinator, slot: u32) -> UnixNanos {
+        let snapshot = store.read(&[Range::one(keys().horizon(slot))]).expect("memory answers");
+        HorizonRecord::from_bytes(&snapshot.ranges[0][0].value).expect("a horizon").horizon
     }
 
     fn known_up_to(horizon: UnixNanos, at: UnixNanos) -> HighWater {
@@ -289,6 +391,48 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
+        let year = 365 * 86_400;
+        // In the store; in the file of a node alone, which has renewed its slot since; by a fence that went by it.
+        for (stored, known, former_floor) in [
+            (Some(year), None, NOON),
+            (None, Some(year), NOON),
+            (Some(year), Some(year), NOON),
+            (Some(year), None, after(year)),
+        ] {
+            let store = MemoryCoordinator::default();
+            found(&store, former_floor);
+            reserve(&store, 2, after(10));
+            if let Some(horizon) = stored {
+                reserve(&store, 3, after(horizon));
+            }
+            let known: Vec<HighWater> =
+                known.map(|horizon| known_up_to(after(horizon), after(horizon - 60))).into_iter().collect();
+            let fenced = fence(&store, &known);
+            assert_eq!(fenced.floor, after(65).after(Duration::from_millis(1)), "nobody else waits");
+            let far = if known.is_empty() { after(year) } else { after(year - 60 + 30 + 65) };
+            assert_eq!(fenced.far, Some((3, far)));
+            assert_eq!(horizon_of(&store, 3), far);
+            assert_eq!(horizon_of(&store, 2), after(10), "the others are as they were");
+            let survey = store.read(&keys().survey()).expect("memory answers");
+            assert!(known.iter().all(|known| known.check_all(&keys(), &survey).is_ok()), "it joins");
+        }
+    }
+
+    #[test]
+    fn where_several_slots_are_far_ahead_the_clock_of_the_operator_is_doubted() {
+        let store = MemoryCoordinator::default();
+        let meta = found(&store, NOON);
+        let month = 30 * 86_400;
+        reserve(&store, 1, after(month));
+        reserve(&store, 2, after(month + 1));
+        let refused = fence_restored(&store, &keys(), &rule(), &[], NOON, &mut Entropy::new(|| 77));
+        let text = refused.expect_err("two of them").to_string();
+        assert!(text.contains("slot 1 up to") && text.contains("slot 2 up to"), "{text}");
+        assert_eq!(stored(&store), meta, "nothing is written");
+    }
+
+    #[test]
     fn before_anything_else_is_written_the_floor_is_above_what_was_minted_and_the_fleet_the_same() {
         let store = MemoryCoordinator::default();
         assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), None);
@@ -312,6 +456,22 @@ mod tests {
         let (store, rule) = (MemoryCoordinator::default(), FenceRule { origin: Some(Token::new(9)), ..rule() });
         fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
         assert_eq!(stored(&store).origin(), Token::new(9));
+    }
+
+    #[test]
+    fn a_store_that_was_wiped_has_the_formats_that_nodes_mint() {
+        let format = |name: &str, is_minted| {
+            let description = [("tick".to_owned(), "1s".to_owned())].into();
+            KeptFormat { name: name.to_owned(), description, is_minted }
+        };
+        let rule = FenceRule { formats: vec![format("minted", true), format("read", false)], ..rule() };
+        let store = MemoryCoordinator::default();
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
+        assert_eq!(stored(&store).formats.keys().collect::<Vec<_>>(), ["minted"]);
+        // What is there is not written over.
+        let before = found(&store, NOON);
+        fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 78)).expect("memory answers");
+        assert_eq!(stored(&store).formats, before.formats);
     }
 
     #[test]

@@ -25,6 +25,14 @@ pub(super) enum Mistake {
     ForgetsHighWater,
     /// Of a fleet that adopts a single node, only the slot that the node had is kept above its horizon.
     FloorsSlotZeroAlone,
+    /// The records do not look at the revision of an answer, so a restored coordinator is noticed by the slots alone.
+    LooksAtNoRevision,
+    /// The records do not compare the horizon of the own slot.
+    ComparesNoOwnHorizon,
+    /// A fleet whose store was wiped is founded as if nobody could be minting.
+    FoundsAsIfNobodyMinted,
+    /// A fence goes above every horizon, however far one of them is ahead.
+    FencesAboveEveryHorizon,
 }
 
 /// What a mistake has to know of the node that makes it.

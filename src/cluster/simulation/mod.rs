@@ -4,6 +4,7 @@
 //! is the network, the coordinator's leases and leaders, the machines and their clocks. One seed is one run:
 //! `SIMULATION_SEED=7 cargo test --lib simulation` repeats it.
 
+mod appends;
 mod faults;
 mod mistake;
 mod network;

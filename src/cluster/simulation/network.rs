@@ -1,6 +1,7 @@
 //! The coordinator, and the way to it and back.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::faults::{Dice, Weather};
@@ -60,7 +61,9 @@ pub(super) struct Network {
     pub(super) dice: Dice,
     pub(super) weather: Weather,
     pub(super) mishaps: Mishaps,
-    pub(super) store: MemoryCoordinator,
+    pub(super) store: Arc<MemoryCoordinator>,
+    /// So many nodes, the first ones, reach nobody until then.
+    cut: (usize, Duration),
     keys: FleetKeys,
     lease_time: BTreeMap<i64, (Duration, Duration)>,
     history: VecDeque<Snapshot>,
@@ -74,7 +77,8 @@ impl Network {
             dice,
             weather: Weather::Calm,
             mishaps: Mishaps::default(),
-            store: MemoryCoordinator::default(),
+            store: Arc::default(),
+            cut: (0, Duration::ZERO),
             keys,
             lease_time: BTreeMap::new(),
             history: VecDeque::new(),
@@ -86,6 +90,9 @@ impl Network {
     /// Sends a request on its way, which one of the ways there are.
     pub(super) fn send(&mut self, now: Duration, from: Address, request: Request) {
         let no_answer = Reply::Failed(CoordinatorError::NoAnswer("timeout".to_owned()));
+        if from.node < self.cut.0 && now < self.cut.1 {
+            return self.put(now + TIMEOUT, Parcel::Reply { to: from, reply: no_answer });
+        }
         let there = match self.weather {
             Weather::Rough => self.dice.millis(1, 700),
             _ => self.dice.millis(1, 30),
@@ -170,7 +177,8 @@ impl Network {
     }
 
     fn serve(&mut self, now: Duration, request: &Request) -> Reply {
-        if let Request::Read(_) = request
+        if let Request::Read(ranges) = request
+            && *ranges == self.keys.survey()
             && !self.history.is_empty()
             && self.dice.per_mille(if self.weather == Weather::Rough { 300 } else { 20 })
         {
@@ -178,7 +186,7 @@ impl Network {
             let at = self.dice.below(u64::try_from(self.history.len()).expect("a short list"));
             return Reply::Read(self.history[usize::try_from(at).expect("its place in a list")].clone());
         }
-        let reply = request.send(&self.store);
+        let reply = request.send(&*self.store);
         match (request, &reply) {
             (Request::Grant(lasts), Reply::Granted(lease)) => {
                 self.lease_time.insert(lease.0, (*lasts, now + *lasts));
@@ -212,6 +220,12 @@ impl Network {
             let reply = Reply::Failed(CoordinatorError::NoAnswer("it was stopped".to_owned()));
             self.put(now + TIMEOUT, Parcel::Reply { to, reply });
         }
+    }
+
+    /// The coordinator is there again without anything that it had, and so many nodes do not reach it until then.
+    pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
+        self.restore(now, &Backup { store: MemoryCoordinator::default(), leases: BTreeMap::new() });
+        self.cut = (cut, until);
     }
 
     pub(super) fn back_up(&self) -> Backup {
@@ -252,7 +266,7 @@ impl Network {
             Ok(Agreement::Agreed(_)) => return (from, until),
             Err(error) => panic!("all nodes are alike: {error}"),
         };
-        let transaction = mistake.of_floor(raised, until, &self.keys, &self.store);
+        let transaction = mistake.of_floor(raised, until, &self.keys, &*self.store);
         let outcome = self.store.commit(&transaction).expect("memory answers");
         assert!(matches!(outcome, Outcome::Committed(_)), "nobody writes at the same time");
         (from, until)

@@ -4,18 +4,20 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use super::appends::records_on;
 use super::faults::Dice;
 use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::HighWater;
+use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
 use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
 use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
-use crate::storage::{CoordinatorError, Outcome, Revision};
+use crate::storage::{CoordinatorError, FleetRecords, KnownFleet, MemoryCoordinator, Outcome, Revision};
 use crate::time::{Clock, ManualClock, UnixNanos};
 
 static FORMAT: LazyLock<Arc<Format>> = LazyLock::new(|| Arc::new(preset("snowflake")));
@@ -53,7 +55,7 @@ pub(super) struct Node {
     hand: ManualClock,
     clock: Arc<Clock>,
     minter: Arc<Minter>,
-    tenure: SlotTenure,
+    pub(super) tenure: SlotTenure,
     /// How fast its clock runs, in millionths more than it should.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
@@ -68,6 +70,8 @@ pub(super) struct Node {
     told: Revision,
     /// What a copy shares with its original: below this both may mint the same.
     shared_below: Option<UnixNanos>,
+    /// Its way to ledgers; a copy of a node has none.
+    pub(super) records: Option<FleetRecords>,
 }
 
 impl Node {
@@ -78,14 +82,19 @@ impl Node {
         name: NodeName,
         share: SlotShare,
         high_water: HighWater,
+        (store, founding, mistake): (&Arc<MemoryCoordinator>, Founding, Mistake),
         dice: &mut Dice,
     ) -> Node {
         let hand = ManualClock::at(wall);
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, share.slots());
-        let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK);
-        let tenure = SlotTenure::new(mint, rule, high_water, entropy(dice));
-        Node::of(hand, clock, minter, tenure, drift_ppm, name)
+        let rule = LeaseRule::new(keys(), share, Vec::new(), name.clone(), CLOCK, founding);
+        let known = Arc::<KnownFleet>::default();
+        // Nothing is read or written before the fleet is known.
+        known.withdraw();
+        let records = records_on(store, &known, mistake, dice);
+        let tenure = SlotTenure::new(mint, rule, high_water, known, entropy(dice));
+        Node { records: Some(records), ..Node::of(hand, clock, minter, tenure, drift_ppm, name) }
     }
 
     fn of(
@@ -112,12 +121,15 @@ impl Node {
             is_clock_refused: false,
             told: Revision::ABSENT,
             shared_below: None,
+            records: None,
         }
     }
 
     /// A copy of its memory on another machine, which nobody tells that it is one. Connections are not copied.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
         let tenancy = self.tenure.tenancy.as_ref().filter(|tenancy| tenancy.is_minting)?;
+        // Of one that has used all its time nothing can be minted again.
+        tenancy.session.horizon().get().checked_sub(self.clock.now().get() + 1)?;
         let hand = ManualClock::at(self.clock.now());
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, slots);
@@ -131,7 +143,15 @@ impl Node {
         mint.begin(Arc::clone(&session));
         let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
         let lease = self.tenure.lease.clone();
-        let tenure = SlotTenure { mint, lease, entropy: entropy(dice), tenancy: Some(tenancy), has_minted: true };
+        let tenure = SlotTenure {
+            mint,
+            lease,
+            entropy: entropy(dice),
+            tenancy: Some(tenancy),
+            has_minted: true,
+            known: Arc::default(),
+            doubts: 0,
+        };
         let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;

@@ -3,12 +3,21 @@
 use std::time::Duration;
 
 use super::faults::Dice;
+use super::mistake::Mistake;
 use super::network::{Backup, Network};
 use super::node::{CLOCK, Condition, Node, WINDOW, entropy, keys};
 use super::world::BEGINS;
 use crate::cluster::high_water::HighWater;
 use crate::cluster::operation::{FenceRule, fence_restored};
+use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
+use crate::cluster::stored::{HorizonRecord, ceil_to_millis};
+use crate::cluster::token::Token;
+use crate::storage::{Coordinator, MemoryCoordinator, Range, Transaction, Write};
+use crate::time::UnixNanos;
+
+/// No fence makes nodes with right clocks wait for longer.
+const WAIT_MAX: Duration = Duration::from_hours(2);
 
 /// What is going to happen to the coordinator, by the true time.
 pub(super) enum Restore {
@@ -18,8 +27,8 @@ pub(super) enum Restore {
     Planned { copied_at: Duration },
     /// The copy is put back.
     Copied { backup: Box<Backup>, restored_at: Duration },
-    /// The operator has put it back, and is about to fence it.
-    Restored { fenced_at: Duration },
+    /// The operator has put it back, and is about to fence it. `before` is what it had then.
+    Restored { fenced_at: Duration, carried_at: Duration, before: Box<MemoryCoordinator> },
 }
 
 /// What has just been done.
@@ -54,31 +63,91 @@ impl Restore {
         share: SlotShare,
         dice: &mut Dice,
         network: &mut Network,
-        nodes: &[Node],
-    ) -> Done {
+        (nodes, mistake): (&[Node], Mistake),
+    ) -> Result<Done, String> {
+        if let Restore::Restored { before, carried_at, .. } = self
+            && at >= *carried_at
+        {
+            while network.store.revision() <= before.revision() {
+                put(&network.store, "/others".to_owned(), Vec::new());
+            }
+        }
+        self.go_on(at, share, dice, network, (nodes, mistake))
+    }
+
+    fn go_on(
+        &mut self,
+        at: Duration,
+        share: SlotShare,
+        dice: &mut Dice,
+        network: &mut Network,
+        (nodes, mistake): (&[Node], Mistake),
+    ) -> Result<Done, String> {
         match self {
             Restore::Planned { copied_at } if at >= *copied_at => {
                 let restored_at = at + dice.millis(1_000, 40_000);
+                if dice.per_mille(400) {
+                    burn_a_slot(network, BEGINS.after(at), share);
+                }
                 *self = Restore::Copied { backup: Box::new(network.back_up()), restored_at };
-                Done::Nothing
+                Ok(Done::Nothing)
             }
             Restore::Copied { backup, restored_at } if at >= *restored_at && is_known_by_all(backup, nodes) => {
+                let before = Box::new(network.store.copy());
                 network.restore(at, backup);
-                *self = Restore::Restored { fenced_at: at + dice.millis(100, 20_000) };
-                Done::Restored
+                let carried_at =
+                    at + if dice.per_mille(500) { dice.millis(0, 3_000) } else { dice.millis(60_000, 60_000) };
+                *self = Restore::Restored { fenced_at: at + dice.millis(100, 20_000), carried_at, before };
+                Ok(Done::Restored)
             }
-            Restore::Restored { fenced_at } if at >= *fenced_at => {
+            Restore::Restored { fenced_at, before, .. } if at >= *fenced_at => {
+                // By the book all journals are there.
+                bring_back_records(&network.store, before);
                 *self = Restore::None;
                 let high_waters: Vec<HighWater> = nodes.iter().map(|node| node.high_water().clone()).collect();
-                let rule = FenceRule { share, window: WINDOW, ahead_max: CLOCK.max_ahead, origin: None };
+                let unheard = Unheard { window: WINDOW, ahead_max: CLOCK.max_ahead };
+                let rule = FenceRule { share, unheard, origin: None, formats: Vec::new() };
                 let now = BEGINS.after(at);
-                fence_restored(&network.store, &keys(), &rule, &high_waters, now, &mut entropy(dice))
-                    .expect("memory answers");
-                Done::Fenced
+                let fenced = fence_restored(&*network.store, &keys(), &rule, &high_waters, now, &mut entropy(dice));
+                let mut fenced = fenced.expect("memory answers, and one slot at most is far ahead");
+                if mistake == Mistake::FencesAboveEveryHorizon {
+                    fenced.floor = fenced.floor.max(fenced.far.map_or(now, |(_, horizon)| horizon));
+                }
+                match fenced.floor.since(now) {
+                    wait if wait > WAIT_MAX => Err(format!("the fence holds up everybody for {wait:?}")),
+                    _ => Ok(Done::Fenced),
+                }
             }
-            _ => Done::Nothing,
+            _ => Ok(Done::Nothing),
         }
     }
+}
+
+/// A node whose clock was 400 days ahead has had a slot that nobody has now, and is gone.
+fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
+    let snapshot = network.store.read(&keys().survey()).expect("memory answers");
+    let [_, _, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+    let is_free = |slot: &u32| holders.iter().all(|holder| holder.key != keys().slot(*slot));
+    if let Some(slot) = share.iter().find(is_free) {
+        let far = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
+        let record = HorizonRecord::new(far, Token::new(0), Token::new(0), far);
+        put(&network.store, keys().horizon(slot), record.to_bytes());
+    }
+}
+
+/// Writes the rows of ledgers that a store had before it was restored.
+fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
+    let all = [Range::prefix("/idmint/v1/simulation/")];
+    let is_record = |key: &str| ["ledger", "event", "request"].iter().any(|kind| key.contains(&format!("/{kind}")));
+    let had = before.read(&all).expect("memory answers").ranges.remove(0);
+    for entry in had.into_iter().filter(|entry| is_record(&entry.key)) {
+        put(store, entry.key, entry.value);
+    }
+}
+
+fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
+    let write = vec![Write::Put { key, value, lease: None }];
+    store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
 }
 
 /// Whether each node that is there has a slot, and was told so since the copy was made: then what it was told is not there once

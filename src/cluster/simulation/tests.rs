@@ -81,6 +81,9 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.regressions, "restores that were noticed"),
         (tally.acquired_after_a_fence, "slots taken after a fence"),
         (tally.adoptions, "adoptions of a single node"),
+        (tally.wipes, "wipes"),
+        (tally.appended, "appends"),
+        (tally.refused, "refused appends and reads"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -105,6 +108,10 @@ fn every_deliberate_mistake_is_found() {
         Mistake::AdoptsByInstance,
         Mistake::ForgetsHighWater,
         Mistake::FloorsSlotZeroAlone,
+        Mistake::LooksAtNoRevision,
+        Mistake::ComparesNoOwnHorizon,
+        Mistake::FoundsAsIfNobodyMinted,
+        Mistake::FencesAboveEveryHorizon,
     ] {
         match search(SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

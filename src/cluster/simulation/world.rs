@@ -4,11 +4,13 @@ use std::num::NonZeroU32;
 use std::ops::{AddAssign, Range};
 use std::time::Duration;
 
+use super::appends::Ledgers;
 use super::faults::{Dice, Weather};
 use super::mistake::{Mistake, horizon_of, is_renewal};
 use super::network::{Mishaps, Network};
-use super::node::{Condition, Node, instance, keys, time_of};
+use super::node::{Condition, Node, WINDOW, instance, keys, time_of};
 use super::restore::{Done, Restore};
+use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_lease::{NodeName, Reply, Request};
 use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::slot_tenure::Event;
@@ -46,6 +48,10 @@ pub(super) struct Tally {
     pub(super) regressions: u64,
     pub(super) acquired_after_a_fence: u64,
     pub(super) adoptions: u64,
+    pub(super) wipes: u64,
+    pub(super) appended: u64,
+    /// Reads and appends that were refused.
+    pub(super) refused: u64,
     pub(super) mishaps: Mishaps,
 }
 
@@ -72,6 +78,9 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.regressions, other.regressions),
             (&mut self.acquired_after_a_fence, other.acquired_after_a_fence),
             (&mut self.adoptions, other.adoptions),
+            (&mut self.wipes, other.wipes),
+            (&mut self.appended, other.appended),
+            (&mut self.refused, other.refused),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
             (&mut a.late, b.late),
@@ -96,10 +105,15 @@ struct World {
     weather_until: Duration,
     restore: Restore,
     is_fenced: bool,
+    /// Clocks are right within a second or two.
+    are_clocks_right: bool,
     /// When a single node is adopted, if one is.
     adopts_at: Option<Duration>,
     /// The time from which to which every id was minted by a node that was adopted.
     adopted: Option<Range<UnixNanos>>,
+    /// When the coordinator is wiped, if it is. Then clocks are right: nothing else keeps apart what a wipe forgets.
+    wiped_at: Option<Duration>,
+    ledgers: Ledgers,
     minted: Vec<u128>,
     tally: Tally,
 }
@@ -141,6 +155,8 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
     let restore = Restore::draw(&mut dice);
     // The numbers of a node alone are those of all slots, so it moves into a fleet that has all of them.
     let adopts_at = (share.is_whole() && dice.per_mille(300)).then(|| dice.millis(0, 150_000));
+    let is_wiped = matches!(restore, Restore::None) && dice.per_mille(250);
+    let wiped_at = is_wiped.then(|| dice.millis(80_000, 150_000));
     let mut world = World {
         dice,
         network,
@@ -151,8 +167,11 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         weather_until: Duration::ZERO,
         restore,
         is_fenced: false,
-        adopts_at,
+        adopts_at: adopts_at.filter(|_| !is_wiped),
         adopted: None,
+        wiped_at,
+        ledgers: Ledgers::default(),
+        are_clocks_right: is_wiped,
         minted: Vec::new(),
         tally: Tally::default(),
     };
@@ -160,10 +179,11 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         world.start(place);
     }
     while world.at < LASTS {
-        world.step();
+        world.step()?;
     }
     world.tally.minted = u64::try_from(world.minted.len()).expect("few");
     world.tally.mishaps = world.network.mishaps.clone();
+    (world.tally.appended, world.tally.refused) = (world.ledgers.appended, world.ledgers.refused);
     *tally += &world.tally;
     world.check_adopted()?;
     Ok(world.minted)
@@ -179,7 +199,7 @@ fn compare(mut minted: Vec<u128>) -> Result<(), String> {
 }
 
 impl World {
-    fn step(&mut self) {
+    fn step(&mut self) -> Result<(), String> {
         let passed = self.dice.millis(5, 200);
         self.at += passed;
         if self.at >= self.weather_until {
@@ -202,12 +222,42 @@ impl World {
         for place in 0..self.nodes.len() {
             self.act(place);
         }
-        match self.restore.act(self.at, self.share, &mut self.dice, &mut self.network, &self.nodes) {
+        let nodes = (self.nodes.as_slice(), self.mistake);
+        match self.restore.act(self.at, self.share, &mut self.dice, &mut self.network, nodes)? {
             Done::Nothing => {}
             Done::Restored => self.tally.restores += 1,
             Done::Fenced => self.is_fenced = true,
         }
+        self.append()?;
+        if self.wiped_at.is_some_and(|at| at <= self.at) {
+            self.wipe();
+        }
         self.trouble();
+        Ok(())
+    }
+
+    /// A caller appends at any of the nodes, where a restore may take something away.
+    fn append(&mut self) -> Result<(), String> {
+        if self.wiped_at.is_some() || self.tally.wipes > 0 || !self.dice.per_mille(150) {
+            return Ok(());
+        }
+        let place = self.any_place();
+        let node = &self.nodes[place];
+        let Some(records) = node.records.as_ref().filter(|_| node.condition == Condition::Running) else {
+            return Ok(());
+        };
+        // By others, and by leases that end.
+        let is_carried = self.restore.is_under_way() && self.network.store.revision() >= node.tenure.known.highest();
+        self.ledgers.append(records, BEGINS.after(self.at), is_carried, &mut self.dice)
+    }
+
+    /// The coordinator is wiped; nodes that do not reach it mint on, and somebody starts a new one.
+    fn wipe(&mut self) {
+        self.wiped_at = None;
+        let (cut, machine) = (self.nodes.len(), 50 + self.dice.below(10));
+        self.network.wipe(self.at, cut, self.at + Duration::from_secs(70));
+        self.start(machine);
+        self.tally.wipes += 1;
     }
 
     fn deliver(&mut self, place: usize, message: u64, reply: Reply) {
@@ -233,7 +283,7 @@ impl World {
             Event::Regressed(_) => self.tally.regressions += 1,
             Event::Fenced(_) => self.tally.fenced += 1,
             Event::Disagrees(error) => panic!("all nodes are alike: {error}"),
-            Event::None | Event::Renewed => {}
+            Event::None | Event::Founded(_) | Event::Waiting(_) | Event::Renewed => {}
         }
         let (Request::Commit(transaction), Reply::Outcome(outcome)) = (&request, &reply) else { return };
         let Some(sent) = horizon_of(transaction) else { return };
@@ -312,7 +362,7 @@ impl World {
                 node.condition = Condition::Paused { until };
                 self.tally.pauses += 1;
             }
-            2 => {
+            2 if !self.are_clocks_right => {
                 node.condition = Condition::Frozen { until };
                 self.tally.freezes += 1;
             }
@@ -324,13 +374,13 @@ impl World {
                 node.leave(self.at + Duration::from_secs(3));
                 self.tally.leaves += 1;
             }
-            8 | 9 => {
+            8 | 9 if !self.are_clocks_right => {
                 let most = if self.dice.per_mille(100) { 3_600_000 } else { 8_000 };
                 let (by, is_back) = (self.dice.millis(1, most), self.dice.per_mille(500));
                 node.step_clock(by, is_back);
                 self.tally.clock_steps += 1;
             }
-            10 if nodes < 8 && !is_restoring => {
+            10 | 11 if nodes < 8 && !is_restoring && !self.are_clocks_right => {
                 if let Some(mut copy) = node.copy(self.share.slots(), &mut self.dice) {
                     copy.forget_connections(self.mistake);
                     self.nodes.push(copy);
@@ -372,7 +422,13 @@ impl World {
     fn new_node(&mut self, machine: u64) -> Node {
         let true_time = BEGINS.after(self.at);
         // Now and then by seconds to minutes.
-        let skew = if self.dice.per_mille(100) { self.dice.millis(0, 300_000) } else { self.dice.millis(0, 3_000) };
+        let skew = if self.are_clocks_right {
+            self.dice.millis(0, 2_000)
+        } else if self.dice.per_mille(100) {
+            self.dice.millis(0, 300_000)
+        } else {
+            self.dice.millis(0, 3_000)
+        };
         let wall = if self.dice.per_mille(500) { true_time.before(skew) } else { true_time.after(skew) };
         let drift_ppm = i64::try_from(self.dice.below(1_000)).expect("small") - 500;
         let name = NodeName {
@@ -382,7 +438,13 @@ impl World {
         };
         let earlier = self.nodes.iter().rev().find(|node| node.name.node == name.node);
         let high_water = earlier.map(|node| node.high_water().clone()).unwrap_or_default();
-        Node::start(wall, drift_ppm, name, self.share, high_water, &mut self.dice)
+        // Where nothing is wiped nobody has minted before.
+        let founding = match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
+            true => Founding::Again(WINDOW),
+            false => Founding::First,
+        };
+        let on = (&self.network.store, founding, self.mistake);
+        Node::start(wall, drift_ppm, name, self.share, high_water, on, &mut self.dice)
     }
 
     /// That nothing was minted again which an adopted node had minted.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reservation::Reserved;
 use crate::cluster::high_water::Regression;
-use crate::minting::Refusal;
+use crate::minting::{Refusal, SlotLack};
 use crate::storage::{Coordinator, CoordinatorError, FormatsError, Lease, Outcome, Range, Snapshot, Transaction};
 use crate::time::UnixNanos;
 
@@ -71,6 +71,8 @@ pub(in crate::cluster) struct Want {
 pub(in crate::cluster) enum Change {
     /// Nothing.
     None,
+    /// There was no fleet, and this node has founded one, which begins at this instant.
+    Founded(UnixNanos),
     /// There is no slot yet, for this reason.
     StillWithout(Refusal),
     /// A slot was taken.
@@ -97,4 +99,9 @@ pub(in crate::cluster) struct Acquired {
     pub(in crate::cluster) floor: UnixNanos,
     /// How far it may be used.
     pub(in crate::cluster) reserved: Reserved,
+}
+
+/// Why there is no slot, and when to try again.
+pub(super) fn without(lack: SlotLack, retry_after: Duration) -> Refusal {
+    Refusal::NoWorkerSlot { lack, retry_after }
 }

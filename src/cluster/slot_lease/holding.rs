@@ -8,7 +8,9 @@ use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::cluster::token::Entropy;
-use crate::storage::{Compare, Entry, FormatsError, Lease, Outcome, Revision, Snapshot, Transaction, Write};
+use crate::storage::{
+    Compare, Entry, FormatsError, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction, Write,
+};
 use crate::time::UnixNanos;
 
 /// How often the coordinator hears that the node is there.
@@ -75,6 +77,18 @@ impl Holding {
     /// The revision of the horizon that was acknowledged last.
     pub(super) fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// Its horizon, as was acknowledged last, and what was sent since.
+    pub(super) fn horizon(&self, rule: &LeaseRule) -> OwnHorizon {
+        let key = rule.keys.horizon(self.slot);
+        let sent = self.pending.as_ref().and_then(|pending| pending.value_of(&key));
+        OwnHorizon { key, revision: self.revision, sent }
+    }
+
+    /// Renews it without waiting any longer.
+    pub(super) fn renew_now(&mut self, now: UnixNanos) {
+        self.renew_at = now;
     }
 
     /// What the fleet said when this node last agreed with it.

@@ -56,6 +56,14 @@ impl Pending {
         Pending { transaction, attempt, reserves }
     }
 
+    /// What it writes under a key.
+    pub(super) fn value_of(&self, key: &str) -> Option<Vec<u8>> {
+        self.transaction.write.iter().find_map(|write| match write {
+            Write::Put { key: at, value, .. } if at == key => Some(value.clone()),
+            Write::Put { .. } | Write::Delete(_) => None,
+        })
+    }
+
     /// Whether this horizon in the store is the one that was sent.
     pub(super) fn has_written(&self, found: Option<&Entry>) -> bool {
         let record = found.and_then(|entry| HorizonRecord::from_bytes(&entry.value).ok());

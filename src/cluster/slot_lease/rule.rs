@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::unheard::Founding;
 use crate::cluster::agreement::OwnLayout;
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_share::SlotShare;
@@ -15,6 +16,7 @@ pub struct LeaseRule {
     pub(super) layout: OwnLayout,
     pub(super) node: NodeName,
     pub(super) clock: ClockLimits,
+    pub(super) founding: Founding,
 }
 
 /// How wrong the clock of a node may be.
@@ -38,14 +40,15 @@ pub struct NodeName {
 }
 
 impl LeaseRule {
-    /// These slots, in a fleet that mints these formats.
+    /// These slots, in a fleet that mints these formats. `founding` counts where there is no fleet yet.
     pub fn new(
         keys: FleetKeys,
         share: SlotShare,
         formats: Vec<KeptFormat>,
         node: NodeName,
         clock: ClockLimits,
+        founding: Founding,
     ) -> LeaseRule {
-        LeaseRule { keys, layout: OwnLayout { share, formats }, node, clock }
+        LeaseRule { keys, layout: OwnLayout { share, formats }, node, clock, founding }
     }
 }

@@ -3,22 +3,25 @@
 use std::time::Duration;
 
 use super::clock_check::ClockCheck;
-use super::exchange::{Acquired, Change, Reply, Request, Step, Want};
+use super::exchange::{Acquired, Change, Reply, Request, Step, Want, without};
+use super::founders::announcement;
 use super::holding::{Held, Holding};
-use super::reservation::{LEASE, Pending, Reserved};
+use super::reservation::{LEASE, Pending};
 use super::retry::{self, Retry};
 use super::rule::LeaseRule;
-use crate::cluster::agreement::{Agreed, Agreement};
+use crate::cluster::agreement::Agreed;
 use crate::cluster::high_water::{HighWater, Regression};
-use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
-use crate::cluster::survey::{self, Choice, FreeSlot};
+use crate::cluster::survey::FreeSlot;
 use crate::cluster::token::Entropy;
-use crate::minting::{Refusal, Reservation, SlotLack};
-use crate::storage::{Compare, CoordinatorError, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::minting::SlotLack;
+use crate::storage::{CoordinatorError, Lease, Outcome, OwnHorizon, Revision, Transaction};
 use crate::time::UnixNanos;
 
 /// How long to wait for a slot that nobody gives back before looking again.
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
+pub(super) const LOOK_AGAIN_MAX: Duration = Duration::from_secs(2);
+
+/// How long a founder waits before it looks who else would found the fleet.
+pub(super) const ANSWER_AFTER: Duration = Duration::from_secs(2);
 
 /// How many times a slot is given back without an answer before it is left to its lease.
 const RELEASES_MAX: u32 = 3;
@@ -28,27 +31,33 @@ const RELEASES_MAX: u32 = 3;
 /// At any time one request is under way, or none.
 #[derive(Debug, Clone)]
 pub(in crate::cluster) struct SlotLease {
-    rule: LeaseRule,
-    phase: Phase,
-    retry: Retry,
-    is_waiting_for_reply: bool,
+    pub(super) rule: LeaseRule,
+    pub(super) phase: Phase,
+    pub(super) retry: Retry,
+    pub(super) is_waiting_for_reply: bool,
     /// When the last request was sent.
-    asked_at: UnixNanos,
+    pub(super) asked_at: UnixNanos,
     /// What the fleet said when this node last agreed with it.
-    agreed: Option<Agreed>,
-    clock_check: ClockCheck,
+    pub(super) agreed: Option<Agreed>,
+    /// Whether the last answer says that this still holds.
+    pub(super) is_confirmed: bool,
+    pub(super) clock_check: ClockCheck,
     /// What the coordinator has told this node so far, in earlier processes too.
     pub(in crate::cluster) high_water: HighWater,
     /// The coordinator has lost some of it, when it was last asked.
-    is_regressed: bool,
+    pub(super) is_regressed: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Phase {
+pub(super) enum Phase {
     /// Reads what there is.
     Looking,
-    /// Tells the fleet how this node mints.
-    Agreeing(Transaction),
+    /// There was no fleet at that instant: tells others who would found one what the clock of this node shows.
+    Announcing { missing_at: UnixNanos, lease: Option<Lease> },
+    /// Has told them, and looks what theirs show.
+    Asking { missing_at: UnixNanos },
+    /// Tells the fleet how this node mints, or founds it, from an instant on.
+    Agreeing { transaction: Transaction, founds: Option<UnixNanos> },
     /// Has chosen a slot.
     Claiming { free: FreeSlot, agreed: Agreed, lease: Option<Lease> },
     /// Takes it.
@@ -63,13 +72,13 @@ enum Phase {
 
 /// A slot that is being taken.
 #[derive(Debug, Clone, Copy)]
-struct Claim {
-    slot: u32,
-    agreed: Agreed,
-    lease: Lease,
+pub(super) struct Claim {
+    pub(super) slot: u32,
+    pub(super) agreed: Agreed,
+    pub(super) lease: Lease,
     /// Who held it, as [`FreeSlot::holder`].
-    holder: Revision,
-    start: UnixNanos,
+    pub(super) holder: Revision,
+    pub(super) start: UnixNanos,
 }
 
 impl SlotLease {
@@ -83,6 +92,7 @@ impl SlotLease {
             is_waiting_for_reply: false,
             asked_at: UnixNanos::default(),
             agreed: None,
+            is_confirmed: false,
             high_water,
             is_regressed: false,
         }
@@ -93,10 +103,33 @@ impl SlotLease {
         self.is_regressed
     }
 
-    /// What the fleet has agreed on and this node agrees with; `None` before it has looked, and while the
-    /// coordinator has lost something.
-    pub(in crate::cluster) fn agreed(&self) -> Option<Agreed> {
-        self.agreed
+    /// What the fleet has agreed on and this node agrees with, if the last answer says so and follows from all that the
+    /// coordinator has told this node before.
+    pub(in crate::cluster) fn confirmed(&self) -> Option<Agreed> {
+        self.agreed.filter(|_| self.is_confirmed)
+    }
+
+    /// The horizon of the slot that is held.
+    pub(in crate::cluster) fn own_horizon(&self) -> Option<OwnHorizon> {
+        match &self.phase {
+            Phase::Holding(holding) => Some(holding.horizon(&self.rule)),
+            _ => None,
+        }
+    }
+
+    /// Asks as soon as it may whether all is as it was: answers to other requests of this node say that it is not.
+    pub(in crate::cluster) fn look_anew(&mut self, now: UnixNanos) {
+        match &mut self.phase {
+            Phase::Holding(holding) => holding.renew_now(now),
+            Phase::Looking => self.retry.succeeded(),
+            Phase::Announcing { .. }
+            | Phase::Asking { .. }
+            | Phase::Agreeing { .. }
+            | Phase::Claiming { .. }
+            | Phase::Acquiring { .. }
+            | Phase::Releasing { .. }
+            | Phase::Released => {}
+        }
     }
 
     /// What the clocks of the fleet say of this one.
@@ -132,8 +165,12 @@ impl SlotLease {
         }
         let request = match &mut self.phase {
             Phase::Looking => Request::Read(self.rule.keys.survey()),
-            Phase::Agreeing(transaction) | Phase::Releasing { transaction, .. } => Request::Commit(transaction.clone()),
-            Phase::Claiming { .. } => Request::Grant(LEASE),
+            Phase::Announcing { lease: None, .. } | Phase::Claiming { .. } => Request::Grant(LEASE),
+            Phase::Announcing { lease: Some(lease), .. } => Request::Commit(announcement(&self.rule, *lease, now)),
+            Phase::Asking { .. } => Request::Read(self.rule.keys.founding()),
+            Phase::Agreeing { transaction, .. } | Phase::Releasing { transaction, .. } => {
+                Request::Commit(transaction.clone())
+            }
             Phase::Acquiring { pending, .. } => Request::Commit(pending.transaction.clone()),
             Phase::Holding(holding) => match holding.next(now, want, &self.rule, entropy) {
                 Some(request) => request,
@@ -153,6 +190,7 @@ impl SlotLease {
     pub(in crate::cluster) fn answer(&mut self, now: UnixNanos, reply: Reply, entropy: &mut Entropy) -> Change {
         assert!(self.is_waiting_for_reply, "a reply comes after its request");
         self.is_waiting_for_reply = false;
+        self.is_confirmed = false;
         match reply {
             Reply::Failed(error) => {
                 self.retry.failed(now, entropy);
@@ -194,8 +232,8 @@ impl SlotLease {
                 self.phase = Phase::Looking;
                 Change::Fenced
             }
-            // Nothing in it is of this instant, so it need not be repeated as it was.
-            Phase::Agreeing(_) => {
+            // Nothing in it is of this instant, so it need not be repeated as it was; a lease may have ended.
+            Phase::Announcing { .. } | Phase::Agreeing { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
             }
@@ -207,9 +245,12 @@ impl SlotLease {
                 self.phase = Phase::Released;
                 Change::Released
             }
-            Phase::Looking | Phase::Claiming { .. } | Phase::Acquiring { .. } | Phase::Holding(_) | Phase::Released => {
-                Change::None
-            }
+            Phase::Looking
+            | Phase::Asking { .. }
+            | Phase::Claiming { .. }
+            | Phase::Acquiring { .. }
+            | Phase::Holding(_)
+            | Phase::Released => Change::None,
         }
     }
 
@@ -223,11 +264,21 @@ impl SlotLease {
         }
         match (&mut self.phase, reply) {
             (Phase::Looking, Reply::Read(snapshot)) => self.look(&snapshot, now, entropy),
-            (Phase::Agreeing(_), Reply::Outcome(_)) => {
-                self.phase = Phase::Looking;
-                Change::None
+            (Phase::Announcing { missing_at, .. }, Reply::Outcome(_)) => {
+                self.phase = Phase::Asking { missing_at: *missing_at };
+                self.retry.wait_until(now.after(ANSWER_AFTER));
+                Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER))
             }
-            (Phase::Claiming { lease, .. }, Reply::Granted(granted)) => {
+            (Phase::Asking { missing_at }, Reply::Read(snapshot)) => {
+                let missing_at = *missing_at;
+                self.found(missing_at, &snapshot, now, entropy)
+            }
+            (Phase::Agreeing { founds, .. }, Reply::Outcome(outcome)) => {
+                let founded = founds.filter(|_| matches!(outcome, Outcome::Committed(_)));
+                self.phase = Phase::Looking;
+                founded.map_or(Change::None, Change::Founded)
+            }
+            (Phase::Announcing { lease, .. } | Phase::Claiming { lease, .. }, Reply::Granted(granted)) => {
                 *lease = Some(granted);
                 Change::None
             }
@@ -236,6 +287,7 @@ impl SlotLease {
                 self.acquired(&claim, &pending, &outcome)
             }
             (Phase::Holding(holding), reply) => {
+                self.is_confirmed = matches!(reply, Reply::Outcome(_));
                 let held = holding.answer(now, reply, &self.rule, entropy);
                 self.agreed = Some(holding.agreed());
                 match held {
@@ -282,79 +334,6 @@ impl SlotLease {
         self.is_regressed = true;
         self.retry.wait_until(now.after(retry::between(LOOK_AGAIN_MAX / 2, LOOK_AGAIN_MAX, entropy)));
         Change::Regressed(regression)
-    }
-
-    fn look(&mut self, snapshot: &Snapshot, now: UnixNanos, entropy: &mut Entropy) -> Change {
-        let SlotLease { rule, .. } = self;
-        let found = snapshot.ranges.first().and_then(|meta| meta.first());
-        // As at a start without a record: whoever minted before was at most so far ahead.
-        let floor = now.after(rule.clock.max_ahead);
-        let agreed = match rule.layout.compare(&rule.keys, found, floor, entropy.token()) {
-            Ok(Agreement::Agreed(agreed)) => agreed,
-            Ok(Agreement::ToWrite(transaction)) => {
-                self.phase = Phase::Agreeing(transaction);
-                return Change::None;
-            }
-            Err(error) => return Change::Disagrees(error),
-        };
-        self.agreed = Some(agreed);
-        self.is_regressed = false;
-        self.high_water.meet(agreed.fleet, agreed.floor, snapshot.revision, now);
-        let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
-        self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
-        if let Some(refusal) = self.clock_check.refusal() {
-            self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
-            return Change::StillWithout(refusal);
-        }
-        if now < agreed.floor {
-            return self.look_again(now, SlotLack::Asking, agreed.floor.since(now), entropy);
-        }
-        let SlotLease { rule, .. } = self;
-        let share = rule.layout.share;
-        match survey::choose(snapshot, &rule.keys, share, &rule.node, now, rule.clock.max_ahead, entropy) {
-            Choice::Take(free) => {
-                self.phase = Phase::Claiming { free, agreed, lease: None };
-                Change::None
-            }
-            Choice::Rests(rests) => self.look_again(now, SlotLack::NoneFree, rests, entropy),
-            Choice::AllHeld => self.look_again(now, SlotLack::NoneFree, LOOK_AGAIN_MAX, entropy),
-        }
-    }
-
-    /// Looks again when the wait is over, or earlier: somebody may give a slot back.
-    fn look_again(&mut self, now: UnixNanos, lack: SlotLack, wait: Duration, entropy: &mut Entropy) -> Change {
-        self.wait_at_most(wait.min(LOOK_AGAIN_MAX), now, entropy);
-        Change::StillWithout(Refusal::NoWorkerSlot { lack, retry_after: wait })
-    }
-
-    fn wait_at_most(&mut self, most: Duration, now: UnixNanos, entropy: &mut Entropy) {
-        self.retry.wait_until(now.after(retry::between(most / 2, most, entropy)));
-    }
-
-    fn acquire(&self, free: FreeSlot, agreed: Agreed, lease: Lease, now: UnixNanos, entropy: &mut Entropy) -> Phase {
-        let rule = &self.rule;
-        let start = free.horizon.max(agreed.floor).max(now);
-        assert!(start >= free.horizon, "a slot is not used below the horizon that was found");
-        let reserves = Reserved { horizon: ceil_to_millis(start.after(Reservation::FIRST)), sent_at: now };
-        let (slot_key, horizon_key, attempt) =
-            (rule.keys.slot(free.slot), rule.keys.horizon(free.slot), entropy.token());
-        let holder = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
-        let horizon = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
-        let transaction = Transaction {
-            compare: vec![
-                Compare::Modified(rule.keys.meta(), agreed.revision),
-                Compare::Created(slot_key.clone(), free.holder),
-                Compare::Modified(horizon_key.clone(), free.revision),
-            ],
-            write: vec![
-                Write::Put { key: slot_key, value: holder.to_bytes(), lease: Some(lease) },
-                Write::Put { key: horizon_key, value: horizon.to_bytes(), lease: None },
-            ],
-            otherwise: vec![Range::one(rule.keys.horizon(free.slot))],
-            ..Transaction::default()
-        };
-        let claim = Claim { slot: free.slot, agreed, lease, holder: free.holder, start };
-        Phase::Acquiring { claim, pending: Pending::new(transaction, attempt, reserves) }
     }
 
     fn acquired(&mut self, claim: &Claim, pending: &Pending, outcome: &Outcome) -> Change {

@@ -9,6 +9,7 @@ mod etcd_cluster;
 mod anchors;
 mod equal_engines;
 mod records;
+mod restored;
 mod starts;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tempfile::TempDir;
 use super::coordinator::{Coordinator, MemoryCoordinator};
 use super::engine::EngineChoice;
 use super::etcd::Namespace;
-use super::fleet::{FleetRecords, MetaRevision, Room};
+use super::fleet::{FleetRecords, KnownFleet, Room};
 use super::memory::MemoryEngine;
 use super::records::{RecordPlan, RecordStore, WriteError};
 use super::samples::ready;
@@ -83,7 +84,7 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
     FleetRecords::new(
         coordinator,
         &Namespace::default(),
-        Arc::<MetaRevision>::default(),
+        Arc::<KnownFleet>::default(),
         Arc::<Room>::default(),
         rand::random(),
     )

@@ -14,6 +14,7 @@ mod memory_coordinator;
 mod transaction;
 
 use std::fmt::Debug;
+use std::thread;
 use std::time::Duration;
 
 pub use member::{Member, MemberState, Space};
@@ -46,6 +47,11 @@ pub trait Coordinator: Debug + Send + Sync {
     /// # Errors
     /// [`CoordinatorError`].
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError>;
+
+    /// Waits before something is sent again. In a simulated one no time passes.
+    fn wait(&self, pause: Duration) {
+        thread::sleep(pause);
+    }
 
     /// What each of its members says of itself; nothing where there are none. May take a second for each that is silent.
     fn members(&self) -> Vec<Member> {

@@ -11,6 +11,12 @@ pub struct Revision(pub u64);
 impl Revision {
     /// The revision of a key that there is not.
     pub const ABSENT: Revision = Revision(0);
+
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Revision {
+        Revision(self.0.checked_add(1).expect("a coordinator counts its revisions in 63 bits"))
+    }
 }
 
 /// The time for which keys are kept unless it is begun anew.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::journal::AppendJournal;
 use super::keys::Keys;
-use super::meta_revision::{FleetEra, MetaRevision};
+use super::known_fleet::{FleetEra, KnownFleet};
 use super::room::Room;
 use super::round::{Round, fitting, has_landed, journalled};
 use super::rows::Attempt;
@@ -36,16 +36,16 @@ pub struct FleetRecords {
 }
 
 impl FleetRecords {
-    /// The records of a namespace. `process` is drawn at random for each process; `meta` is what the fleet has agreed on, and
+    /// The records of a namespace. `process` is drawn at random for each process; `known` is what this node knows of the fleet, and
     /// `room` whether more can be written.
     pub fn new(
         coordinator: Arc<dyn Coordinator>,
         namespace: &Namespace,
-        meta: Arc<MetaRevision>,
+        known: Arc<KnownFleet>,
         room: Arc<Room>,
         process: u64,
     ) -> FleetRecords {
-        let store = SharedStore::new(coordinator, Keys::of(namespace), meta);
+        let store = SharedStore::new(coordinator, Keys::of(namespace), known);
         FleetRecords { store, room, process, attempts: AtomicU64::new(0), journal: None }
     }
 

@@ -11,6 +11,7 @@ use crate::storage::coordinator::{
     Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range, Revision, Snapshot,
     Transaction, Write,
 };
+use crate::storage::fleet::known_fleet::AgreedMeta;
 use crate::storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
 
 /// What becomes of a transaction on its way.
@@ -154,9 +155,9 @@ fn what_was_not_sent_or_found_no_space_is_not_written() {
 #[test]
 fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let memory = Arc::new(MemoryCoordinator::default());
-    let meta = Arc::new(MetaRevision::default());
+    let known = Arc::new(KnownFleet::default());
     let coordinator = Arc::clone(&memory) as Arc<dyn Coordinator>;
-    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&meta), Arc::default(), 7);
+    let records = FleetRecords::new(coordinator, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
     let key = "/idmint/v1/default/meta".to_owned();
     let agree = Transaction {
         compare: vec![Compare::Modified(key.clone(), Revision::ABSENT)],
@@ -167,14 +168,15 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
     let Err(WriteError::NotWritten(error)) = records.write(&[anchor(0, 0)]) else { panic!("it was written") };
     assert_eq!(error.failure_kind(), FailureKind::Unreachable);
     assert_eq!(near(&records, 0), []);
-    meta.agree(written.revision, FleetEra::default());
+    let agreed = AgreedMeta { revision: written.revision, ..AgreedMeta::default() };
+    known.agree(agreed, written.revision, 0);
     records.write(&[anchor(0, 0)]).unwrap();
-    meta.withdraw();
+    known.withdraw();
     assert!(
         matches!(records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]), Err(WriteError::NotWritten(_))),
         "the coordinator has lost something"
     );
-    meta.agree(written.revision, FleetEra::default());
+    known.agree(agreed, written.revision, 0);
     records.write(&[anchor_of("conjunction", (3, 4), 0, 0)]).unwrap();
 }
 

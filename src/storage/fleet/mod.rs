@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keys  rows                 what is stored, under which keys
-//! meta_revision              what the fleet has agreed on, as this node knows it
+//! known_fleet                what the fleet has agreed on, as this node knows it, and whether an answer follows from it
 //! room                       whether the coordinator has room for more
 //! shared_store               reads and writes, and what their errors mean
 //! ledgers  requests  anchors what is read, and what is forgotten
@@ -21,8 +21,8 @@ mod anchors;
 mod fleet_records;
 mod journal;
 mod keys;
+mod known_fleet;
 mod ledgers;
-mod meta_revision;
 mod record_adopter;
 mod requests;
 mod room;
@@ -34,6 +34,6 @@ pub use fleet_records::FleetRecords;
 pub use journal::{
     AppendJournal, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction, Reimported,
 };
-pub use meta_revision::{FleetEra, MetaRevision};
+pub use known_fleet::{AgreedMeta, FleetEra, KnownFleet, OwnHorizon};
 pub use record_adopter::{AdoptError, AdoptedCount, RecordAdopter};
 pub use room::Room;

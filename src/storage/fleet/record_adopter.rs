@@ -8,8 +8,8 @@ use std::sync::Arc;
 use super::adopted_batch::AdoptedBatch;
 use super::anchors::anchors_of;
 use super::keys::Keys;
+use super::known_fleet::KnownFleet;
 use super::ledgers::ledger_of;
-use super::meta_revision::MetaRevision;
 use super::requests::request_of;
 use super::rows::{Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes};
 use super::shared_store::SharedStore;
@@ -89,8 +89,8 @@ impl AdoptError {
 
 impl RecordAdopter {
     /// Writes to the store of a fleet, as long as what the fleet has agreed on is `meta`.
-    pub fn new(coordinator: Arc<dyn Coordinator>, namespace: &Namespace, meta: Arc<MetaRevision>) -> RecordAdopter {
-        RecordAdopter { store: SharedStore::new(coordinator, Keys::of(namespace), meta), is_trial: false }
+    pub fn new(coordinator: Arc<dyn Coordinator>, namespace: &Namespace, known: Arc<KnownFleet>) -> RecordAdopter {
+        RecordAdopter { store: SharedStore::new(coordinator, Keys::of(namespace), known), is_trial: false }
     }
 
     /// The same, which writes nothing and only says what differs.

@@ -19,8 +19,8 @@ use crate::storage::records::{
     DoneRequest, LedgerSummary, RecordPlan, RequestDay, StoredAppend, append_row, remembered_since,
 };
 
-/// Operations of one kind in a transaction: etcd takes 128 of each, and one compares what the fleet has agreed on.
-pub(super) const OPERATIONS_MAX: usize = 127;
+/// Operations of one kind in a transaction: etcd takes 128 of each, and two compare what this node knows of its fleet.
+pub(super) const OPERATIONS_MAX: usize = 126;
 
 /// Bytes of a transaction, about: etcd takes 1.5 MiB.
 pub(super) const BYTES_MAX: usize = 1_400_000;

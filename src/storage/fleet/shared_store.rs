@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use super::keys::Keys;
-use super::meta_revision::{FleetEra, MetaRevision};
+use super::known_fleet::{FleetEra, KnownFleet, Terms};
 use crate::storage::coordinator::{
-    Compare, Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
+    Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
 };
 use crate::storage::failure::{FailureKind, StoreError};
 
@@ -24,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 pub(super) struct SharedStore {
     coordinator: Arc<dyn Coordinator>,
     pub(super) keys: Keys,
-    meta: Arc<MetaRevision>,
+    known: Arc<KnownFleet>,
     /// Whether it answered the last time it was asked. Written by whoever asks it; Relaxed: a hint that saves callers from
     /// waiting for what was just not there.
     answers: AtomicBool,
@@ -49,8 +48,8 @@ pub(super) enum NotWritten {
 }
 
 impl SharedStore {
-    pub(super) fn new(coordinator: Arc<dyn Coordinator>, keys: Keys, meta: Arc<MetaRevision>) -> SharedStore {
-        SharedStore { coordinator, keys, meta, answers: AtomicBool::new(true) }
+    pub(super) fn new(coordinator: Arc<dyn Coordinator>, keys: Keys, known: Arc<KnownFleet>) -> SharedStore {
+        SharedStore { coordinator, keys, known, answers: AtomicBool::new(true) }
     }
 
     /// Whether it answered the last time it was asked.
@@ -60,7 +59,7 @@ impl SharedStore {
 
     /// The era of the fleet that this node agreed with last.
     pub(super) fn era(&self) -> FleetEra {
-        self.meta.era()
+        self.known.era()
     }
 
     /// Asks whether it answers again.
@@ -74,8 +73,9 @@ impl SharedStore {
     /// Reads ranges at one revision.
     ///
     /// # Errors
-    /// [`StoreError`]; at once while it does not answer.
+    /// [`StoreError`]; at once while it does not answer, and while it has lost what it had acknowledged.
     pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<Entry>>, StoreError> {
+        self.known.terms(self.keys.meta())?;
         if !self.answers() {
             let error = "the coordinator did not answer a moment ago; it is asked again every second";
             return Err(StoreError::new(FailureKind::Unreachable, error));
@@ -110,29 +110,28 @@ impl SharedStore {
         mut transaction: Transaction,
         is_ours: impl Fn(&Snapshot) -> bool,
     ) -> Result<Written, NotWritten> {
-        let Some(meta) = self.meta.get() else {
-            let error = "the coordinator has lost what it had acknowledged; nothing is written until it was fenced";
-            return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
-        };
-        transaction.compare.push(Compare::Modified(self.keys.meta(), meta));
-        transaction.otherwise.push(Range::one(self.keys.meta()));
+        let terms = self.known.terms(self.keys.meta()).map_err(NotWritten::Refused)?;
+        transaction.otherwise.extend(terms.compare.iter().map(|compare| Range::one(compare.key().clone())));
+        transaction.compare.extend(terms.compare.iter().cloned());
         let mut is_unanswered = false;
         for sent in 0..SENT_MAX {
             if sent > 0 {
-                thread::sleep(PAUSE);
+                self.coordinator.wait(PAUSE);
             }
+            let asked = self.known.highest();
             match self.coordinator.commit(&transaction) {
-                Ok(Outcome::Committed(_)) => return Ok(self.note(Written::Committed)),
-                Ok(Outcome::Refused(snapshot)) if is_unanswered && is_ours(&snapshot) => {
+                // A write makes a revision of its own.
+                Ok(Outcome::Committed(written)) => {
+                    self.known.see(asked.next(), written.revision).map_err(NotWritten::Unknown)?;
                     return Ok(self.note(Written::Committed));
                 }
                 Ok(Outcome::Refused(snapshot)) => {
-                    let now = snapshot.ranges.last().and_then(|meta| meta.first());
-                    if now.map_or(Revision::ABSENT, |meta| meta.modified) == meta {
-                        return Ok(self.note(Written::Stale));
+                    let refused = if is_unanswered { NotWritten::Unknown } else { NotWritten::Refused };
+                    self.known.see(asked, snapshot.revision).map_err(refused)?;
+                    if is_unanswered && is_ours(&snapshot) {
+                        return Ok(self.note(Written::Committed));
                     }
-                    let error = "the fleet has agreed on something new, which this node has not seen yet";
-                    return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
+                    return self.refused(&terms, &snapshot);
                 }
                 Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
                 // Not sent this time; an earlier one may still be on its way.
@@ -146,9 +145,28 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
+    /// What it means that a write which has not landed was refused with this: whether to decide again.
+    fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, NotWritten> {
+        self.note(());
+        let (_, found) = snapshot.ranges.split_at(snapshot.ranges.len() - terms.compare.len());
+        let meta = found.first().and_then(|meta| meta.first());
+        if meta.map_or(Revision::ABSENT, |meta| meta.modified) != terms.meta {
+            let error = "the fleet has agreed on something new, which this node has not seen yet";
+            return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
+        }
+        if let Some(horizon) = found.get(1) {
+            self.known.see_horizon(snapshot.revision, horizon.first()).map_err(NotWritten::Refused)?;
+        }
+        Ok(Written::Stale)
+    }
+
     fn ask(&self, ranges: &[Range]) -> Result<Snapshot, StoreError> {
+        let asked = self.known.highest();
         match self.coordinator.read(ranges) {
-            Ok(snapshot) => Ok(self.note(snapshot)),
+            Ok(snapshot) => {
+                self.known.see(asked, snapshot.revision)?;
+                Ok(self.note(snapshot))
+            }
             Err(error) => Err(self.note_failure(&error)),
         }
     }

@@ -19,7 +19,7 @@ use crate::ids::{SEQUENCED, SNOWFLAKE};
 use crate::service::{Home, Service, idmint, run, until};
 
 /// As many as the lanes of a single node, so that each slot is the number of a lane.
-const SLOTS: u32 = 8;
+pub(super) const SLOTS: u32 = 8;
 
 /// So far ahead of the clock is the single node: a slot that is not kept above it mints the same again.
 const AHEAD: Duration = Duration::from_secs(25);
@@ -28,7 +28,7 @@ const AHEAD: Duration = Duration::from_secs(25);
 const BYSTANDERS: usize = 1_000;
 
 /// A single node of several lanes, ahead of its clock.
-fn single_node(home: &Home) -> Service {
+pub(super) fn single_node(home: &Home) -> Service {
     let floor = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + AHEAD;
     let floor = UnixTime::from_nanos(floor.as_nanos().try_into().unwrap()).to_string();
     let mut command = home.serve_with("mint.batch_max = 10000");
@@ -38,11 +38,11 @@ fn single_node(home: &Home) -> Service {
     service
 }
 
-fn adopt(home: &Home, etcd: &EtcdCluster) -> Command {
+pub(super) fn adopt(home: &Home, etcd: &EtcdCluster) -> Command {
     let (config, endpoints) = (home.path("fleet.toml"), etcd.endpoints());
     let text = format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}");
     fs::write(&config, text).unwrap();
-    let mut command = idmint(&["fleet", "adopt"]);
+    let mut command = idmint(&["fleet", "adopt", "--new-fleet"]);
     command.arg(home.data_dir()).arg("--config").arg(config);
     command
 }

@@ -146,8 +146,14 @@ impl EtcdCluster {
 
     /// Ends all members, and starts them with what there was when this was copied.
     pub(crate) fn restore(&mut self, snapshot: &Path) {
+        self.restore_after(snapshot, Duration::ZERO);
+    }
+
+    /// The same, with a pause between.
+    pub(crate) fn restore_after(&mut self, snapshot: &Path, pause: Duration) {
+        (0..self.members.len()).for_each(|place| self.kill(place));
+        thread::sleep(pause);
         for place in 0..self.members.len() {
-            self.kill(place);
             let member = &self.members[place];
             let data = member.args.iter().find_map(|arg| arg.strip_prefix("--data-dir=")).expect("it has a folder");
             fs::remove_dir_all(data).expect("it is ours");

@@ -4,6 +4,8 @@ mod adopting;
 mod client;
 mod etcd_cluster;
 mod etcd_link;
+mod folders;
+mod founding;
 mod lengths;
 mod links;
 mod many;

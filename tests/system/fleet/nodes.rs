@@ -39,9 +39,12 @@ pub(super) fn starting_at(home: &Home, endpoints: &[String], slots: u32, more: &
 
 /// What starts such a node.
 pub(super) fn serve(home: &Home, endpoints: &[String], slots: u32, more: &str) -> Command {
-    home.serve_with(&format!(
+    let mut serve = home.serve_with(&format!(
         "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000\n{more}"
-    ))
+    ));
+    // Each test has an etcd of its own, in which nobody has minted.
+    serve.arg("--new-fleet");
+    serve
 }
 
 /// A client that asks one node for ids until it is told to stop, and keeps all that it got.

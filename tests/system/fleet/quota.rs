@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::client::settings;
 use super::etcd_cluster::EtcdCluster;
-use super::nodes::{Minter, assert_all_different, until_within};
+use super::nodes::{Minter, assert_all_different, serve, until_within};
 use crate::http1::{Answer, Client, post_json};
 use crate::service::{Home, Service};
 use idmint::storage::{Coordinator, CoordinatorError, MemberState, Space, Transaction, Write};
@@ -51,11 +51,7 @@ fn appends_stop_at_three_quarters_of_the_quota_and_mints_go_on_even_when_etcd_is
     let etcd = EtcdCluster::start_with(1, "http", &[format!("--quota-backend-bytes={QUOTA}")], &[]);
     let client = settings(&etcd.endpoints()).connect().unwrap();
     let home = Home::new();
-    let endpoints = etcd.endpoints();
-    let node = Service::start(home.serve_with(&format!(
-        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\netcd.quota = '16MiB'\nworker.slots = 4\n\
-         mint.batch_max = 10000"
-    )));
+    let node = Service::start(serve(&home, &etcd.endpoints(), 4, "etcd.quota = '16MiB'"));
     node.wait_until_ready();
     let minter = Minter::at(&node);
     let mut numbers = 2..3_600;

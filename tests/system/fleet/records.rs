@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, Sighting};
 use idmint::id::{FormatDefinition, PRESETS};
 use idmint::ledger::{Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
-use idmint::storage::{FleetRecords, MetaRevision, Namespace, RecordError, RecordKeeper, RecordStore};
+use idmint::storage::{FleetRecords, KnownFleet, Namespace, RecordError, RecordKeeper, RecordStore};
 use idmint::time::{Clock, UnixTime};
 use tokio::runtime::Runtime;
 
@@ -28,7 +28,7 @@ impl Nodes {
     fn on(cluster: &EtcdCluster) -> Nodes {
         let records = |_| -> Arc<dyn RecordStore> {
             let coordinator = settings(&cluster.endpoints()).connect().unwrap();
-            let meta = Arc::<MetaRevision>::default();
+            let meta = Arc::<KnownFleet>::default();
             Arc::new(FleetRecords::new(coordinator, &Namespace::default(), meta, Arc::default(), rand::random()))
         };
         let keeper = |node| Arc::new(RecordKeeper::start(records(node), Arc::new(Clock::system()), None));

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
+use super::lengths::short_or_whole;
 use super::nodes::{Minter, assert_all_different, node, until_within};
-use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
+use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::http1::{Answer, Client, post_json};
 use crate::service::{Ended, Home, Service, idmint, run, until};
 
@@ -58,8 +59,8 @@ fn wait_for_renewals(nodes: &[Service]) {
     }
 }
 
-#[test]
-fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes() {
+/// Restores an etcd under nodes whose callers do not stop, fences it by the book, and lets them go on.
+fn restore_under_appenders(away: Duration) {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
@@ -67,8 +68,9 @@ fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes() {
     let ledgers = begin(&nodes[0], 4);
     let places: Vec<Place> = nodes.iter().map(Place::of).collect();
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-    let mut snapshot = None;
+    let mut late = None;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
         let caller = |number: usize| {
             let caller = Appender::new(number, &places[number % 3], &ledgers);
             scope.spawn(|| caller.run(&granted, &stop))
@@ -76,40 +78,45 @@ fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes() {
         let callers: Vec<_> = (0..9).map(caller).collect();
         let go_on = |count: u64| {
             let target = granted.load(Ordering::Relaxed) + count;
-            until("appends are acknowledged", || (granted.load(Ordering::Relaxed) >= target).then_some(()));
+            until_within(LONG, "appends are acknowledged", || {
+                (granted.load(Ordering::Relaxed) >= target).then_some(())
+            });
         };
         go_on(150);
-        snapshot = Some(etcd.save());
+        let snapshot = etcd.save();
         go_on(150);
         // In the midst of appends, one of which it may have committed and told nobody of: its callers ask another node.
         nodes.pop().expect("there are three").kill();
         places[2].move_to(nodes[0].address());
         go_on(150);
+        let ledger = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
+        let appended = append(&nodes[0], &ledger, "once");
+        assert_eq!(appended.status, 201, "{}", appended.text());
+        let reported: Vec<_> = (1..=20).map(|object| report(&nodes[(object % 2) as usize], object)).collect();
+        wait_for_renewals(&nodes);
+
+        etcd.restore_after(&snapshot, away);
+        for node in &nodes {
+            let is_regressed = || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(());
+            until_within(LONG, "it notices", is_regressed);
+        }
+        let journals = homes.each_ref().map(|home| home.data_dir());
+        let fenced = fence(&homes[0], &journals.each_ref().map(|path| path.as_path()));
+        println!("{}", fenced.out);
+        fenced.assert(0, &[]);
+        assert!(fenced.out.contains("came back") && !fenced.out.contains("lost:"), "{}", fenced.out);
+        go_on(150);
+        late = Some((ledger, appended, reported));
         stop.store(true, Ordering::Relaxed);
         callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
     });
-    let late = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
-    let appended = append(&nodes[0], &late, "once");
-    assert_eq!(appended.status, 201, "{}", appended.text());
-    let reported: Vec<_> = (1..=20).map(|object| report(&nodes[(object % 2) as usize], object)).collect();
-    wait_for_renewals(&nodes);
-
-    etcd.restore(&snapshot.expect("it was saved"));
-    for node in &nodes {
-        let is_regressed = || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(());
-        until_within(LONG, "it notices", is_regressed);
-    }
-    let journals = homes.each_ref().map(|home| home.data_dir());
-    let fenced = fence(&homes[0], &journals.each_ref().map(|path| path.as_path()));
-    println!("{}", fenced.out);
-    fenced.assert(0, &[]);
-    assert!(fenced.out.contains("came back") && !fenced.out.contains("lost:"), "{}", fenced.out);
     for node in &nodes {
         until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
     }
     let count: usize = seen.iter().map(|seen| seen.kept.len()).sum();
     println!("{count} events by callers");
     assert_all_is_kept(&nodes[1], ledgers, seen);
+    let (late, appended, reported) = late.expect("it was told");
     let again = append(&nodes[1], &late, "once");
     assert_eq!((again.status, again.json()["ids"].take()), (200, appended.json()["ids"].take()), "{}", again.text());
     assert_eq!(append(&nodes[0], &late, "another").status, 201, "it goes on");
@@ -119,6 +126,15 @@ fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes() {
     }
     assert!(nodes.iter().all(|node| node.metric("idmint_journal_failures_total") == 0.0));
     println!("{} ids, none twice", assert_all_different(minters.map(Minter::stop)));
+}
+
+#[test]
+fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes_while_callers_go_on() {
+    // The shorter it is away, the surer are callers to ask it before the slots do.
+    restore_under_appenders(Duration::ZERO);
+    for away in short_or_whole(&[][..], &[4, 20][..]) {
+        restore_under_appenders(Duration::from_secs(*away));
+    }
 }
 
 #[test]

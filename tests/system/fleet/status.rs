@@ -1,17 +1,33 @@
 //! `idmint fleet status` of real nodes on real members.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
 use serde_json::Value;
 
 use super::etcd_cluster::EtcdCluster;
-use super::nodes::node;
-use crate::service::{Ended, Home, idmint, run};
+use super::etcd_link::{EtcdLink, Weather};
+use super::nodes::{node, serve, until_within};
+use crate::appending::StopOnDrop;
+use crate::service::{Ended, Home, Service, idmint, run, until};
+use crate::wall_clock::WallClock;
 
 const SLOTS: u32 = 4;
 
+/// Longer than a node takes to notice, on however slow a machine.
+const LONG: Duration = Duration::from_secs(240);
+
 fn status(home: &Home, more: &[&str]) -> Ended {
-    let config = home.path("idmint.toml");
+    status_by(home, home, more)
+}
+
+/// As the node of `config` sees it, from a machine that knows what this folder knows.
+fn status_by(config: &Home, folder: &Home, more: &[&str]) -> Ended {
+    let config = config.path("idmint.toml");
     let mut command = idmint(&["fleet", "status", "--config", config.to_str().unwrap()]);
-    command.args(more).env("IDMINT_STORAGE__DATA_DIR", home.data_dir());
+    command.args(more).env("IDMINT_STORAGE__DATA_DIR", folder.data_dir());
     run(command)
 }
 
@@ -31,7 +47,7 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     let _nodes = [0, 1].map(|number| node(&homes[number], &etcd, SLOTS));
     let well = status(&homes[0], &[]);
     println!("{}", well.out);
-    assert_says(&well, 0, &["all is well", "clock ", "free    2 slots", "leads"]);
+    assert_says(&well, 0, &["all is well", "clock at most ", "free    2 slots", "leads"]);
     let printed = status(&homes[0], &["--json"]);
     assert_says(&printed, 0, &["\"well\": true"]);
     let json: Value = serde_json::from_str(&printed.out).unwrap();
@@ -55,4 +71,80 @@ fn it_says_who_holds_which_slot_and_what_is_wrong_with_the_members_and_with_anot
     assert_says(&status(&homes[0], &[]), 1, &["does not answer", "bring this one back"]);
     etcd.kill(1);
     status(&homes[0], &[]).assert(75, &["coordinator"]);
+}
+
+#[test]
+fn after_a_restore_it_names_the_fence_whether_this_machine_knows_what_was_lost_or_not() {
+    let mut etcd = EtcdCluster::start(1);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let [one, two] = [0, 1].map(|number| node(&homes[number], &etcd, SLOTS));
+    let snapshot = etcd.save();
+    let extensions = |node: &Service| node.metric("idmint_horizon_extensions_total{outcome=\"extended\"}");
+    for node in [&one, &two] {
+        let before = extensions(node);
+        until("its slot is renewed after the backup", || (extensions(node) >= before + 2.0).then_some(()));
+    }
+    assert_says(&status_by(&homes[0], &homes[2], &[]), 0, &["all is well"]);
+    // At its end it writes down all that it was told.
+    two.send(Signal::TERM);
+    two.wait();
+
+    etcd.restore(&snapshot);
+    until_within(LONG, "it notices", || (one.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    let knows_nothing = status_by(&homes[0], &homes[2], &[]);
+    println!("{}", knows_nothing.out);
+    let likely =
+        ["of 2 nodes that hold a slot 2 do not renew it", "idmint fleet fence-restore", "look whether it runs"];
+    assert_says(&knows_nothing, 1, &likely);
+    let knows = status_by(&homes[0], &homes[1], &[]);
+    println!("{}", knows.out);
+    let certain =
+        ["etcd has lost what it had acknowledged: ", "it renews nothing before idmint fleet fence-restore was run"];
+    assert_says(&knows, 1, &certain);
+    assert!(!knows.out.contains("look whether it runs and reaches etcd"), "{}", knows.out);
+}
+
+#[test]
+fn a_clock_that_is_ahead_is_told_and_a_slow_way_to_etcd_is_no_clock_that_is_wrong() {
+    let etcd = EtcdCluster::start(1);
+    let homes: [Home; 5] = std::array::from_fn(|_| Home::new());
+    let _right = [0, 1, 2].map(|number| node(&homes[number], &etcd, 8));
+    let link = EtcdLink::to(&etcd.endpoints()[0]);
+    drop(serve(&homes[4], &[link.endpoint()], 8, ""));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let running = StopOnDrop(&is_over);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                for (weather, millis) in [(Weather::Stalled, 800), (Weather::Clear, 200)] {
+                    link.turn(weather);
+                    thread::sleep(Duration::from_millis(millis));
+                }
+            }
+            link.turn(Weather::Clear);
+        });
+        let mut looks = 0;
+        until_within(LONG, "it sees how the fleet is", || {
+            let slow = status(&homes[4], &[]);
+            assert!(!slow.out.contains("the clock of"), "all are of this machine: {}", slow.out);
+            // While the way is stalled etcd may not answer at all.
+            looks += u32::from(slow.out.contains("clock at most "));
+            (looks == 3).then_some(())
+        });
+        drop(running);
+    });
+    assert!(link.mishaps() > 0, "the way was slow");
+
+    let wall = WallClock::of(&homes[3]);
+    wall.set(3);
+    let ahead = wall.start(serve(&homes[3], &etcd.endpoints(), 8, ""));
+    ahead.wait_until_ready();
+    let addr = ahead.address().to_string();
+    let is_told = |line: &str| line.contains(&addr) && line.contains(" s ahead of this machine's");
+    let told = until_within(LONG, "a renewal of it is seen in time", || {
+        let status = status(&homes[0], &[]);
+        (status.status.code() == Some(1) && status.out.lines().any(is_told)).then_some(status.out)
+    });
+    println!("{told}");
+    assert_eq!(told.matches("the clock of").count(), 1, "{told}");
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::adoption_error::AdoptionError;
 use crate::cluster::agreement::{self, Agreed, Agreement, OwnLayout};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
 use crate::cluster::token::{Entropy, Token};
@@ -13,7 +14,7 @@ use crate::conjunction::Pair;
 use crate::ledger::{EventTime, LedgerId};
 use crate::storage::{
     AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, Entry, FormatsError,
-    KeptFormat, LedgerSummary, MetaRevision, Namespace, Range, RecordAdopter,
+    KeptFormat, KnownFleet, LedgerSummary, Namespace, Range, RecordAdopter,
 };
 use crate::time::UnixNanos;
 
@@ -39,6 +40,8 @@ pub struct Adoption {
     pub now: UnixNanos,
     /// How far ahead of the clock anybody may have minted who left no record.
     pub ahead_max: Duration,
+    /// What is known of the namespace, where it has no fleet yet.
+    pub founding: Founding,
 }
 
 /// What a run has just done.
@@ -104,8 +107,8 @@ impl Adoption {
             None => {
                 // Before anything is changed, here or there: what differs would be found when it is too late to turn back.
                 self.plan(folder, &layout, &keys, found.as_ref(), entropy.token())?;
-                let revision = Arc::new(MetaRevision::default());
-                let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, revision).on_trial();
+                let known = Arc::<KnownFleet>::default();
+                let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known).on_trial();
                 self.adopt_records(folder, &trial, &mut |_| {})?;
                 let (namespace, endpoints) = (self.namespace.to_string(), self.endpoints.clone());
                 folder.write_note(AdoptionNote::begun(namespace, endpoints))?;
@@ -116,9 +119,8 @@ impl Adoption {
         let fleet = agreed.fleet.to_string();
         self.note(folder, AdoptionProgress::FloorRaised(fleet.clone()))?;
         tell(AdoptionStep::FloorRaised(agreed.floor));
-        let revision = Arc::new(MetaRevision::default());
-        revision.agree(agreed.revision, agreed.era());
-        let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, revision);
+        let known = Arc::new(KnownFleet::agreeing(agreed.meta()));
+        let adopter = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known);
         let records = self.adopt_records(folder, &adopter, &mut |so_far| tell(AdoptionStep::Records(*so_far)))?;
         self.note(folder, AdoptionProgress::Done(fleet))?;
         Ok(Adopted::Done { floor: agreed.floor, records })
@@ -188,7 +190,7 @@ impl Adoption {
         fleet: Token,
     ) -> Result<Agreement, AdoptionError> {
         // As at a start without a record: whoever else minted before was at most so far ahead.
-        let begins_at = self.now.after(self.ahead_max);
+        let begins_at = self.founding.floor(self.now, self.ahead_max);
         let compared = layout.compare_above(folder.horizon(), keys, found, begins_at, fleet);
         compared.map_err(|error| differs("the fleet", error))
     }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::operation::{FenceRule, fence_restored};
+use crate::cluster::slot_lease::{Founding, Unheard};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
 use crate::cluster::token::{Entropy, Token};
@@ -21,8 +22,8 @@ use crate::storage::samples::{
     NOW, anchor, anchor_of, append, at, create, links, near, plan, ready, write, write_ledger,
 };
 use crate::storage::{
-    AdoptedFolder, AdoptionProgress, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry, FailureKind,
-    FleetEra, FleetRecords, KeptFormat, ListRange, MemoryCoordinator, MetaRevision, Namespace, Range, RecordPlan,
+    AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry,
+    FailureKind, FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, Range, RecordPlan,
     RecordStore, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
@@ -123,6 +124,7 @@ fn adoption(coordinator: Arc<dyn Coordinator>) -> Adoption {
         formats: vec![format("1ms")],
         now: CLOCK,
         ahead_max: Duration::from_secs(5),
+        founding: Founding::First,
     }
 }
 
@@ -152,8 +154,8 @@ fn meta(store: &MemoryCoordinator) -> Option<FleetMeta> {
 }
 
 fn records(store: &Arc<MemoryCoordinator>) -> FleetRecords {
-    let revision = Arc::new(MetaRevision::default());
-    FleetRecords::new(Arc::clone(store) as Arc<dyn Coordinator>, &Namespace::default(), revision, Arc::default(), 1)
+    let known = Arc::<KnownFleet>::default();
+    FleetRecords::new(Arc::clone(store) as Arc<dyn Coordinator>, &Namespace::default(), known, Arc::default(), 1)
 }
 
 fn assert_all_is_there(node: &Node, store: &Arc<MemoryCoordinator>) {
@@ -348,7 +350,12 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
     let (adoption, half) = (adoption(Arc::clone(&store) as Arc<dyn Coordinator>), store.copy());
     run(&adoption, &node).expect("nothing is in the way");
     store.restore(&half);
-    let rule = FenceRule { share: share(8), window: Duration::from_secs(60), ahead_max: Duration::ZERO, origin: None };
+    let rule = FenceRule {
+        share: share(8),
+        unheard: Unheard { window: Duration::from_secs(60), ahead_max: Duration::ZERO },
+        origin: None,
+        formats: Vec::new(),
+    };
     for _ in 0..2 {
         fence_restored(&*store, &keys(), &rule, &[], CLOCK, &mut Entropy::of_kernel()).expect("memory answers");
     }
@@ -383,15 +390,9 @@ fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
     assert!(raised.floor >= HORIZON && raised.fleet == founded.fleet);
 
     let agreed = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0).remove(0);
-    let revision = Arc::new(MetaRevision::default());
-    revision.agree(agreed.modified, FleetEra::default());
-    let of_node = FleetRecords::new(
-        Arc::clone(&store) as Arc<dyn Coordinator>,
-        &Namespace::default(),
-        revision,
-        Arc::default(),
-        1,
-    );
+    let known = Arc::new(KnownFleet::agreeing(AgreedMeta { revision: agreed.modified, ..AgreedMeta::default() }));
+    let of_node =
+        FleetRecords::new(Arc::clone(&store) as Arc<dyn Coordinator>, &Namespace::default(), known, Arc::default(), 1);
     let seen = of_node.ledgers(None, 10).expect("reads");
     assert_eq!(seen.len(), 1);
     let head = seen[0].head;

@@ -6,14 +6,15 @@ use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use tracing::{info, warn};
 
 use super::journal_record::{ERA_LEN, JournalRecord};
 use super::segments::{self, JournalBounds};
 use crate::storage::etcd::Namespace;
-use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::files::FolderLock;
+use crate::storage::fleet::known_fleet::FleetEra;
 
 /// What a journal takes of the disk at most.
 const BOUNDS: JournalBounds = JournalBounds { segment: 16 << 20, all: 256 << 20 };
@@ -31,6 +32,8 @@ pub struct AppendJournal {
     bounds: JournalBounds,
     count_failure: Box<dyn Fn() + Send + Sync>,
     state: Mutex<State>,
+    /// Keeps other processes out of the data folder.
+    _lock: Option<Arc<FolderLock>>,
 }
 
 #[derive(Default)]
@@ -64,10 +67,17 @@ impl AppendJournal {
             bounds: BOUNDS,
             count_failure: Box::new(count_failure),
             state: Mutex::default(),
+            _lock: None,
         };
         let created = segments::create(&journal.folder);
         journal.tell(&mut journal.state.lock().expect("no holder of this lock panics"), created);
         journal
+    }
+
+    /// The same in a data folder that is locked so.
+    #[must_use]
+    pub fn locked_by(self, lock: Option<Arc<FolderLock>>) -> AppendJournal {
+        AppendJournal { _lock: lock, ..self }
     }
 
     /// The same that takes no more of the disk than this.

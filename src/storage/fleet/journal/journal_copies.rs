@@ -13,7 +13,7 @@ use crate::conjunction::{Anchor, Pair};
 use crate::ledger::{EventId, EventTime, LedgerId};
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::keys::Keys;
-use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::fleet::known_fleet::FleetEra;
 use crate::storage::fleet::rows::{Commit, commit_of_bytes, pair_of_bytes};
 
 /// Copies of journals: what is in them, by ledgers and pairs. The rows themselves stay in the files.
@@ -24,10 +24,20 @@ pub struct JournalCopies {
     /// What each of the paths that were named has rows of: the origins of fleets.
     origins: Vec<(PathBuf, BTreeSet<u128>)>,
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
-    /// The anchors of each pair, each with the last era in which it was written.
-    pub(super) pairs: BTreeMap<(String, Pair), Vec<(FleetEra, Anchor)>>,
+    /// The anchors of each pair.
+    pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
     /// Files whose end cannot be read, and how many bytes that is: torn by a kill or by the copy, or damaged.
     unreadable: Vec<(PathBuf, u64)>,
+}
+
+/// An anchor as journals have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct JournalledAnchor {
+    pub(super) anchor: Anchor,
+    /// The last era in which it was written.
+    pub(super) era: FleetEra,
+    /// The anchors within its reach that stood in a row with it: an id that a report kept may be that near to another one.
+    pub(super) beside: Vec<Anchor>,
 }
 
 /// Why journals are not imported. Nothing was done.
@@ -109,7 +119,7 @@ impl JournalCopies {
     #[must_use]
     pub fn of_origin(mut self, origin: u128) -> JournalCopies {
         self.ledgers.values_mut().for_each(|commits| commits.retain(|_, commit| commit.era.origin == origin));
-        self.pairs.values_mut().for_each(|anchors| anchors.retain(|(era, _)| era.origin == origin));
+        self.pairs.values_mut().for_each(|anchors| anchors.retain(|anchor| anchor.era.origin == origin));
         self
     }
 
@@ -190,10 +200,19 @@ impl JournalCopies {
         }
         let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else { return false };
         let known = self.pairs.entry(of).or_default();
-        for anchor in anchors {
-            match known.iter_mut().find(|(_, other)| other.tca == anchor.tca) {
-                Some((known, _)) => *known = (*known).max(era),
-                None => known.push((era, anchor)),
+        for anchor in &anchors {
+            let reach = anchor.tca.reach();
+            let beside = anchors.iter().filter(|other| *other != anchor && reach.contains(&other.tca)).copied();
+            match known.iter_mut().find(|known| known.anchor.tca == anchor.tca) {
+                Some(known) => {
+                    known.era = known.era.max(era);
+                    beside.for_each(|other| {
+                        if !known.beside.contains(&other) {
+                            known.beside.push(other)
+                        }
+                    });
+                }
+                None => known.push(JournalledAnchor { anchor: *anchor, era, beside: beside.collect() }),
             }
         }
         true

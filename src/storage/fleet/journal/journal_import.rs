@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chain_choice::ChainChoice;
-use super::journal_copies::{JournalCopies, JournalError};
+use super::journal_copies::{JournalCopies, JournalError, JournalledAnchor};
 use super::journalled_commit::JournalledCommit;
 use crate::conjunction::{Anchor, Pair};
 use crate::ledger::{EventId, EventTime, LedgerId};
@@ -17,8 +17,8 @@ use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::fleet::adopted_batch::write_lists;
 use crate::storage::fleet::anchors::anchors_of;
 use crate::storage::fleet::keys::Keys;
+use crate::storage::fleet::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::storage::fleet::ledgers::ledger_of;
-use crate::storage::fleet::meta_revision::{FleetEra, MetaRevision};
 use crate::storage::fleet::requests::request_of;
 use crate::storage::fleet::round::{BYTES_MAX, OPERATIONS_MAX, REQUESTS_MAX, has_landed};
 use crate::storage::fleet::rows::{
@@ -72,7 +72,7 @@ pub struct LostAppend {
     pub is_replaced: bool,
 }
 
-/// A conjunction that is in a journal and cannot be brought back: another one of the same objects is within its reach.
+/// A conjunction that is in a journal and cannot be brought back: another one of the same objects has come within its reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostConjunction {
     /// The name of the format.
@@ -110,11 +110,10 @@ impl<'a> JournalImport<'a> {
         agreed: Revision,
         copies: &'a JournalCopies,
     ) -> JournalImport<'a> {
-        let meta = Arc::new(MetaRevision::default());
-        meta.agree(agreed, FleetEra::default());
+        let known = Arc::new(KnownFleet::agreeing(AgreedMeta { revision: agreed, ..AgreedMeta::default() }));
         let since = copies.newest().map(remembered_since);
         let since = since.unwrap_or(EventTime::from_micros(0).expect("the first time there is"));
-        JournalImport { store: SharedStore::new(coordinator, Keys::of(namespace), meta), copies, since }
+        JournalImport { store: SharedStore::new(coordinator, Keys::of(namespace), known), copies, since }
     }
 
     /// Writes all that continues what is there, and says what does not.
@@ -314,17 +313,17 @@ fn requests_of(commit: &Commit, since: EventTime) -> Vec<DoneRequest> {
 }
 
 /// Adds the anchors that are not there, those of the last era first, and returns those that cannot be added: another one is
-/// within their reach.
-fn missing(journalled: &[(FleetEra, Anchor)], there: &mut Vec<Anchor>) -> Vec<Anchor> {
+/// within their reach that did not stand there beside them.
+fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anchor> {
     let mut lost = Vec::new();
-    let eras: BTreeSet<FleetEra> = journalled.iter().map(|(era, _)| *era).collect();
+    let eras: BTreeSet<FleetEra> = journalled.iter().map(|journalled| journalled.era).collect();
     for era in eras.into_iter().rev() {
-        for (_, anchor) in journalled.iter().filter(|(of, _)| *of == era) {
+        for JournalledAnchor { anchor, beside, .. } in journalled.iter().filter(|journalled| journalled.era == era) {
             let near = anchor.tca.reach();
             if there.iter().any(|other| other.tca == anchor.tca) {
                 continue;
             }
-            match there.iter().any(|other| near.contains(&other.tca)) {
+            match there.iter().any(|other| near.contains(&other.tca) && !beside.contains(other)) {
                 true => lost.push(*anchor),
                 false => there.push(*anchor),
             }

@@ -9,7 +9,7 @@
 //! row        length of the key 2, key, value
 //! ```
 
-use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::fleet::known_fleet::FleetEra;
 use crate::time::UnixNanos;
 
 const VERSION: u8 = 1;

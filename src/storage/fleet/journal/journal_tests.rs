@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use super::sample_nodes::{FENCED, FIRST, SampleNodes, ids, write};
 use super::segments::{self, JournalBounds};
 use super::{JournalCopies, JournalError, LostAppend, LostConjunction, Reimported};
-use crate::conjunction::{Anchor, Pair, Tca};
+use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use crate::ledger::{AppendPlan, KeyHash};
 use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction};
 use crate::storage::etcd::Namespace;
-use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::fleet::known_fleet::FleetEra;
 use crate::storage::records::{RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{NOW, anchor, append, at, create, links, near, plan};
 
@@ -60,6 +60,8 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
     let before = samples.stored(&kinds);
     samples.store.restore(&backup);
 
+    // As after a look: it agrees with what there is now.
+    let one = samples.node(0, FIRST);
     let copies = samples.copies([1, 0]);
     let done = samples.import(&copies);
     let expected = Reimported { ledgers: 2, events: 4, requests: 3, conjunctions: 2, ..Reimported::default() };
@@ -203,9 +205,10 @@ fn an_import_that_is_broken_off_anywhere_goes_on_and_ends_the_same() {
             let has_failed = fates.lock().unwrap().is_empty();
             assert_eq!(broken.is_err(), has_failed);
             transactions = transactions.max(broken_off_at);
-            let chain = node.chain(last.ledger(), None, usize::MAX).unwrap();
+            let reader = samples.forgetful();
+            let chain = reader.chain(last.ledger(), None, usize::MAX).unwrap();
             assert_eq!(
-                node.head(last.ledger()).unwrap().unwrap().place,
+                reader.head(last.ledger()).unwrap().unwrap().place,
                 chain.len() as u64,
                 "no head without its events"
             );
@@ -263,6 +266,27 @@ fn a_conjunction_within_reach_of_another_one_does_not_come_back() {
     assert_eq!((done.conjunctions, done.lost_conjunctions), (1, vec![lost]));
     assert_eq!(near(&node, 5_500_000), [(5_900_000, 0)]);
     assert_eq!(near(&node, 9_000_000), [(9_000_000, 0)]);
+}
+
+#[test]
+fn conjunctions_that_stood_within_reach_of_each_other_come_back_together() {
+    let samples = SampleNodes::of(1);
+    // The second one is an id that a report kept, so only its own second had to be free.
+    let RecordPlan::Anchor(kept) = anchor(5_900_000, 1) else { unreachable!("a plan of an anchor") };
+    let kept = RecordPlan::Anchor(AnchorPlan { free: vec![Tca(5_000_000)..=Tca(5_999_999)], ..kept });
+    let older = anchor(4_950_000, 0);
+    for (backed_up, came_back) in [(0, 2), (1, 1)] {
+        samples.store.restore(&MemoryCoordinator::default());
+        let plans = [older.clone(), kept.clone()];
+        let node = samples.node(0, FIRST);
+        plans[..backed_up].iter().for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
+        let backup = samples.store.copy();
+        plans[backed_up..].iter().for_each(|plan| node.write(std::slice::from_ref(plan)).unwrap());
+        samples.store.restore(&backup);
+        let done = samples.import(&samples.copies([0]));
+        assert_eq!((done.conjunctions, done.lost_conjunctions), (came_back, vec![]));
+        assert_eq!(near(&samples.forgetful(), 5_000_000), [(4_950_000, 0), (5_900_000, 1)]);
+    }
 }
 
 #[test]

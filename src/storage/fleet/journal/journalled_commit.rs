@@ -1,7 +1,7 @@
 //! A commit as a journal has it: where it stands in the chain of its ledger, and where its row is.
 
 use crate::ledger::{EventId, EventTime};
-use crate::storage::fleet::meta_revision::FleetEra;
+use crate::storage::fleet::known_fleet::FleetEra;
 use crate::storage::fleet::rows::Commit;
 
 /// Where a row is.

@@ -12,7 +12,7 @@ use super::{AppendJournal, JournalCopies, JournalImport, Reimported};
 use crate::ledger::{AppendPlan, EventId};
 use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Range, Revision};
 use crate::storage::etcd::Namespace;
-use crate::storage::fleet::meta_revision::{FleetEra, MetaRevision};
+use crate::storage::fleet::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::storage::fleet::{FleetRecords, ImportError};
 use crate::storage::records::{RecordPlan, RecordStore};
 use crate::time::UnixNanos;
@@ -67,9 +67,8 @@ impl SampleNodes {
     }
 
     fn nameless(&self, coordinator: Arc<dyn Coordinator>, era: FleetEra) -> FleetRecords {
-        let meta = Arc::new(MetaRevision::default());
-        meta.agree(Revision::ABSENT, era);
-        FleetRecords::new(coordinator, &Namespace::default(), meta, Arc::default(), rand::random())
+        let known = Arc::new(KnownFleet::agreeing(AgreedMeta { era, ..AgreedMeta::default() }));
+        FleetRecords::new(coordinator, &Namespace::default(), known, Arc::default(), rand::random())
     }
 
     /// How often a journal could not be written.

@@ -1,0 +1,157 @@
+//! What nodes append meanwhile: nothing that was acknowledged may be missing from what is told or built on later.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::faults::Dice;
+use super::mistake::Mistake;
+use super::node::keys;
+use crate::ledger::{Head, LedgerId};
+use crate::storage::samples::{append, create, plan};
+use crate::storage::{
+    Coordinator, CoordinatorError, FleetRecords, KnownFleet, Lease, MemoryCoordinator, Namespace, Outcome, Range,
+    RecordPlan, RecordStore, Revision, Snapshot, Transaction,
+};
+use crate::time::UnixNanos;
+
+/// The way of a node's records to the coordinator: requests and answers may be lost on it.
+struct Way {
+    store: Arc<MemoryCoordinator>,
+    dice: Mutex<Dice>,
+    /// The highest revision that it has told of.
+    told: Mutex<Revision>,
+    mistake: Mistake,
+}
+
+/// The records of a node in the store of the simulation.
+pub(super) fn records_on(
+    store: &Arc<MemoryCoordinator>,
+    known: &Arc<KnownFleet>,
+    mistake: Mistake,
+    dice: &mut Dice,
+) -> FleetRecords {
+    let (dice, told) = (Mutex::new(dice.split()), Mutex::default());
+    let way = Way { store: Arc::clone(store), dice, told, mistake };
+    let namespace = Namespace::parse("simulation").expect("a name");
+    FleetRecords::new(Arc::new(way), &namespace, Arc::clone(known), Arc::default(), 7)
+}
+
+impl Way {
+    fn per_mille(&self, cases: u32) -> bool {
+        self.dice.lock().expect("no holder of this lock panics").per_mille(cases)
+    }
+
+    fn told(&self, snapshot: Snapshot) -> Snapshot {
+        if self.mistake != Mistake::LooksAtNoRevision {
+            return snapshot;
+        }
+        let mut told = self.told.lock().expect("no holder of this lock panics");
+        // As if it followed from all that was seen.
+        *told = snapshot.revision.max(told.next());
+        Snapshot { revision: *told, ..snapshot }
+    }
+}
+
+impl fmt::Debug for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Way")
+    }
+}
+
+impl Coordinator for Way {
+    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
+        let no_answer = || CoordinatorError::NoAnswer("lost".to_owned());
+        if self.per_mille(20) {
+            return Err(no_answer());
+        }
+        let mut transaction = transaction.clone();
+        if self.mistake == Mistake::ComparesNoOwnHorizon {
+            transaction.compare.retain(|compare| keys().slot_of_horizon(compare.key()).is_none());
+        }
+        let outcome = self.store.commit(&transaction)?;
+        if self.per_mille(20) {
+            return Err(no_answer());
+        }
+        Ok(match outcome {
+            Outcome::Committed(snapshot) => Outcome::Committed(self.told(snapshot)),
+            Outcome::Refused(snapshot) => Outcome::Refused(self.told(snapshot)),
+        })
+    }
+
+    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
+        self.store.read(ranges).map(|snapshot| self.told(snapshot))
+    }
+
+    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
+        self.store.grant(lasts)
+    }
+
+    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
+        self.store.keep_alive(lease)
+    }
+
+    fn wait(&self, _pause: Duration) {}
+}
+
+/// The ledgers of a run, and what callers know of them.
+#[derive(Debug, Default)]
+pub(super) struct Ledgers {
+    /// The last event of each that was acknowledged.
+    acknowledged: BTreeMap<LedgerId, Head>,
+    keys: u128,
+    pub(super) appended: u64,
+    pub(super) refused: u64,
+}
+
+impl Ledgers {
+    /// A caller appends at a node, and reads before that. `is_carried`: others have carried a restored coordinator past what nodes
+    /// have seen, which no read can show.
+    ///
+    /// # Errors
+    /// What was told though something else had been acknowledged.
+    pub(super) fn append(
+        &mut self,
+        records: &FleetRecords,
+        now: UnixNanos,
+        is_carried: bool,
+        dice: &mut Dice,
+    ) -> Result<(), String> {
+        self.keys += 1;
+        let micros = now.get() / 1_000;
+        if self.acknowledged.len() < 2 {
+            let genesis = plan(&create(&format!("ledger {}", self.keys), self.keys), None, micros);
+            if records.write(&[RecordPlan::Append(genesis.clone())]).is_ok() {
+                self.acknowledged.insert(genesis.ledger(), genesis.head());
+            }
+            return Ok(());
+        }
+        let nth = usize::from(dice.per_mille(500));
+        let (ledger, last) = self.acknowledged.iter().nth(nth).map(|(ledger, head)| (*ledger, *head)).expect("two");
+        let Ok(head) = records.head(ledger) else {
+            self.refused += 1;
+            return Ok(());
+        };
+        let place = head.map_or(0, |head| head.place);
+        if place < last.place && !is_carried {
+            return Err(format!("a ledger of {place} events was told of, of which {} are acknowledged", last.place));
+        }
+        let Some(head) = head else { return Ok(()) };
+        let next = plan(&append(ledger, &["a"], self.keys), Some(head), micros);
+        match records.write(&[RecordPlan::Append(next.clone())]) {
+            Ok(()) if next.head().place <= last.place => {
+                Err(format!("an event was acknowledged in place {}, {} were before", next.head().place, last.place))
+            }
+            Ok(()) => {
+                self.appended += 1;
+                self.acknowledged.insert(ledger, next.head());
+                Ok(())
+            }
+            Err(_) => {
+                self.refused += 1;
+                Ok(())
+            }
+        }
+    }
+}

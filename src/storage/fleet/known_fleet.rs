@@ -1,0 +1,198 @@
+//! What this node knows of its fleet: what the nodes have agreed on, and how far the coordinator was when it answered last.
+//!
+//! The slot keeper and the records ask one coordinator, each by requests of its own. A coordinator that is restored from a
+//! backup is noticed by whichever of them asks it first, and from then on neither plans or answers anything:
+//!
+//! ```text
+//! highest revision seen when a request is sent   20                    an answer of 20 or later follows from it
+//! revision of the answer                         25, or 12             12: the coordinator has lost what it had acknowledged
+//! ```
+//!
+//! Answers may overtake each other, so what counts is what was seen when the request was sent. Since the writes of others may
+//! carry a restored coordinator past that revision, writes also compare the horizon of the node's own slot, which is renewed
+//! every few seconds.
+
+use std::sync::{Mutex, MutexGuard};
+
+use crate::storage::coordinator::{Compare, Entry, Key, Revision};
+use crate::storage::failure::{FailureKind, StoreError};
+use crate::time::UnixNanos;
+
+/// Which fleet it is, and since which fence. A later fence has a higher floor, so of two eras of one fleet the greater one is
+/// the later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FleetEra {
+    /// The first name of the fleet, which a fence keeps.
+    pub origin: u128,
+    /// No slot is used below.
+    pub floor: UnixNanos,
+}
+
+/// What the nodes of a fleet have agreed on, as one of them has read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgreedMeta {
+    /// The revision of the key `meta`; [`Revision::ABSENT`] where there is none.
+    pub revision: Revision,
+    /// The name that the fleet has now.
+    pub fleet: u128,
+    /// Since when it has that.
+    pub era: FleetEra,
+}
+
+/// The horizon of the slot that this node has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnHorizon {
+    /// Where it is.
+    pub key: Key,
+    /// The revision that wrote it, as was acknowledged last.
+    pub revision: Revision,
+    /// What a renewal writes that was sent and not answered yet.
+    pub sent: Option<Vec<u8>>,
+}
+
+/// What this node knows of its fleet, shared by whoever asks the coordinator.
+///
+/// Every write compares the revision of `meta` that this node agrees with, so a node that has not seen that the fleet was
+/// fenced, or has agreed on something else, writes nothing.
+#[derive(Debug, Default)]
+pub struct KnownFleet(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    agreed: AgreedMeta,
+    is_withdrawn: bool,
+    /// The highest revision of any answer.
+    highest: Revision,
+    own_horizon: Option<OwnHorizon>,
+    /// How often an answer could not follow from what was known.
+    doubts: u64,
+}
+
+/// What a request is sent with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Terms {
+    /// What a write compares beside what it was decided on.
+    pub(super) compare: Vec<Compare>,
+    /// The revision of `meta` among that.
+    pub(super) meta: Revision,
+}
+
+impl KnownFleet {
+    /// A node, or a command, that agrees with this from the beginning.
+    pub fn agreeing(agreed: AgreedMeta) -> KnownFleet {
+        KnownFleet(Mutex::new(Known { agreed, ..Known::default() }))
+    }
+
+    /// The revision of `meta` that was agreed with; `None` while this node agrees with none.
+    pub fn meta(&self) -> Option<Revision> {
+        let known = self.lock();
+        (!known.is_withdrawn).then_some(known.agreed.revision)
+    }
+
+    /// The era of the fleet that was agreed with last.
+    pub(super) fn era(&self) -> FleetEra {
+        self.lock().agreed.era
+    }
+
+    /// What writes compare now.
+    ///
+    /// # Errors
+    /// [`StoreError`]: this node agrees with nothing.
+    pub(super) fn terms(&self, meta: Key) -> Result<Terms, StoreError> {
+        let known = self.lock();
+        if known.is_withdrawn {
+            return Err(lost());
+        }
+        let revision = known.agreed.revision;
+        let own = known.own_horizon.as_ref().map(|own| Compare::Modified(own.key.clone(), own.revision));
+        Ok(Terms { compare: [Compare::Modified(meta, revision)].into_iter().chain(own).collect(), meta: revision })
+    }
+
+    /// The highest revision that any answer had so far: what is asked from now on is answered at that or a later one.
+    pub fn highest(&self) -> Revision {
+        self.lock().highest
+    }
+
+    /// An answer of revision `found` has come to a request that was sent when `asked` was the [highest](Self::highest).
+    ///
+    /// # Errors
+    /// [`StoreError`]: it cannot follow from what this node was told before, so the coordinator was restored from a backup. This
+    /// node agrees with nothing from now on, until it has looked anew.
+    pub(super) fn see(&self, asked: Revision, found: Revision) -> Result<(), StoreError> {
+        let mut known = self.lock();
+        if found < asked {
+            known.doubt();
+            return Err(lost());
+        }
+        known.highest = known.highest.max(found);
+        Ok(())
+    }
+
+    /// A write was refused, and this is the horizon of the slot at that revision, if it was compared.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it is neither what was acknowledged nor what this node has sent since. Another node has the slot, or the
+    /// coordinator was restored from a backup; this node agrees with nothing until it has looked anew.
+    pub(super) fn see_horizon(&self, at: Revision, found: Option<&Entry>) -> Result<(), StoreError> {
+        let mut known = self.lock();
+        let Some(own) = &mut known.own_horizon else { return Ok(()) };
+        // An older answer, overtaken by the one that acknowledged the horizon.
+        if at < own.revision {
+            return Ok(());
+        }
+        match found {
+            Some(entry) if entry.key == own.key && entry.modified == own.revision => Ok(()),
+            Some(entry) if entry.key == own.key && own.sent.as_ref() == Some(&entry.value) => {
+                own.revision = entry.modified;
+                Ok(())
+            }
+            // What was compared is the horizon of another slot, which this node had then.
+            Some(entry) if entry.key != own.key => Ok(()),
+            Some(_) | None => {
+                known.doubt();
+                Err(lost())
+            }
+        }
+    }
+
+    /// How often an answer could not follow from what was known: each time the slot keeper looks anew.
+    pub fn doubts(&self) -> u64 {
+        self.lock().doubts
+    }
+
+    /// An answer to a request that was sent after so many [doubts](Self::doubts), and whatever this node knew before, say that
+    /// this is what the nodes have agreed on, and that the coordinator is at `revision`. A doubt since then stands.
+    pub fn agree(&self, agreed: AgreedMeta, revision: Revision, doubts: u64) {
+        let mut known = self.lock();
+        // A fleet that was fenced goes on from what its coordinator has now.
+        known.highest = if known.agreed.fleet == agreed.fleet { known.highest.max(revision) } else { revision };
+        known.agreed = agreed;
+        known.is_withdrawn = known.doubts != doubts;
+    }
+
+    /// The horizon of the slot that this node has, if it has one.
+    pub fn hold(&self, own_horizon: Option<OwnHorizon>) {
+        self.lock().own_horizon = own_horizon;
+    }
+
+    /// This node agrees with nothing until it agrees again: the coordinator has lost what it had acknowledged.
+    pub fn withdraw(&self) {
+        self.lock().is_withdrawn = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().expect("no holder of this lock panics")
+    }
+}
+
+impl Known {
+    fn doubt(&mut self) {
+        self.is_withdrawn = true;
+        self.doubts += 1;
+    }
+}
+
+fn lost() -> StoreError {
+    let text = "the coordinator has lost what it had acknowledged; nothing is read or written until it was fenced";
+    StoreError::new(FailureKind::Unreachable, text)
+}

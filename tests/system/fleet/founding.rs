@@ -1,0 +1,137 @@
+//! Who founds a fleet, and from when on it mints: after a wipe above all that others may mint, and never for good where one
+//! clock stood.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::etcd_cluster::EtcdCluster;
+use super::nodes::{Minter, assert_all_different, node, serve, slot_of, starting, until_within};
+use crate::service::{Home, Service, idmint, run, until};
+use crate::wall_clock::WallClock;
+
+/// One, so that nodes which know nothing of each other have the same worker numbers.
+const SLOTS: u32 = 1;
+
+/// Longer than the floor of a founder or a fence is ahead, on however slow a machine.
+const LONG: Duration = Duration::from_secs(240);
+
+const DAYS_400: i64 = 400 * 86_400;
+
+/// What starts a node that knows nothing of the namespace but what etcd has.
+fn serve_unsaid(home: &Home, etcd: &EtcdCluster, slots: u32) -> Command {
+    let endpoints = etcd.endpoints();
+    let text = format!(
+        "storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {slots}\nmint.batch_max = 10000"
+    );
+    home.serve_with(&text)
+}
+
+fn detail_of(node: &Service) -> String {
+    node.get("/health/ready").json()["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+fn fence(home: &Home, high_waters: &[&Home]) -> crate::service::Ended {
+    let config = home.path("idmint.toml");
+    let mut command = idmint(&["fleet", "fence-restore", "--config", config.to_str().unwrap()]);
+    for other in high_waters {
+        command.arg("--high-water").arg(other.data_dir().join("high-water-default"));
+    }
+    run(command)
+}
+
+#[test]
+fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off() {
+    let mut lost = EtcdCluster::start(1);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let old = node(&homes[0], &lost, SLOTS);
+    let minter = Minter::at(&old);
+    until_within(LONG, "a minute is reserved", || {
+        (old.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
+    });
+    // It is not asked again whether it may mint.
+    lost.kill(0);
+    // The control believes an operator who is wrong.
+    let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
+    let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
+    let misled = starting(&homes[2], &wiped[1], SLOTS);
+    misled.wait_until_ready();
+    let misled_minter = Minter::at(&misled);
+    until("it founds the fleet and says so", || {
+        (founder.metric("idmint_horizon_cold_starts_total") == 1.0).then_some(())
+    });
+    founder.log_once_it_says("this node has founded one");
+    until("it waits for its floor", || detail_of(&founder).contains("the fleet begins at").then_some(()));
+    until_within(LONG, "the old node has stopped", || slot_of(&old).is_none().then_some(()));
+    until_within(LONG, "the founder mints", || slot_of(&founder));
+    let founder_minter = Minter::at(&founder);
+    thread::sleep(Duration::from_secs(3));
+    let [old, misled, founder] = [minter, misled_minter, founder_minter].map(Minter::stop);
+    let before: std::collections::HashSet<u64> = old.ids.iter().copied().collect();
+    let equal = misled.ids.iter().filter(|id| before.contains(id)).count();
+    assert!(equal > 0, "the control shows that they can meet");
+    assert!(!founder.ids.is_empty());
+    println!("{equal} of {} ids of the control are equal", misled.ids.len());
+    println!("{} ids, none twice", assert_all_different([old, founder]));
+}
+
+#[test]
+fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fenced_and_no_longer() {
+    let etcd = EtcdCluster::start(1);
+    let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
+    let wall = WallClock::of(&homes[0]);
+    wall.set(DAYS_400);
+    let ahead = wall.start(serve(&homes[0], &etcd.endpoints(), 4, ""));
+    until_within(LONG, "it mints by its clock", || slot_of(&ahead));
+    let of_ahead = Minter::at(&ahead);
+
+    let right = starting(&homes[1], &etcd, 4);
+    until("it says what it waits for", || detail_of(&right).contains("the fleet begins at 202").then_some(()));
+    right.log_once_it_says("A fleet that begins too late");
+    let refused = right.post("/ids/snowflake");
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    until("its ids are of its false year", || (ahead.mint("snowflake").len() == 1).then_some(()));
+    let of_ahead = of_ahead.stop();
+    ahead.send(Signal::TERM);
+    ahead.wait();
+
+    let fenced = fence(&homes[1], &[&homes[0]]);
+    println!("{}", fenced.out);
+    fenced.assert(0, &[]);
+    assert!(fenced.out.contains("by a clock that was far ahead: it rests until then"), "{}", fenced.out);
+    until_within(LONG, "the other mints", || slot_of(&right));
+    let of_right = Minter::at(&right);
+    // With its clock set right the first one joins, too, in another slot.
+    wall.set(0);
+    let mended = wall.start(serve(&homes[0], &etcd.endpoints(), 4, ""));
+    until_within(LONG, "it joins", || slot_of(&mended));
+    let of_mended = Minter::at(&mended);
+    thread::sleep(Duration::from_secs(2));
+    let minted = [of_ahead, of_right.stop(), of_mended.stop()];
+    assert!(minted.iter().all(|minted| !minted.ids.is_empty()));
+    println!("{} ids, none twice", assert_all_different(minted));
+}
+
+#[test]
+fn a_slot_that_was_burnt_by_a_clock_ahead_is_fenced_alone() {
+    let mut etcd = EtcdCluster::start(1);
+    let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
+    let right = node(&homes[0], &etcd, 4);
+    let wall = WallClock::of(&homes[1]);
+    wall.set(DAYS_400);
+    let ahead = wall.start(serve(&homes[1], &etcd.endpoints(), 4, ""));
+    until_within(LONG, "of two clocks nobody knows which is right", || slot_of(&ahead));
+    ahead.kill();
+    let minter = Minter::at(&right);
+    let snapshot = etcd.save();
+    etcd.restore(&snapshot);
+    let fenced = fence(&homes[0], &[]);
+    println!("{}", fenced.out);
+    fenced.assert(0, &[]);
+    assert!(fenced.out.contains("nobody waits for it") && fenced.out.contains("mint in 66 s"), "{}", fenced.out);
+    until_within(LONG, "it has seen the fence", || slot_of(&right).is_none().then_some(()));
+    until_within(LONG, "it mints again", || slot_of(&right));
+    println!("{} ids, none twice", assert_all_different([minter.stop()]));
+}
