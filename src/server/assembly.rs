@@ -1,6 +1,7 @@
 //! From a configuration to a service that is ready to begin.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -249,17 +250,23 @@ fn own_numbers(config: &Config, catalog: &Catalog) -> Result<OwnNumbers, Assembl
     })
 }
 
-/// What the store keeps of each format, so that under one name nothing else is ever minted. Two programs that differ in a
-/// sequenced format could mint one id twice; in a grouped one, mint a second id for a conjunction that is stored.
+/// What the store keeps of each format and of each of its encodings, so that under one name nothing else is ever minted. Two
+/// programs that differ in a sequenced format could mint one id twice; in a grouped one, mint a second id for a conjunction that is
+/// stored; in an encoding, give two ids one text.
 pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
     let kept = |served: &ServedFormat| {
         let mut description = served.format().identity();
         if let IdSource::Reports(minter) = served.source() {
             description.insert("pair_order".to_owned(), minter.pair_order().name().to_owned());
         }
-        KeptFormat { name: served.format().name.clone(), description, is_minted: served.format().rule.is_minted() }
+        let name = served.format().name.clone();
+        let format = KeptFormat { name, description, is_minted: served.format().rule.is_minted() };
+        let encodings = served.format().encodings.iter();
+        let encodings: Vec<KeptFormat> =
+            encodings.map(|encoding| KeptFormat::of_encoding(&format, encoding.name(), encoding.digest())).collect();
+        iter::once(format).chain(encodings)
     };
-    service.formats().iter().map(|served| kept(served)).collect()
+    service.formats().iter().flat_map(|served| kept(served)).collect()
 }
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {

@@ -1,17 +1,21 @@
 //! What makes the ids of a format comparable, remembered from start to start.
 //!
 //! An id is unique among those minted with the same fields, tick, epoch, rule and first worker, by the same number
-//! of slots. So these are kept at first sight, and a start that would mint by others under the same name is refused.
+//! of slots; and its text among those that the same encoding wrote in the same way. So these are kept at first sight, and a start
+//! that would mint or write by others under the same name is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use super::failure::{FailureKind, StoreError};
 
-/// What is kept of one format.
+/// Between the names of a format and of one of its encodings, neither of which has one.
+const OF_ENCODING: char = '/';
+
+/// What is kept of one format, or of one of its encodings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptFormat {
-    /// The format's name.
+    /// The format's name; for an encoding `/` and its name follow.
     pub name: String,
     /// What makes its ids comparable, as texts that people can compare: `tick` is `1ms`, `epoch` is
     /// `2015-01-01T00:00:00Z`.
@@ -21,6 +25,23 @@ pub struct KeptFormat {
 }
 
 impl KeptFormat {
+    /// What is kept of an encoding of `format`: the digest of how it writes numbers.
+    ///
+    /// It has a name of its own beside that of its format, so that programs which know formats alone pass it over, and an
+    /// encoding of which nothing is kept yet joins.
+    pub fn of_encoding(format: &KeptFormat, encoding: &str, digest: String) -> KeptFormat {
+        KeptFormat {
+            name: format!("{}{OF_ENCODING}{encoding}", format.name),
+            description: BTreeMap::from([("digest of its texts".to_owned(), digest)]),
+            is_minted: format.is_minted,
+        }
+    }
+
+    /// Whether what is kept under this name is of a format as a whole.
+    pub fn is_name_of_format(name: &str) -> bool {
+        !name.contains(OF_ENCODING)
+    }
+
     /// Compares it with what was kept of its name.
     ///
     /// # Errors
@@ -30,7 +51,7 @@ impl KeptFormat {
         if differences.is_empty() {
             return Ok(());
         }
-        Err(FormatsError::Changed { format: self.name.clone(), differences })
+        Err(FormatsError::Changed { name: self.name.clone(), differences })
     }
 }
 
@@ -56,13 +77,10 @@ impl fmt::Display for Difference {
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
     /// A format of this name minted ids that its new definition could repeat. Nothing was written.
-    #[error(
-        "format \"{format}\" is not what it was when it minted its first ids:\n{}give the changed format a new name, \
-         or undo the change", lines(.differences)
-    )]
+    #[error("{}", changed(.name, .differences))]
     Changed {
-        /// The format's name.
-        format: String,
+        /// The name under which it is kept.
+        name: String,
         /// What differs, sorted by key; at least one.
         differences: Vec<Difference>,
     },
@@ -109,6 +127,21 @@ pub(super) fn differences(kept: &BTreeMap<String, String>, now: &BTreeMap<String
         .filter(|key| kept.get(*key) != now.get(*key))
         .map(|key| Difference { key: key.clone(), kept: kept.get(key).cloned(), now: now.get(key).cloned() })
         .collect()
+}
+
+fn changed(name: &str, differences: &[Difference]) -> String {
+    let lines = lines(differences);
+    match name.split_once(OF_ENCODING) {
+        None => format!(
+            "format \"{name}\" is not what it was when it minted its first ids:\n{lines}give the changed format a new name, or undo \
+             the change"
+        ),
+        Some((format, encoding)) => format!(
+            "encoding \"{encoding}\" of format \"{format}\" does not write numbers as it did when it wrote its first ids, so one text \
+             could be two ids:\n{lines}give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, \
+             salt, prefix or length"
+        ),
+    }
 }
 
 fn lines(differences: &[Difference]) -> String {

@@ -104,6 +104,36 @@ fn a_name_whose_rule_was_changed_exits_78_and_mints_on_once_it_is_changed_back()
 }
 
 #[test]
+fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_it_alike_does_not() {
+    let home = Home::new();
+    let with = |encodings: &str| format!("formats.invoice = {{ like = \"snowflake\", encodings = [{encodings}] }}");
+    let kept = r#"{ kind = "base36", length = 13 }, { kind = "hashids", salt = "pepper" }"#;
+    mint_once_with(&home, &with(kept));
+    for (old, new, told) in [
+        ("length = 13", "length = 14", "\"base36\""),
+        ("length = 13", "length = 13, prefix = \"inv_\"", "\"base36\""),
+        (
+            "kind = \"base36\", length = 13",
+            "kind = \"radix\", name = \"base36\", alphabet = \"0123456789ABCDEFGHIJLKMNOPQRSTUVWXYZ\"",
+            "\"base36\"",
+        ),
+        ("pepper", "Pepper", "\"hashids\""),
+        ("salt = \"pepper\"", "salt = \"pepper\", min_length = 20", "\"hashids\""),
+    ] {
+        let refused = run(home.serve_with(&with(&kept.replace(old, new))));
+        refused.assert(78, &["encoding", told, "\"invoice\"", "digest of its texts: kept ", ", now "]);
+        assert!(!refused.err.to_lowercase().contains("pepper"), "a salt is no text for a log: {}", refused.err);
+    }
+    // Nothing was changed by the refusals. What writes alike is alike, the order is free, and a new name joins.
+    let radix = kept.replace("kind = \"base36\"", "kind = \"radix\", radix = 36, case = \"upper\"");
+    mint_once_with(&home, &with(&radix));
+    mint_once_with(&home, &with(&format!("\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}")));
+    // One that was left out for a while is still held to what it was.
+    mint_once_with(&home, &with("\"decimal\""));
+    run(home.serve_with(&with("{ kind = \"hashids\" }"))).assert(78, &["\"hashids\"", "\"invoice\""]);
+}
+
+#[test]
 fn another_number_of_slots_exits_78() {
     let home = Home::new();
     mint_once_with(&home, "");

@@ -6,7 +6,7 @@ use super::renewals::{ClockBounds, Renewals};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::HighWater;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, SlotRecord};
-use crate::storage::{Entry, Snapshot};
+use crate::storage::{Entry, KeptFormat, Snapshot};
 use crate::time::UnixNanos;
 
 /// How a fleet is.
@@ -94,7 +94,7 @@ impl FleetWatch {
                 fleet: meta.fleet,
                 floor: meta.floor,
                 share: meta.share(),
-                formats: meta.formats.into_keys().collect(),
+                formats: meta.formats.into_keys().filter(|name| KeptFormat::is_name_of_format(name)).collect(),
             }),
         };
         if let Some(agreed) = fleet.as_ref().filter(|agreed| agreed.floor > now) {

@@ -29,7 +29,7 @@ pub(in crate::cluster) struct FleetMeta {
     /// No slot is used below this instant, whatever its horizon says; whole milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(in crate::cluster) floor: UnixNanos,
-    /// What makes the ids of each minted format comparable.
+    /// What makes the ids of each minted format comparable, and under a name of its own what each of its encodings writes.
     pub(in crate::cluster) formats: BTreeMap<String, BTreeMap<String, String>>,
 }
 

@@ -191,6 +191,11 @@ impl Encoding {
         if value <= self.max { Ok(()) } else { Err(Rejection::OutOfRange) }
     }
 
+    /// The greatest number that it writes.
+    pub(super) fn max(&self) -> u128 {
+        self.max
+    }
+
     /// Whether the two read every text as the same number, but for the greatest value they allow.
     pub(in crate::id) fn reads_like(&self, other: &Encoding) -> bool {
         let depends_on_max = self.definition.kind == EncodingKind::Uuid8;

@@ -6,6 +6,7 @@
 mod codec;
 mod definition;
 mod did;
+mod digest;
 mod encoding;
 mod hashids;
 mod letters;

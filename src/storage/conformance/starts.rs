@@ -67,7 +67,7 @@ fn a_changed_format_is_refused_and_a_new_one_joins() {
         agree(&[format("b", "1s"), format("a", "1ms")]).expect("both are kept");
 
         let error = agree(&[format("c", "1s"), format("a", "2ms")]).expect_err("a is not what it was");
-        let FormatsError::Changed { format: name, differences } = error else { panic!("{error}") };
+        let FormatsError::Changed { name, differences } = error else { panic!("{error}") };
         assert_eq!((name.as_str(), differences[0].to_string().as_str()), ("a", "tick: kept 1ms, now 2ms"));
         agree(&[format("c", "7s")]).expect("a refusal keeps nothing");
     });
@@ -80,7 +80,7 @@ fn a_name_that_was_kept_is_compared_whatever_its_rule_is_now() {
         drop(ready(engine.open(), at(500), &[format("a", "1ms"), only_read("b")]));
         let agree = |formats: &[KeptFormat]| restart(engine.open()).agree_on_formats(1, formats).map(drop);
         let error = agree(&[only_read("a")]).expect_err("a was minted with other ticks");
-        assert!(matches!(error, FormatsError::Changed { format: name, .. } if name == "a"));
+        assert!(matches!(error, FormatsError::Changed { name, .. } if name == "a"));
         agree(&[format("b", "1ms")]).expect("b was only read, so nothing was kept");
     });
 }

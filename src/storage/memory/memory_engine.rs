@@ -88,7 +88,7 @@ impl Kept {
         for KeptFormat { name, description, .. } in formats {
             let differences = self.formats.get(name).map(|kept| differences(kept, description)).unwrap_or_default();
             if !differences.is_empty() {
-                return Err(FormatsError::Changed { format: name.clone(), differences });
+                return Err(FormatsError::Changed { name: name.clone(), differences });
             }
         }
         self.slots = Some(now);

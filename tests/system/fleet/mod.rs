@@ -5,6 +5,7 @@ mod client;
 mod etcd_cluster;
 mod etcd_link;
 mod folders;
+mod formats;
 mod founding;
 mod lengths;
 mod links;

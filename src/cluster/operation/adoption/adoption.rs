@@ -233,7 +233,7 @@ impl Adoption {
         adopter: &RecordAdopter,
         tell: &mut dyn FnMut(&AdoptedRecords),
     ) -> Result<AdoptedRecords, AdoptionError> {
-        let mut records = AdoptedRecords { formats: folder.formats().len(), ..AdoptedRecords::default() };
+        let mut records = AdoptedRecords { formats: count_formats(folder), ..AdoptedRecords::default() };
         let newest = last_recorded(folder)?;
         for_each_ledger(folder, |ledger| {
             let read = |after, count_max| folder.appends(ledger.head.id.ledger(), after, count_max);
@@ -275,10 +275,15 @@ fn for_each_ledger(
     }
 }
 
+/// How many formats a folder keeps, beside their encodings.
+fn count_formats(folder: &AdoptedFolder) -> usize {
+    folder.formats().keys().filter(|name| KeptFormat::is_name_of_format(name)).count()
+}
+
 /// A format that is not what it is elsewhere; every other error stays as it is.
 fn differs(place: &'static str, error: FormatsError) -> AdoptionError {
     match error {
-        FormatsError::Changed { format, differences } => AdoptionError::FormatDiffers { format, place, differences },
+        FormatsError::Changed { name, differences } => AdoptionError::FormatDiffers { name, place, differences },
         other => other.into(),
     }
 }

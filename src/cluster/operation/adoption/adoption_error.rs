@@ -13,11 +13,11 @@ pub enum AdoptionError {
         /// The fleet of the configuration.
         here: String,
     },
-    /// A format of the folder has its name in the fleet, or in the configuration, and is another one.
-    #[error("format \"{format}\" is not the same in the folder and in {place}: {}", texts(.differences))]
+    /// A format of the folder, or one of its encodings, has its name in the fleet, or in the configuration, and is another one.
+    #[error("\"{name}\" is not the same in the folder and in {place}: {}", texts(.differences))]
     FormatDiffers {
-        /// The format's name.
-        format: String,
+        /// The format's name, or with a `/` between them that of the format and of the encoding.
+        name: String,
         /// With what it was compared.
         place: &'static str,
         /// What differs, sorted by key; at least one. `now` is what the folder has.

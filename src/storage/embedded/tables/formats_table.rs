@@ -9,7 +9,7 @@ use super::database::{Database, DatabaseError};
 use crate::storage::failure::StoreError;
 use crate::storage::kept_formats::{Difference, FormatsError, KeptFormat, differences};
 
-/// Row name to SHA-256 and description. Rows: `slots`, and `format/` followed by a format's name.
+/// Row name to SHA-256 and description. Rows: `slots`, and `format/` followed by the name of what is kept.
 pub(super) const KEPT: TableDefinition<'_, &str, (&[u8], &[u8])> = TableDefinition::new("kept");
 const SLOTS_ROW: &str = "slots";
 const FORMAT_ROWS: &str = "format/";
@@ -87,7 +87,7 @@ fn compare(rows: &mut Rows<'_>, slots: u32, formats: &[KeptFormat]) -> Compariso
     for KeptFormat { name, description, is_minted } in formats {
         match rows.keep_or_compare(&format!("{FORMAT_ROWS}{name}"), description, *is_minted)? {
             Ok(differences) if differences.is_empty() => {}
-            Ok(differences) => return Ok(Err(FormatsError::Changed { format: name.clone(), differences })),
+            Ok(differences) => return Ok(Err(FormatsError::Changed { name: name.clone(), differences })),
             Err(error) => return Ok(Err(StoreError::from(error).into())),
         }
     }

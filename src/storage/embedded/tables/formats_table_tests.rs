@@ -61,7 +61,30 @@ fn a_format_left_out_for_a_while_is_still_held_to_what_it_was() {
 
     let changed = format("payment", &[("epoch", "2024-01-01T00:00:00Z"), ("tick", "10ms")]);
     let error = table.agree(4, &[changed, snowflake()]).expect_err("payment is remembered");
-    assert!(matches!(error, FormatsError::Changed { format, .. } if format == "payment"));
+    assert!(matches!(error, FormatsError::Changed { name, .. } if name == "payment"));
+}
+
+#[test]
+fn what_an_earlier_version_kept_has_no_encodings_and_the_first_start_records_them() {
+    let database = database();
+    let table = FormatsTable::new(&database);
+    let base36 = |digest: &str| KeptFormat::of_encoding(&payment(), "base36", digest.to_owned());
+    table.agree(4, &[payment()]).expect("an earlier version keeps formats alone");
+    table.agree(4, &[payment(), base36("5f2a")]).expect("the digest joins");
+    table.agree(4, &[payment()]).expect("an earlier version passes it over");
+    table.agree(4, &[payment(), base36("5f2a")]).expect("it is equal");
+
+    let error = table.agree(4, &[payment(), base36("91bc")]).expect_err("it writes otherwise");
+    assert_eq!(error.failure_kind(), FailureKind::Disagrees);
+    assert_eq!(
+        error.to_string(),
+        "encoding \"base36\" of format \"payment\" does not write numbers as it did when it wrote its first ids, so one text \
+         could be two ids:\n  digest of its texts: kept 5f2a, now 91bc\n\
+         give the changed encoding a name of its own, or undo the change of its kind, alphabet, case, salt, prefix or length"
+    );
+    let kept = table.kept().expect("readable");
+    assert_eq!(kept.keys().map(String::as_str).collect::<Vec<_>>(), ["payment", "payment/base36"]);
+    assert_eq!(kept.keys().filter(|name| KeptFormat::is_name_of_format(name)).count(), 1);
 }
 
 #[test]

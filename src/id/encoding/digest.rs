@@ -1,0 +1,119 @@
+//! What tells two ways to write numbers apart without saying what they are.
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest, Sha256};
+
+use super::encoding::Encoding;
+
+/// Each number below is written: every letter of an alphabet stands somewhere in their texts.
+const SMALL: u128 = 256;
+
+/// How much of the hash is kept, in bytes: enough for two encodings never to agree by accident.
+const LEN: usize = 16;
+
+impl Encoding {
+    /// A digest of how it writes numbers, in lower-case hexadecimal: of its texts of the first 256 numbers, of both sides of
+    /// every power of two and of the greatest number, and of the words that no text contains.
+    ///
+    /// Two encodings of one layout have the same digest if they write every number alike, however their definitions say so. A
+    /// salt cannot be read from it, and is found by trying from it as it is from ids.
+    ///
+    /// ```
+    /// use idmint::id::{Encoding, EncodingDefinition, EncodingKind};
+    ///
+    /// let base36 = EncodingDefinition::from(EncodingKind::Base36);
+    /// let radix = EncodingDefinition { radix: Some(36), ..EncodingKind::Radix.into() };
+    /// let salted = EncodingDefinition { salt: Some("pepper".to_owned()), ..EncodingKind::Hashids.into() };
+    /// let digest = |definition| Encoding::new(definition, 1 << 60).map(|encoding| encoding.digest());
+    /// assert_eq!(digest(&base36)?, digest(&EncodingDefinition { length: Some(12), ..base36.clone() })?);
+    /// assert_ne!(digest(&salted)?, digest(&EncodingKind::Hashids.into())?);
+    /// assert_ne!(digest(&base36)?, digest(&EncodingDefinition { prefix: Some("inv_".to_owned()), ..radix })?);
+    /// # Ok::<(), idmint::id::EncodingError>(())
+    /// ```
+    pub fn digest(&self) -> String {
+        let powers = (0..u128::BITS).map(|bit| 1 << bit);
+        let numbers = (0..SMALL).chain(powers.flat_map(|power: u128| [power - 1, power]));
+        let mut hash = Sha256::new();
+        for number in numbers.filter(|number| *number < self.max()).chain([self.max()]) {
+            hash.update(self.to_text(number));
+            hash.update("\n");
+        }
+        let blocked = self.definition().blocklist.as_ref();
+        let blocked: Option<BTreeSet<_>> = blocked.map(|words| words.iter().map(|word| word.to_lowercase()).collect());
+        hash.update(format!("{blocked:?}"));
+        hash.finalize()[..LEN].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{EncodingDefinition, EncodingKind};
+
+    const MAX: u128 = (1 << 63) - 1;
+
+    fn digest(toml: &str) -> String {
+        #[derive(serde::Deserialize)]
+        struct Row {
+            encoding: EncodingDefinition,
+        }
+        let row: Row = toml::from_str(&format!("encoding = {toml}")).expect("TOML");
+        Encoding::new(&row.encoding, MAX).expect("it is sound").digest()
+    }
+
+    #[test]
+    fn whatever_changes_a_text_changes_the_digest() {
+        let like = [
+            r#"{ kind = "hashids" }"#,
+            r#"{ kind = "hashids", salt = "pepper" }"#,
+            r#"{ kind = "hashids", salt = "Pepper" }"#,
+            r#"{ kind = "hashids", salt = "pepper", min_length = 24 }"#,
+            r#"{ kind = "hashids", salt = "pepper", groups = [4, 4, 8] }"#,
+            r#"{ kind = "sqids" }"#,
+            r#"{ kind = "sqids", blocklist = [] }"#,
+            r#"{ kind = "sqids", blocklist = ["word"] }"#,
+            r#"{ kind = "sqids", alphabet = "abcdefghijklmnopqrstuvwxyz0123456789" }"#,
+            r#"{ kind = "sqids", alphabet = "bacdefghijklmnopqrstuvwxyz0123456789" }"#,
+            r#"{ kind = "radix", radix = 36, case = "upper" }"#,
+            r#"{ kind = "radix", radix = 36, case = "lower" }"#,
+            r#"{ kind = "radix", radix = 36, case = "upper", length = 14 }"#,
+            r#"{ kind = "radix", radix = 36, case = "upper", prefix = "inv_" }"#,
+            r#"{ kind = "radix", radix = 36, case = "upper", prefix = "inv-" }"#,
+            r#"{ kind = "radix", alphabet = "0123456789ABCDEFGHIJLKMNOPQRSTUVWXYZ" }"#,
+            r#"{ kind = "base62" }"#,
+            r#"{ kind = "decimal" }"#,
+            r#"{ kind = "decimal", length = 19 }"#,
+            r#"{ kind = "hex" }"#,
+            r#"{ kind = "hex", case = "upper" }"#,
+            r#"{ kind = "b32l" }"#,
+            r#"{ kind = "b32l", strip = true }"#,
+            r#"{ kind = "uuid8" }"#,
+        ];
+        let digests: BTreeSet<String> = like.iter().map(|toml| digest(toml)).collect();
+        assert_eq!(digests.len(), like.len());
+        assert!(digests.iter().all(|digest| digest.len() == 2 * LEN), "{digests:?}");
+    }
+
+    #[test]
+    fn definitions_that_write_alike_have_one_digest() {
+        for (one, other) in [
+            (r#"{ kind = "base36" }"#, r#"{ kind = "base36", name = "short", length = 13 }"#),
+            (r#"{ kind = "base36" }"#, r#"{ kind = "radix", radix = 36, case = "upper" }"#),
+            (r#"{ kind = "hashids" }"#, r#"{ kind = "hashids", salt = "", min_length = 0 }"#),
+            (r#"{ kind = "sqids", blocklist = ["one", "two"] }"#, r#"{ kind = "sqids", blocklist = ["two", "One"] }"#),
+        ] {
+            assert_eq!(digest(one), digest(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_the_same_on_every_machine_and_in_every_version() {
+        let decimal = Encoding::new(&EncodingKind::Decimal.into(), 9).expect("it is sound");
+        let texts = (0..9)
+            .chain([0, 1, 1, 2, 3, 4, 7, 8, 9])
+            .fold(String::new(), |texts, number| texts + &format!("{number}\n"));
+        let expected = Sha256::digest(texts + "None");
+        assert_eq!(decimal.digest(), expected[..LEN].iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+    }
+}
