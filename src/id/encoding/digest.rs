@@ -69,7 +69,7 @@ mod tests {
             r#"{ kind = "hashids", salt = "pepper" }"#,
             r#"{ kind = "hashids", salt = "Pepper" }"#,
             r#"{ kind = "hashids", salt = "pepper", min_length = 24 }"#,
-            r#"{ kind = "hashids", salt = "pepper", groups = [4, 4, 8] }"#,
+            r#"{ kind = "hashids", salt = "pepper", min_length = 24, groups = [6, 6, 12] }"#,
             r#"{ kind = "sqids" }"#,
             r#"{ kind = "sqids", blocklist = [] }"#,
             r#"{ kind = "sqids", blocklist = ["word"] }"#,
