@@ -61,6 +61,6 @@ pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
 pub use records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records,
-    StoredAppend, StoredConjunction, StoredPair, WriteError,
+    StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};

@@ -36,6 +36,8 @@ const STEP_MIN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Clock {
     source: Source,
+    /// The time since boot when it was made.
+    made_at_nanos: u64,
     line: Line,
     watched: Mutex<Watched>,
     /// How far the clocks of a fleet say that the estimate is ahead of them, in nanoseconds; 0 if they do not.
@@ -81,13 +83,18 @@ impl Clock {
         let (boot_nanos, wall_nanos) = read_together(&source);
         let line = Line::starting(boot_nanos, wall_nanos);
         let watched = Mutex::new(Watched { boot_nanos, wall_nanos });
-        Clock { source, line, watched, refuted_nanos: AtomicU64::new(0) }
+        Clock { source, made_at_nanos: boot_nanos, line, watched, refuted_nanos: AtomicU64::new(0) }
     }
 
     /// The estimate of the true time, from 1970 to 2554. Never less than any value returned before it.
     #[inline]
     pub fn now(&self) -> UnixNanos {
         UnixNanos::new(self.line.at(|| self.source.boot_nanos()))
+    }
+
+    /// How long there has been this clock, which nobody can set.
+    pub fn runs_for(&self) -> Duration {
+        Duration::from_nanos(self.source.boot_nanos().saturating_sub(self.made_at_nanos))
     }
 
     /// Begins anew at the wall clock, whatever was estimated before. Only for a program that has not minted yet.
@@ -268,6 +275,18 @@ mod tests {
         assert_eq!((clock.ahead_of_fleet(), clock.now()), (Some(AHEAD_MAX), START));
         clock.refute(Duration::ZERO);
         assert_eq!(clock.ahead_of_fleet(), None);
+    }
+
+    #[test]
+    fn how_long_a_clock_runs_depends_on_no_wall_clock() {
+        let hand = ManualClock::at(START);
+        hand.advance(Duration::from_secs(100));
+        let clock = hand.clock();
+        hand.set_wall(START.after(Duration::from_hours(24)));
+        clock.anchor_to_wall();
+        assert_eq!(clock.runs_for(), Duration::ZERO);
+        hand.advance(Duration::from_secs(7));
+        assert_eq!(clock.runs_for(), Duration::from_secs(7));
     }
 
     #[test]

@@ -242,7 +242,7 @@ impl Slug {
                 name: "idempotency-conflict",
                 status: 422,
                 title: "The key was used for another event",
-                cause: "This Idempotency-Key was used within 24 hours, on this ledger, for different content.",
+                cause: "This Idempotency-Key was used before, on this ledger, for different content.",
                 safe_action: "If this is a new event, use a new key. If it was a retry, send exactly what was sent first.",
                 dangerous_action: "Making up a new key for a retry: if the first attempt was written, the event is there twice.",
             },

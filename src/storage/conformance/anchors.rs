@@ -4,7 +4,7 @@ use std::thread;
 
 use super::{assert_stale, on_all_records};
 use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, ReportTally, Seen, Tca};
-use crate::storage::records::{AnchorKey, ListRange, RecordPlan, WriteError};
+use crate::storage::records::{AnchorKey, ListRange, RecordPlan, RecordStore, TalliedAnchor, WriteError};
 use crate::storage::samples::{NOW, anchor, anchor_of, create, near, plan, reports};
 use crate::time::UnixNanos;
 
@@ -105,25 +105,52 @@ fn many_reporters_at_once_make_one_anchor() {
 #[test]
 fn anchors_are_forgotten_a_few_at_a_time_and_the_others_stay() {
     on_all_records(|records| {
-        assert_eq!(records.forget_anchors(None, Tca(9), 5).expect("works"), None);
+        assert_eq!(records.anchors(None, 5).expect("works"), []);
         let all =
             (0..20).map(|at| anchor_of(["a", "b"][at % 2], (1, 2), 5_000_000 * i64::try_from(at).expect("small"), 0));
         records.write(&all.collect::<Vec<_>>()).expect("they are far apart");
-        let (mut next, mut steps) = (None, 0);
+        let (mut after, mut listed) = (None, Vec::new());
         loop {
-            next = records.forget_anchors(next.as_ref(), Tca(50_000_000), 3).expect("works");
-            steps += 1;
-            if next.is_none() {
-                break;
-            }
+            let some = records.anchors(after.as_ref(), 3).expect("works");
+            let old: Vec<_> = some.iter().filter(|anchor| anchor.key.tca < Tca(50_000_000)).cloned().collect();
+            records.forget_anchors(&old).expect("works");
+            let Some(last) = some.last() else { break };
+            after = Some(last.key.clone());
+            listed.extend(some.into_iter().map(|anchor| (anchor.key.format, anchor.key.tca.0 / 5_000_000)));
         }
-        assert_eq!(steps, 7, "20 anchors, three at a time");
+        let of_format =
+            |format: &str| listed.iter().filter(|(of, _)| of == format).map(|(_, at)| *at).collect::<Vec<_>>();
+        assert_eq!(of_format("a"), (0..20).rev().filter(|at| at % 2 == 0).collect::<Vec<_>>(), "the latest first");
+        assert_eq!(of_format("b"), (0..20).rev().filter(|at| at % 2 == 1).collect::<Vec<_>>());
+        assert!(listed.is_sorted_by(|(one, _), (other, _)| one == other || one > other), "{listed:?}");
         let left = (0..20).filter(|at| {
             let key = (Pair { primary: 1, secondary: 2 }, Tca(5_000_000 * at));
             let found = ["a", "b"].map(|format| records.neighbours(format, &mut std::iter::once(key)).expect("works"));
             found.concat().concat().len() == 1
         });
         assert_eq!(left.collect::<Vec<_>>(), (10..20).collect::<Vec<_>>());
+    });
+}
+
+/// Forgets the anchors that are so.
+fn forget(records: &dyn RecordStore, is_old: impl Fn(&TalliedAnchor) -> bool) {
+    let anchors = records.anchors(None, 100).expect("reads");
+    records.forget_anchors(&anchors.into_iter().filter(is_old).collect::<Vec<_>>()).expect("writable");
+}
+
+#[test]
+fn an_anchor_whose_reports_were_counted_since_it_was_read_is_not_forgotten() {
+    on_all_records(|records| {
+        records.write(&[anchor(0, 0), anchor(5_000_000, 0)]).expect("they are far apart");
+        let read = records.anchors(None, 9).expect("reads");
+        let counted = ReportTally::of(Seen { at: UnixNanos::new(7), tca: Tca(0) });
+        records.add_reports(&[(read[1].key.clone(), counted)]).expect("writable");
+        records.forget_anchors(&read).expect("writable");
+        assert_eq!((near(records, 0), near(records, 5_000_000)), (vec![(0, 0)], vec![]));
+        let left = records.anchors(None, 9).expect("reads");
+        assert_eq!(left, [TalliedAnchor { key: read[1].key.clone(), tally: Some(counted) }]);
+        records.forget_anchors(&left).expect("writable");
+        assert_eq!((near(records, 0), records.anchors(None, 9).expect("reads")), (vec![], vec![]));
     });
 }
 
@@ -167,7 +194,7 @@ fn conjunctions_are_listed_by_time_with_what_is_known_of_their_reports() {
         };
         let tallies: Vec<_> = records.conjunctions(&range, 9).expect("reads").iter().map(|one| one.tally).collect();
         assert_eq!(tallies, [Some(seen(5, 10).followed_by(seen(6, -10))), None, None]);
-        records.forget_anchors(None, Tca(6_000_000), 9).expect("writable");
+        forget(records, |anchor: &TalliedAnchor| anchor.key.tca < Tca(6_000_000));
         assert_eq!(list((i64::MIN, i64::MAX), None, false, 9), all[3..], "what is forgotten is not listed");
         let pair = Pair { primary: 2, secondary: 1 };
         let spans = [(pair, Tca(8_000_000)..=Tca(9_000_000)), (pair, Tca(9_000_001)..=Tca(9_000_002))];

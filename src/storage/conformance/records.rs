@@ -4,7 +4,7 @@ use std::thread;
 
 use super::{assert_stale, on_all_records, on_every_engine};
 use crate::ledger::{AppendPlan, EventId, Head, ImportPart, KeyHash, LedgerId, LedgerRequest, Link};
-use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, RecordStore, WriteError};
+use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, RecordStore, WriteError, WrittenDay};
 use crate::storage::samples::{NOW, absent, anchor, append, at, create, links, near, plan, ready, write, write_ledger};
 use crate::time::UnixNanos;
 
@@ -63,7 +63,7 @@ fn a_long_append_is_one_append_and_read_from_anywhere_within() {
         let (stored, links) = records.append(long.head().id).expect("reads").expect("is there");
         assert_eq!((stored.first_place, stored.mark, &stored.entries), (2, long.mark, &long.entries));
         assert_eq!(links, long.links().collect::<Vec<_>>());
-        let done = records.request(KeyHash(11), at(0)).expect("reads").expect("is known");
+        let done = records.request(KeyHash(11)).expect("reads").expect("is known");
         assert_eq!((done.last, done.recorded), (long.head().id, long.recorded));
     });
 }
@@ -171,7 +171,7 @@ fn many_writers_at_once_make_one_chain() {
         let chain = records.chain(ledger, None, 1_000).expect("reads");
         let ids = chain.iter().map(|link| link.id);
         assert_eq!(chain, Link::chain(genesis.previous(), 1, ids).collect::<Vec<_>>());
-        assert_eq!((chain.len(), requests(records, 0).len()), (41, 41));
+        assert_eq!((chain.len(), requests(records).len()), (41, 41));
     });
 }
 
@@ -218,28 +218,25 @@ fn a_chain_is_read_from_any_event_on_and_page_by_page() {
     });
 }
 
-/// The keys, of those below 500, of which there is a request since that time.
-fn requests(records: &dyn RecordStore, since: u64) -> Vec<u128> {
-    let is_known = |key: &u128| records.request(KeyHash(*key), at(since)).expect("reads").is_some();
+/// The keys, of those below 500, of which there is a request.
+fn requests(records: &dyn RecordStore) -> Vec<u128> {
+    let is_known = |key: &u128| records.request(KeyHash(*key)).expect("reads").is_some();
     (0..500).filter(is_known).collect()
 }
 
 #[test]
-fn a_request_is_found_by_its_key_if_it_was_recorded_since() {
+fn a_request_is_found_by_its_key() {
     on_all_records(|records| {
-        assert_eq!(requests(records, 0), [0; 0]);
+        assert_eq!(requests(records), [0; 0]);
         let plans = [10, 20, 30].map(|key| write_ledger(records, &format!("ledger {key}"), key)).concat();
         let mut unmarked = plan(&create("unmarked", 40), None, NOW + 9_000_000);
         unmarked.mark = None;
         write(records, &[unmarked]);
-        for since in [0, NOW, NOW + 1, NOW + 1_000_000, NOW + 2_000_000, NOW + 2_000_001] {
-            for plan in &plans {
-                let done = DoneRequest::of(&RecordPlan::Append(plan.clone())).expect("it has a key");
-                let found = records.request(done.key, at(since)).expect("reads");
-                assert_eq!(found, Some(done).filter(|done| done.recorded >= at(since)), "since {since}");
-            }
-            assert!(requests(records, since).iter().all(|key| ![13, 40].contains(key)), "nobody sent them");
+        for plan in &plans {
+            let done = DoneRequest::of(&RecordPlan::Append(plan.clone())).expect("it has a key");
+            assert_eq!(records.request(done.key).expect("reads"), Some(done));
         }
+        assert!(requests(records).iter().all(|key| ![13, 40].contains(key)), "nobody sent them");
     });
 }
 
@@ -250,7 +247,7 @@ fn a_plan_that_is_stale_leaves_no_key() {
         let ledger = plans[0].ledger();
         let next = plan(&append(ledger, &["f"], 50), Some(plans[2].head()), NOW + 3_000_000);
         assert_stale(records, &[RecordPlan::Append(next), RecordPlan::Append(plans[1].clone())]);
-        assert_eq!(requests(records, 0), [10, 11, 12]);
+        assert_eq!(requests(records), [10, 11, 12]);
     });
 }
 
@@ -270,10 +267,11 @@ fn keys_are_forgotten_a_day_at_a_time_and_those_of_the_last_three_days_never() {
         }
         let forget = |since| while records.forget_requests(at(since), 1).expect("writable") {};
         forget(NOW + DAY);
-        assert_eq!(requests(records, 0), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
+        assert_eq!(requests(records), [20, 21, 22, 23, 24, 25, 26, 27, 28, 29]);
         forget(NOW + 5_000 * DAY);
-        assert_eq!(requests(records, 0), [24, 25, 26, 27, 28, 29], "a clock far ahead");
-        assert_eq!(requests(records, NOW + 4 * DAY + 1), [27, 28, 29]);
+        assert_eq!(requests(records), [24, 25, 26, 27, 28, 29], "a clock far ahead");
+        let days = records.request_days().expect("reads");
+        assert_eq!(days, [3, 4, 5].map(|day| WrittenDay::of(at(NOW + day * DAY))));
         assert_eq!(records.chain(ledger, None, 100).expect("reads").len(), 16, "the events stay");
     });
 }
@@ -290,7 +288,7 @@ fn a_store_that_is_opened_again_has_all_of_it() {
         let store = ready(engine.open(), HORIZON, &[]);
         let records = store.records().expect("the store works");
         assert_eq!(records.chain(plans[0].ledger(), None, 100).expect("reads"), links(&plans));
-        assert_eq!(requests(&*records, 0), [10, 11, 12]);
+        assert_eq!(requests(&*records), [10, 11, 12]);
         assert_eq!(near(&*records, 0), [(0, 0), (1_500_000, 1)]);
         assert_stale(&*records, &[RecordPlan::Append(plans[2].clone())]);
         records.reopen().expect("a sound store can be opened again");

@@ -106,7 +106,7 @@ fn images() -> [(&'static str, Image); 2] {
 fn ask(records: &dyn RecordStore) -> Result<Answers, StoreError> {
     let ledgers = records.ledgers(None, 10)?;
     let chain = |ledger: &LedgerSummary| records.chain(ledger.head.id.ledger(), None, usize::MAX);
-    let request = |key| match records.request(KeyHash(key), at(0))? {
+    let request = |key| match records.request(KeyHash(key))? {
         Some(done) => records.append(done.last),
         None => Ok(None),
     };

@@ -9,7 +9,7 @@ use super::shared_store::{NotWritten, SharedStore, Written};
 use crate::ledger::{EventId, KeyHash};
 use crate::storage::coordinator::{Compare, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::{FailureKind, StoreError};
-use crate::storage::records::{DoneRequest, RequestDay};
+use crate::storage::records::{DoneRequest, WrittenDay};
 
 /// What is written next. A row is written after those that were put before it, or together with them.
 pub(super) struct AdoptedBatch<'a> {
@@ -112,10 +112,10 @@ fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
 }
 
 /// The keys of requests by the day of their recording, and of each day the event that names their list.
-fn days_of(requests: &[DoneRequest]) -> BTreeMap<RequestDay, (EventId, Vec<KeyHash>)> {
-    let mut days: BTreeMap<RequestDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
+fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> {
+    let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
     for done in requests {
-        days.entry(RequestDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(done.key);
+        days.entry(WrittenDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(done.key);
     }
     days
 }

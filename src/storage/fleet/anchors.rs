@@ -1,14 +1,14 @@
 //! Anchors and the register of conjunctions: read, counted, and forgotten when they are old.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
 use super::rows::{Attempt, conjunction_of_bytes, conjunction_to_bytes, pair_of_bytes, pair_to_bytes};
 use super::shared_store::{NotWritten, SharedStore, Written, damaged};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
-use crate::storage::coordinator::{Compare, Entry, Range, Transaction, Write};
+use crate::storage::coordinator::{Compare, Entry, Key, Range, Transaction, Write};
 use crate::storage::failure::StoreError;
-use crate::storage::records::{AnchorKey, ListRange, StoredConjunction};
+use crate::storage::records::{AnchorKey, ListRange, StoredConjunction, TalliedAnchor};
 
 /// Tallies that are written in one transaction.
 const TALLIES_MAX: usize = 100;
@@ -16,7 +16,7 @@ const TALLIES_MAX: usize = 100;
 /// How often tallies are written again that another node was writing, too.
 const TALLY_TRIES_MAX: usize = 3;
 
-/// Anchors of one pair that are looked at in a step, and about as many operations in a transaction of the sweep.
+/// Anchors that are forgotten in one transaction: each and its pair are compared and written.
 const SWEPT_MAX: usize = 60;
 
 impl SharedStore {
@@ -57,7 +57,7 @@ impl SharedStore {
         let rows = self.keys.conjunctions(&range.format, places);
         let found = self.read_range(Range { count_max, is_descending: range.latest_first, ..rows })?;
         let conjunction = |entry: &Entry| {
-            let (tca, pair) = self.keys.place_of(&entry.key)?;
+            let AnchorKey { pair, tca, .. } = self.keys.anchor_of(&entry.key)?;
             let (rank, tally) = conjunction_of_bytes(&entry.key, &entry.value)?;
             Some(StoredConjunction { pair, anchor: Anchor { tca, rank }, tally })
         };
@@ -95,55 +95,68 @@ impl SharedStore {
         self.write_what_may_be_lost(transaction)
     }
 
-    /// Looks at so many anchors in their order, from a key or the first, and forgets those before an instant. Returns where
-    /// to go on; `None` at the end.
+    /// Anchors from the last key to the first, those before that one, at most so many.
+    pub(super) fn anchors(
+        &self,
+        after: Option<&AnchorKey>,
+        count_max: usize,
+    ) -> Result<Vec<TalliedAnchor>, StoreError> {
+        let rows = self.keys.conjunctions_before(after);
+        let found = self.read_range(Range { count_max, is_descending: true, ..rows })?;
+        let anchor = |entry: &Entry| {
+            let key = self.keys.anchor_of(&entry.key)?;
+            let (_, tally) = conjunction_of_bytes(&entry.key, &entry.value)?;
+            Some(TalliedAnchor { key, tally })
+        };
+        found.iter().map(|entry| anchor(entry).ok_or_else(|| damaged(&entry.key))).collect()
+    }
+
+    /// Forgets anchors, but for those whose reports were counted since they were read. What another node writes at the same time
+    /// is left to the next sweep.
     pub(super) fn forget_anchors(
         &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
+        old: &[TalliedAnchor],
         attempt: impl Fn() -> Attempt,
-    ) -> Result<Option<AnchorKey>, StoreError> {
-        let first = from.map(|key| (key.format.as_str(), key.pair));
-        // Each pair has an anchor, so one pair more than anchors are looked at shows where to go on.
-        let count_read = count_max.saturating_add(1);
-        let pairs = self.read_range(Range { count_max: count_read, ..self.keys.pairs_from(first) })?;
-        let (mut transaction, mut left) = (Transaction::default(), count_max);
-        for entry in &pairs {
-            let (format, pair) = self.keys.pair_of(&entry.key).ok_or_else(|| damaged(&entry.key))?;
-            let key = |tca| AnchorKey { format: format.clone(), pair, tca };
-            let anchors = pair_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))?;
-            let begins = from.filter(|from| (from.format.as_str(), from.pair) == (format.as_str(), pair));
-            let is_ahead = |tca: &Tca| begins.is_none_or(|from| *tca >= from.tca);
-            let mut times: Vec<Tca> = anchors.iter().map(|anchor| anchor.tca).filter(is_ahead).collect();
-            times.sort_unstable();
-            let looked_at = &times[..times.len().min(left).min(SWEPT_MAX)];
-            let old: Vec<Tca> = looked_at.iter().copied().filter(|tca| *tca < before).collect();
-            if transaction.write.len() + old.len() >= SWEPT_MAX {
-                self.write_what_may_be_lost(std::mem::take(&mut transaction))?;
-            }
-            if !old.is_empty() {
-                let kept: Vec<Anchor> = anchors.iter().copied().filter(|anchor| !old.contains(&anchor.tca)).collect();
+    ) -> Result<(), StoreError> {
+        for some in old.chunks(SWEPT_MAX) {
+            let transaction = self.forgetting(some, &attempt)?;
+            self.write_what_may_be_lost(transaction)?;
+        }
+        Ok(())
+    }
+
+    /// The transaction that forgets a few anchors.
+    fn forgetting(&self, old: &[TalliedAnchor], attempt: &impl Fn() -> Attempt) -> Result<Transaction, StoreError> {
+        let key_of = |key: &AnchorKey| self.keys.conjunction(&key.format, (key.tca, key.pair));
+        let of_pair = |key: &AnchorKey| self.keys.pair(&key.format, key.pair);
+        let pairs: BTreeSet<Key> = old.iter().map(|anchor| of_pair(&anchor.key)).collect();
+        let ranges = old.iter().map(|anchor| key_of(&anchor.key)).chain(pairs.iter().cloned()).map(Range::one);
+        let mut found = self.read(&ranges.collect::<Vec<_>>())?.into_iter();
+        let mut transaction = Transaction::default();
+        let mut forgotten: HashMap<Key, Vec<Tca>> = HashMap::new();
+        for (TalliedAnchor { key, tally }, found) in old.iter().zip(found.by_ref()) {
+            let Some(entry) = found.first() else { continue };
+            let (_, now) = conjunction_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))?;
+            if now == *tally {
                 transaction.compare.push(Compare::Modified(entry.key.clone(), entry.modified));
-                transaction.write.push(match kept.is_empty() {
-                    true => Write::Delete(entry.key.clone()),
-                    false => {
-                        let value = pair_to_bytes(&entry.key, attempt(), &kept);
-                        Write::Put { key: entry.key.clone(), value, lease: None }
-                    }
-                });
-                for tca in old {
-                    transaction.write.push(Write::Delete(self.keys.conjunction(&format, (tca, pair))));
-                }
-            }
-            left -= looked_at.len();
-            if let Some(next) = times.get(looked_at.len()) {
-                self.write_what_may_be_lost(transaction)?;
-                return Ok(Some(key(*next)));
+                transaction.write.push(Write::Delete(entry.key.clone()));
+                forgotten.entry(of_pair(key)).or_default().push(key.tca);
             }
         }
-        self.write_what_may_be_lost(transaction)?;
-        Ok(None)
+        for entry in found.flatten() {
+            let Some(forgotten) = forgotten.get(&entry.key) else { continue };
+            let anchors = pair_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))?;
+            let kept: Vec<Anchor> = anchors.into_iter().filter(|anchor| !forgotten.contains(&anchor.tca)).collect();
+            transaction.compare.push(Compare::Modified(entry.key.clone(), entry.modified));
+            transaction.write.push(match kept.is_empty() {
+                true => Write::Delete(entry.key),
+                false => {
+                    let value = pair_to_bytes(&entry.key, attempt(), &kept);
+                    Write::Put { key: entry.key, value, lease: None }
+                }
+            });
+        }
+        Ok(transaction)
     }
 
     /// Writes what is not missed where another node was faster.

@@ -20,8 +20,9 @@ use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, WriteError,
+    StoredConjunction, TalliedAnchor, WriteError, WrittenDay,
 };
+use crate::time::UnixNanos;
 
 /// Records that the nodes of a fleet share.
 pub struct FleetRecords {
@@ -128,12 +129,20 @@ impl RecordStore for FleetRecords {
         Ok(Some((found.append, found.links)))
     }
 
-    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
-        self.store.requests(keys, since)
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+        self.store.requests(keys)
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
         self.store.forget_requests(since, count_max)
+    }
+
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
+        self.store.first_and_last_days()
+    }
+
+    fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        self.store.judging_time(now)
     }
 
     fn neighbours(
@@ -163,13 +172,12 @@ impl RecordStore for FleetRecords {
         self.store.add_reports(tallies)
     }
 
-    fn forget_anchors(
-        &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
-    ) -> Result<Option<AnchorKey>, StoreError> {
-        self.store.forget_anchors(from, before, count_max, || self.attempt())
+    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+        self.store.anchors(after, count_max)
+    }
+
+    fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError> {
+        self.store.forget_anchors(old, || self.attempt())
     }
 
     fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {

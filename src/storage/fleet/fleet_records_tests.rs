@@ -11,7 +11,7 @@ use crate::storage::coordinator::{
     Compare, CoordinatorError, Lease, Member, MemberState, MemoryCoordinator, Outcome, Range, Revision, Snapshot,
     Transaction, Write,
 };
-use crate::storage::fleet::known_fleet::AgreedMeta;
+use crate::storage::fleet::known_fleet::{AgreedMeta, OwnHorizon};
 use crate::storage::samples::{NOW, anchor, anchor_of, append, create, links, near, plan};
 
 /// What becomes of a transaction on its way.
@@ -192,7 +192,7 @@ fn without_room_nothing_is_appended_and_all_else_goes_on() {
     let Err(WriteError::NotWritten(error)) = records.write(&[another()]) else { panic!("it was written") };
     assert_eq!((error.failure_kind(), records.lacks_room()), (FailureKind::Full, true));
     assert_eq!((records.obstacle(), near(&records, 0)), (None, vec![(0, 0)]), "what is there is read");
-    records.forget_anchors(None, Tca(1), 10).unwrap();
+    records.forget_anchors(&records.anchors(None, 10).unwrap()).unwrap();
     room.see(&[member(74)], 100);
     records.write(&[another()]).unwrap();
 }
@@ -235,8 +235,39 @@ fn what_is_damaged_is_not_read() {
     let errors = [
         records.head(genesis.ledger()).unwrap_err(),
         records.chain(genesis.ledger(), None, 9).unwrap_err(),
-        records.requests(&[KeyHash(1)], genesis.recorded).unwrap_err(),
+        records.requests(&[KeyHash(1)]).unwrap_err(),
         records.neighbours("conjunction", &mut std::iter::once(pair)).unwrap_err(),
     ];
     assert!(errors.iter().all(|error| error.failure_kind() == FailureKind::Damaged), "{errors:?}");
+}
+
+#[test]
+fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
+    let coordinator = Arc::new(MemoryCoordinator::default());
+    let known = Arc::<KnownFleet>::default();
+    let shared = Arc::clone(&coordinator) as Arc<dyn Coordinator>;
+    let records = FleetRecords::new(shared, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
+    let put = |key: &str, value: &str| {
+        let put = Write::Put { key: format!("/idmint/v1/default/{key}"), value: value.into(), lease: None };
+        coordinator.commit(&Transaction { write: vec![put], ..Transaction::default() }).unwrap();
+    };
+    let judging_time = || records.judging_time(UnixNanos::from_seconds(500)).unwrap();
+    let seconds = |seconds| Some(UnixNanos::from_seconds(seconds));
+    put("hz/00000", r#"{"v":1,"wall_ms":500000}"#);
+    put("slot/00000", "{}");
+    assert_eq!(judging_time(), None, "this node has no slot");
+    let key = "/idmint/v1/default/hz/00000".to_owned();
+    known.hold(Some(OwnHorizon { key, revision: Revision(1), sent: None }));
+    assert_eq!(judging_time(), seconds(500), "it is alone");
+    put("hz/00001", r#"{"v":1,"wall_ms":100000}"#);
+    assert_eq!(judging_time(), seconds(500), "nobody holds that slot any more");
+    put("slot/00001", "{}");
+    assert_eq!(judging_time(), seconds(100), "of two, the earlier");
+    put("hz/00002", r#"{"v":1,"wall_ms":101000}"#);
+    put("slot/00002", "{}");
+    assert_eq!(judging_time(), seconds(101), "of three, that in the middle");
+    put("hz/00001", r#"{"v":1,"wall_ms":900000}"#);
+    assert_eq!(judging_time(), seconds(500), "never a later one than its own");
+    put("hz/00001", r#"{"v":2}"#);
+    assert_eq!(judging_time(), seconds(101), "what a later version writes is left out");
 }

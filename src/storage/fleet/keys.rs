@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! meta                                   what the fleet has agreed on                     (written by cluster/)
+//! hz/SLOT, slot/SLOT                     below which instant a slot was used; who has it  (written by cluster/)
 //! ledger/LEDGER                          its first event and its head
 //! event/LEDGER/LAST-EVENT                the appends of one transaction, by the id of their last event
 //! request/KEY                            the last request with that key
@@ -14,7 +15,11 @@ use crate::conjunction::{Pair, Tca};
 use crate::ledger::{EventId, KeyHash, LedgerId};
 use crate::storage::coordinator::{Key, Range};
 use crate::storage::etcd::Namespace;
-use crate::storage::records::{ListPlace, RequestDay};
+use crate::storage::records::{AnchorKey, ListPlace, WrittenDay};
+
+/// What the keys of horizons begin with, behind the prefix of the fleet, and those of the holders of slots.
+const HORIZON: &str = "hz/";
+const HOLDER: &str = "slot/";
 
 /// The keys of one fleet.
 #[derive(Debug, Clone)]
@@ -73,7 +78,7 @@ impl Keys {
         format!("{}request/{:032x}", self.prefix, key.0)
     }
 
-    pub(super) fn request_day(&self, day: RequestDay, last: EventId) -> Key {
+    pub(super) fn request_day(&self, day: WrittenDay, last: EventId) -> Key {
         format!("{}{last}", self.day_prefix(day))
     }
 
@@ -83,33 +88,27 @@ impl Keys {
     }
 
     /// The keys of requests of a day.
-    pub(super) fn requests_of(&self, day: RequestDay) -> Range {
+    pub(super) fn requests_of(&self, day: WrittenDay) -> Range {
         Range::prefix(self.day_prefix(day))
     }
 
     /// The keys of requests of the days before that one.
-    pub(super) fn request_days_before(&self, day: RequestDay) -> Range {
+    pub(super) fn request_days_before(&self, day: WrittenDay) -> Range {
         Range { to: Some(self.day_prefix(day)), ..self.request_days() }
     }
 
-    fn day_prefix(&self, day: RequestDay) -> String {
+    fn day_prefix(&self, day: WrittenDay) -> String {
         format!("{}request-day/{:010}/", self.prefix, day.number())
     }
 
     /// The day of a key of [`Keys::request_days`]; `None` where there is none in it.
-    pub(super) fn day_of(&self, key: &str) -> Option<RequestDay> {
+    pub(super) fn day_of(&self, key: &str) -> Option<WrittenDay> {
         let (day, _) = key.strip_prefix(&self.prefix)?.strip_prefix("request-day/")?.split_once('/')?;
-        day.parse().ok().map(RequestDay::numbered)
+        day.parse().ok().map(WrittenDay::numbered)
     }
 
     pub(super) fn pair(&self, format: &str, pair: Pair) -> Key {
         format!("{}conj/{format}/{}", self.prefix, pair_text(pair))
-    }
-
-    /// All pairs of all formats, from this one on.
-    pub(super) fn pairs_from(&self, first: Option<(&str, Pair)>) -> Range {
-        let all = Range::prefix(format!("{}conj/", self.prefix));
-        Range { from: first.map_or(all.from, |(format, pair)| self.pair(format, pair)), ..all }
     }
 
     /// The format and the pair of a key of [`Keys::pair`]; `None` where it is none.
@@ -128,11 +127,32 @@ impl Keys {
         Range { from, to: Some(behind(&last)), count_max: 0, is_descending: false }
     }
 
-    /// The place of a key of [`Keys::conjunction`]; `None` where it is none.
-    pub(super) fn place_of(&self, key: &str) -> Option<ListPlace> {
-        let (rest, pair) = key.strip_prefix(&self.prefix)?.rsplit_once('/')?;
-        let (_, time) = rest.rsplit_once('/')?;
-        Some((of_ordered(u64::from_str_radix(time, 16).ok()?), read_pair(pair)?))
+    /// The conjunctions of all formats, or those before that one.
+    pub(super) fn conjunctions_before(&self, before: Option<&AnchorKey>) -> Range {
+        let all = Range::prefix(format!("{}conj-t/", self.prefix));
+        match before {
+            Some(key) => Range { to: Some(self.conjunction(&key.format, (key.tca, key.pair))), ..all },
+            None => all,
+        }
+    }
+
+    /// The anchor of a key of [`Keys::conjunction`]; `None` where it is none.
+    pub(super) fn anchor_of(&self, key: &str) -> Option<AnchorKey> {
+        let (rest, pair) = key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?.rsplit_once('/')?;
+        let (format, time) = rest.rsplit_once('/')?;
+        let tca = of_ordered(u64::from_str_radix(time, 16).ok()?);
+        Some(AnchorKey { format: format.to_owned(), pair: read_pair(pair)?, tca })
+    }
+
+    /// What shows the clocks of the nodes that hold a slot: all horizons, and all holders.
+    pub(super) fn clocks(&self) -> [Range; 2] {
+        [HORIZON, HOLDER].map(|kind| Range::prefix(format!("{}{kind}", self.prefix)))
+    }
+
+    /// The slot of the key of a horizon or a holder; `None` where it is none.
+    pub(super) fn slot_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+        let key = key.strip_prefix(&self.prefix)?;
+        key.strip_prefix(HORIZON).or_else(|| key.strip_prefix(HOLDER))
     }
 }
 
@@ -172,13 +192,14 @@ mod tests {
         let of_times = times.map(|tca| keys.conjunction("conjunction", (tca, pair)));
         assert!(of_times.is_sorted(), "{of_times:?}");
         for (tca, key) in times.into_iter().zip(&of_times) {
-            assert_eq!(keys.place_of(key), Some((tca, pair)), "{key}");
+            let anchor = AnchorKey { format: "conjunction".to_owned(), pair, tca };
+            assert_eq!(keys.anchor_of(key), Some(anchor), "{key}");
         }
-        let day = RequestDay::numbered(20_000);
+        let day = WrittenDay::numbered(20_000);
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
         assert_eq!(keys.day_of(&keys.request_day(day, last)), Some(day));
         assert_eq!(keys.event_of(&keys.event(last)), Some(last));
-        assert_eq!((keys.day_of("x"), keys.pair_of("x"), keys.place_of("x")), (None, None, None));
+        assert_eq!((keys.day_of("x"), keys.pair_of("x"), keys.anchor_of("x")), (None, None, None));
         assert_eq!(keys.event_of(&keys.ledger(last.ledger())), None);
         let other = Keys::of(&Namespace::parse("other").expect("a name"));
         assert_eq!((keys.are_above(&keys.meta()), other.are_above(&keys.meta())), (true, false));

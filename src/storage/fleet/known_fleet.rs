@@ -175,6 +175,11 @@ impl KnownFleet {
         self.lock().own_horizon = own_horizon;
     }
 
+    /// Whether this node has a slot, as far as it knows.
+    pub(super) fn has_slot(&self) -> bool {
+        self.lock().own_horizon.is_some()
+    }
+
     /// This node agrees with nothing until it agrees again: the coordinator has lost what it had acknowledged.
     pub fn withdraw(&self) {
         self.lock().is_withdrawn = true;

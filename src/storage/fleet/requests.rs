@@ -1,21 +1,19 @@
-//! Requests with a key: found by it, and forgotten when nobody can ask for them any more.
+//! Requests with a key: found by it, and forgotten when they are old.
 
 use super::rows::{request_list_of_bytes, request_of_bytes};
 use super::shared_store::{NotWritten, SharedStore, Written, damaged};
 use crate::ledger::{EventTime, KeyHash};
 use crate::storage::coordinator::{Compare, Entry, Range, Transaction, Write};
 use crate::storage::failure::StoreError;
-use crate::storage::records::{DoneRequest, RequestDay, days_to_forget};
+use crate::storage::records::{DoneRequest, WrittenDay, days_to_forget};
 
 impl SharedStore {
-    /// Of each of these keys the last request, if it was recorded at that time or later.
-    pub(super) fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+    /// Of each of these keys the last request.
+    pub(super) fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
         let ranges: Vec<Range> = keys.iter().map(|key| Range::one(self.keys.request(*key))).collect();
         let found = self.read(&ranges)?;
-        let done = |(hash, found): (&KeyHash, Vec<Entry>)| {
-            let done = found.first().map(|entry| request_of(entry, *hash)).transpose()?;
-            Ok(done.filter(|done| done.recorded >= since))
-        };
+        let done =
+            |(hash, found): (&KeyHash, Vec<Entry>)| found.first().map(|entry| request_of(entry, *hash)).transpose();
         keys.iter().zip(found).map(done).collect()
     }
 
@@ -38,7 +36,7 @@ impl SharedStore {
     }
 
     /// Forgets the keys of a list, those that were not used again since, and the list. Returns whether nobody else did.
-    fn forget(&self, list: &Entry, day: RequestDay, hashes: &[KeyHash]) -> Result<bool, StoreError> {
+    fn forget(&self, list: &Entry, day: WrittenDay, hashes: &[KeyHash]) -> Result<bool, StoreError> {
         let ranges: Vec<Range> = hashes.iter().map(|hash| Range::one(self.keys.request(*hash))).collect();
         let mut transaction = Transaction {
             compare: vec![Compare::Modified(list.key.clone(), list.modified)],
@@ -47,7 +45,7 @@ impl SharedStore {
         };
         for (hash, found) in hashes.iter().zip(self.read(&ranges)?) {
             let Some(entry) = found.first() else { continue };
-            if RequestDay::of(request_of(entry, *hash)?.recorded) == day {
+            if WrittenDay::of(request_of(entry, *hash)?.recorded) == day {
                 transaction.compare.push(Compare::Modified(entry.key.clone(), entry.modified));
                 transaction.write.push(Write::Delete(entry.key.clone()));
             }
@@ -61,10 +59,10 @@ impl SharedStore {
     }
 
     /// The first day of which there are keys, and the last three, in their order.
-    fn first_and_last_days(&self) -> Result<Vec<RequestDay>, StoreError> {
+    pub(super) fn first_and_last_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
         let all = self.keys.request_days();
         let first = self.day_of_one(Range { count_max: 1, ..all.clone() })?;
-        let mut days: Vec<RequestDay> = Vec::new();
+        let mut days: Vec<WrittenDay> = Vec::new();
         let mut range = Range { count_max: 1, is_descending: true, ..all };
         while let Some(day) = self.day_of_one(range)? {
             days.push(day);
@@ -78,7 +76,7 @@ impl SharedStore {
         Ok(days)
     }
 
-    fn day_of_one(&self, range: Range) -> Result<Option<RequestDay>, StoreError> {
+    fn day_of_one(&self, range: Range) -> Result<Option<WrittenDay>, StoreError> {
         let found = self.read_range(range)?.pop();
         found.map(|entry| self.keys.day_of(&entry.key).ok_or_else(|| damaged(&entry.key))).transpose()
     }

@@ -15,9 +15,7 @@ use crate::conjunction::{Anchor, AnchorPlan, Pair};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
 use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::StoreError;
-use crate::storage::records::{
-    DoneRequest, LedgerSummary, RecordPlan, RequestDay, StoredAppend, append_row, remembered_since,
-};
+use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay, append_row};
 
 /// Operations of one kind in a transaction: etcd takes 128 of each, and two compare what this node knows of its fleet.
 pub(super) const OPERATIONS_MAX: usize = 126;
@@ -46,7 +44,7 @@ pub(super) fn fitting(plans: &[RecordPlan]) -> usize {
 struct Need<'a> {
     ledgers: BTreeSet<LedgerId>,
     pairs: BTreeSet<(&'a str, Pair)>,
-    days: BTreeSet<RequestDay>,
+    days: BTreeSet<WrittenDay>,
     requests: usize,
     anchors: usize,
     bytes: usize,
@@ -60,7 +58,7 @@ impl<'a> Need<'a> {
                 self.bytes += append_row::to_bytes(&StoredAppend::of(plan)).len() + 500;
                 if plan.mark.is_some() {
                     self.requests += 1;
-                    self.days.insert(RequestDay::of(plan.recorded));
+                    self.days.insert(WrittenDay::of(plan.recorded));
                 }
             }
             RecordPlan::Anchor(plan) => {
@@ -193,8 +191,8 @@ impl<'a> Round<'a> {
         let Some(mark) = plan.mark else { return true };
         let of_request = self.requests.get_mut(&mark.key).expect("its key was read");
         of_request.done = DoneRequest::of(&RecordPlan::Append(plan.clone()));
-        // Somebody was faster with the same key; a former request is forgotten after a day.
-        of_request.before.is_none_or(|before| before.recorded < remembered_since(plan.recorded))
+        // Somebody was faster with the same key.
+        of_request.before.is_none()
     }
 
     fn add_anchor(&mut self, plan: &AnchorPlan) -> bool {
@@ -211,7 +209,7 @@ impl<'a> Round<'a> {
     /// The transaction that writes the round.
     pub(super) fn transaction(&self) -> Transaction {
         let mut transaction = Transaction::default();
-        let mut days: BTreeMap<RequestDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
+        let mut days: BTreeMap<WrittenDay, (EventId, Vec<KeyHash>)> = BTreeMap::new();
         for (ledger, of_ledger) in &self.ledgers {
             self.write_ledger(*ledger, of_ledger, &mut transaction);
         }
@@ -220,7 +218,7 @@ impl<'a> Round<'a> {
             let key = self.keys.request(*hash);
             transaction.compare.push(Compare::Modified(key.clone(), of_request.revision));
             transaction.write.push(put(key.clone(), request_to_bytes(&key, &done)));
-            days.entry(RequestDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(*hash);
+            days.entry(WrittenDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(*hash);
         }
         for (day, (last, hashes)) in days {
             let key = self.keys.request_day(day, last);

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde::Deserialize;
+
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet, Terms};
 use crate::storage::coordinator::{
     Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
 };
 use crate::storage::failure::{FailureKind, StoreError};
+use crate::time::UnixNanos;
 
 /// How often a transaction is sent, the same each time, before its outcome is called unknown. Each time takes about a second
 /// at most, so that callers are answered before they have waited too long.
@@ -97,6 +100,26 @@ impl SharedStore {
     /// As [`SharedStore::read`].
     pub(super) fn read_key(&self, key: String) -> Result<Option<Entry>, StoreError> {
         Ok(self.read_range(Range::one(key))?.pop())
+    }
+
+    /// By which time what is old may be forgotten, where the clock of this node shows `now`: never a later one than the median of
+    /// what the clocks of the nodes that hold a slot have written, and of two the earlier. `None` while this node has no slot,
+    /// since its own clock may be the reason.
+    ///
+    /// # Errors
+    /// As [`SharedStore::read`].
+    pub(super) fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        if !self.known.has_slot() {
+            return Ok(None);
+        }
+        let found = self.read(&self.keys.clocks())?;
+        let [horizons, holders] = found.as_slice() else { return Ok(None) };
+        let held: Vec<Option<&str>> = holders.iter().map(|holder| self.keys.slot_of(&holder.key)).collect();
+        let is_held = |horizon: &&Entry| held.contains(&self.keys.slot_of(&horizon.key));
+        let mut clocks: Vec<UnixNanos> = horizons.iter().filter(is_held).filter_map(clock_of).collect();
+        clocks.sort_unstable();
+        let median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
+        Ok(median.map(|median| median.min(now)))
     }
 
     /// Writes a transaction if what it compares still holds, and the fleet still agrees on what this node knows. Without an
@@ -187,6 +210,16 @@ impl SharedStore {
         self.answers.store(is_answer, Ordering::Relaxed);
         StoreError::new(kind, error.to_string())
     }
+}
+
+/// What the clock of a node showed when it wrote a horizon; `None` where that is written otherwise.
+fn clock_of(horizon: &Entry) -> Option<UnixNanos> {
+    #[derive(Deserialize)]
+    struct Shown {
+        wall_ms: u64,
+    }
+    let shown: Shown = serde_json::from_slice(&horizon.value).ok()?;
+    Some(UnixNanos::new(shown.wall_ms.checked_mul(1_000_000)?))
 }
 
 /// What is stored under a key is not what was written.

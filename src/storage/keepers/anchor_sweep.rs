@@ -1,11 +1,19 @@
 //! Old anchors are forgotten: once a day, a few at a time, while nobody waits.
+//!
+//! Their age is judged by times that nodes wrote, never by a TCA alone, which any caller sets, and never by one clock alone:
+//!
+//! ```text
+//! judged by   the earliest of  the clock; in a fleet, the median of what its clocks have written;
+//!                              the third-last day on which a request with a key was recorded or a report counted
+//! old is      an anchor whose TCA and whose last report are both before that, by more than the retention
+//! ```
 
 use std::time::Duration;
 
 use crate::conjunction::Tca;
 use crate::storage::failure::StoreError;
-use crate::storage::records::{AnchorKey, RecordStore};
-use crate::time::{UnixNanos, UnixTime};
+use crate::storage::records::{AnchorKey, LastDays, RecordStore, TalliedAnchor, WrittenDay};
+use crate::time::{Clock, UnixNanos, UnixTime};
 
 /// How long one sweep rests before the next.
 const PAUSE: Duration = Duration::from_hours(24);
@@ -15,94 +23,158 @@ const STEP_LEN: usize = 10_000;
 
 /// Goes through all anchors, and forgets those whose time is past by more than the retention.
 #[derive(Debug)]
-pub(super) struct Sweep {
+pub(super) struct AnchorSweep {
     retention: Duration,
-    /// Where the next step begins; `None` at the beginning.
-    next: Option<AnchorKey>,
-    /// When the next step may be done.
-    due: UnixNanos,
+    /// The one behind which the next step begins; `None` at the beginning.
+    after: Option<AnchorKey>,
+    /// On which days something was written, as far as this sweep and those before it have seen.
+    days: LastDays,
+    /// When the next step may be done, as the clock runs.
+    due: Duration,
 }
 
-impl Sweep {
+impl AnchorSweep {
     /// A sweep that is due at once.
-    pub(super) fn new(retention: Duration) -> Sweep {
-        Sweep { retention, next: None, due: UnixNanos::default() }
+    pub(super) fn new(retention: Duration) -> AnchorSweep {
+        AnchorSweep { retention, after: None, days: LastDays::default(), due: Duration::ZERO }
     }
 
-    /// Looks at the next few anchors, if it is time.
+    /// Whether it is time for the next step.
+    pub(super) fn is_due(&self, clock: &Clock) -> bool {
+        clock.runs_for() >= self.due
+    }
+
+    /// Looks at the next few anchors.
     ///
     /// # Errors
     /// [`StoreError`]; the step is then done again.
-    pub(super) fn step(&mut self, records: &dyn RecordStore, now: UnixNanos) -> Result<(), StoreError> {
-        // A clock that is waited for may be set back: the pause is never longer than it was meant to be.
-        if now < self.due && self.due.since(now) <= PAUSE {
-            return Ok(());
+    pub(super) fn step(&mut self, records: &dyn RecordStore, clock: &Clock) -> Result<(), StoreError> {
+        let Some(now) = records.judging_time(clock.now())? else { return Ok(()) };
+        if self.after.is_none() {
+            records.request_days()?.into_iter().for_each(|day| self.days.add(day));
         }
-        let retention = i128::try_from(self.retention.as_nanos()).expect("a configured duration is short");
-        let before = Tca::at(UnixTime::from_nanos(UnixTime::from(now).nanos() - retention));
-        self.next = records.forget_anchors(self.next.as_ref(), before, STEP_LEN)?;
-        if self.next.is_none() {
-            self.due = now.after(PAUSE);
+        let anchors = records.anchors(self.after.as_ref(), STEP_LEN)?;
+        for tally in anchors.iter().filter_map(|anchor| anchor.tally) {
+            [tally.first.at, tally.last.at].into_iter().for_each(|at| self.days.add(WrittenDay::of_clock(at)));
+        }
+        if let Some(before) = self.old_before(now) {
+            let old: Vec<TalliedAnchor> = anchors.iter().filter(|anchor| is_old(anchor, before)).cloned().collect();
+            if !old.is_empty() {
+                records.forget_anchors(&old)?;
+            }
+        }
+        let has_more = anchors.len() == STEP_LEN;
+        self.after = anchors.into_iter().next_back().map(|last| last.key).filter(|_| has_more);
+        if !has_more {
+            self.due = clock.runs_for() + PAUSE;
         }
         Ok(())
     }
+
+    /// Before which instant an anchor is old; `None` while that is not known.
+    fn old_before(&self, now: UnixNanos) -> Option<UnixTime> {
+        let judging_time = self.days.third_last()?.begins().min(now);
+        let retention = i128::try_from(self.retention.as_nanos()).expect("a configured duration is short");
+        Some(UnixTime::from_nanos(UnixTime::from(judging_time).nanos() - retention))
+    }
+}
+
+/// Whether both its time and its last report are before that instant.
+fn is_old(TalliedAnchor { key, tally }: &TalliedAnchor, before: UnixTime) -> bool {
+    key.tca < Tca::at(before) && tally.is_none_or(|tally| UnixTime::from(tally.last.at) < before)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conjunction::{Anchor, AnchorPlan, Pair};
+    use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Seen};
     use crate::storage::memory::MemoryRecords;
     use crate::storage::records::RecordPlan;
+    use crate::time::ManualClock;
 
     const DAY: Duration = Duration::from_hours(24);
 
+    fn at(day: u32) -> UnixNanos {
+        WrittenDay::numbered(day).begins()
+    }
+
+    fn tca(day: u32) -> Tca {
+        Tca(i64::from(day) * 86_400_000_000)
+    }
+
+    /// Anchors of these days, each of another pair.
+    fn anchors_of(days: std::ops::RangeInclusive<u32>) -> MemoryRecords {
+        let records = MemoryRecords::default();
+        let plan = |day: u32| {
+            let pair = Pair { primary: u64::from(day), secondary: 99_999 };
+            RecordPlan::Anchor(AnchorPlan::of_report("conjunction", pair, Anchor { tca: tca(day), rank: 0 }))
+        };
+        records.write(&days.map(plan).collect::<Vec<_>>()).expect("they are of different pairs");
+        records
+    }
+
+    /// A report that is counted on a day, of the anchor of another.
+    fn report(records: &MemoryRecords, on: u32, of: u32) {
+        let pair = Pair { primary: u64::from(of), secondary: 99_999 };
+        let key = AnchorKey { format: "conjunction".to_owned(), pair, tca: tca(of) };
+        records.add_reports(&[(key, ReportTally::of(Seen { at: at(on), tca: tca(of) }))]).expect("memory");
+    }
+
+    fn left(records: &MemoryRecords) -> Vec<i64> {
+        let anchors = records.anchors(None, usize::MAX).expect("memory");
+        anchors.iter().rev().map(|anchor| anchor.key.tca.0 / 86_400_000_000).collect()
+    }
+
     #[test]
     fn anchors_are_forgotten_when_their_time_is_past_by_more_than_the_retention() {
-        let records = MemoryRecords::default();
-        let pair = |primary| Pair { primary, secondary: 9 };
-        let times: Vec<(Pair, Tca)> =
-            (1..=40_u32).map(|day| (pair(u64::from(day % 7 + 1)), Tca(i64::from(day) * 86_400_000_000))).collect();
-        let plan = |(pair, tca): &(Pair, Tca)| {
-            RecordPlan::Anchor(AnchorPlan::of_report("conjunction", *pair, Anchor { tca: *tca, rank: 0 }))
-        };
-        records.write(&times.iter().map(plan).collect::<Vec<_>>()).expect("they are days apart");
-        let left = || {
-            let found = records.neighbours("conjunction", &mut times.iter().copied()).expect("readable");
-            found
-                .iter()
-                .zip(&times)
-                .filter(|(anchors, _)| !anchors.is_empty())
-                .map(|(_, (_, tca))| tca.0 / 86_400_000_000)
-                .collect::<Vec<_>>()
-        };
-
-        let mut sweep = Sweep::new(10 * DAY);
-        let day = |day: u32| UnixNanos::from_seconds(u64::from(day) * 86_400);
-        sweep.step(&records, day(30)).expect("writable");
-        assert_eq!(left(), (20..=40).collect::<Vec<_>>());
-        sweep.step(&records, UnixNanos::new(day(31).get() - 1)).expect("writable");
-        assert_eq!(left().len(), 21, "it rests for a day");
-        sweep.step(&records, day(31)).expect("writable");
-        assert_eq!(left(), (21..=40).collect::<Vec<_>>());
+        let records = anchors_of(1..=40);
+        [28, 29, 30].into_iter().for_each(|day| report(&records, day, 40));
+        let hand = ManualClock::at(at(30));
+        let (clock, mut sweep) = (hand.clock(), AnchorSweep::new(10 * DAY));
+        sweep.step(&records, &clock).expect("memory");
+        // Of several reports the first and the last are known: so by day 28 less 10 days only where others tell of day 29.
+        assert_eq!(left(&records), (1..=40).collect::<Vec<_>>(), "two days are known");
+        report(&records, 29, 39);
+        assert!(!sweep.is_due(&clock), "it rests for a day");
+        hand.advance(DAY);
+        assert!(sweep.is_due(&clock));
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records), (18..=40).collect::<Vec<_>>(), "by day 28");
+        report(&records, 33, 18);
+        hand.advance(DAY);
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records), [vec![18], (19..=40).collect::<Vec<_>>()].concat(), "by day 29; 18 was reported");
+        report(&records, 34, 38);
+        hand.advance(DAY);
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records), [vec![18], (20..=40).collect::<Vec<_>>()].concat(), "by day 30");
+        report(&records, 400, 37);
+        report(&records, 401, 36);
+        hand.advance(DAY * 2);
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records), [vec![18], (24..=40).collect::<Vec<_>>()].concat(), "by day 34");
+        report(&records, 402, 35);
+        hand.advance(DAY);
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(
+            left(&records),
+            [vec![18], (26..=40).collect::<Vec<_>>()].concat(),
+            "by the clock, which shows day 36"
+        );
     }
 
     #[test]
     fn a_sweep_goes_on_where_it_was() {
-        let records = MemoryRecords::default();
-        let plan = |primary| {
-            let pair = Pair { primary, secondary: 9 };
-            RecordPlan::Anchor(AnchorPlan::of_report("conjunction", pair, Anchor { tca: Tca(0), rank: 0 }))
-        };
-        records.write(&(1..=25).map(plan).collect::<Vec<_>>()).expect("they are of different pairs");
-        let mut next = None;
-        for left in [15, 5] {
-            next = records.forget_anchors(next.as_ref(), Tca(1), 10).expect("writable");
-            assert!(next.is_some());
-            let kept = records
-                .neighbours("conjunction", &mut (1..=25).map(|primary| (Pair { primary, secondary: 9 }, Tca(0))));
-            assert_eq!(kept.expect("readable").iter().filter(|anchors| !anchors.is_empty()).count(), left);
-        }
-        assert_eq!(records.forget_anchors(next.as_ref(), Tca(1), 10).expect("writable"), None);
+        let count = u32::try_from(STEP_LEN).expect("small") + 5;
+        let records = anchors_of(1..=count);
+        let days = [20_001, 20_002, 20_003];
+        days.into_iter().for_each(|day| report(&records, day, day - 10_000));
+        let (clock, mut sweep) = (ManualClock::at(at(20_003)).clock(), AnchorSweep::new(15_000 * DAY));
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records)[..6], [1, 2, 3, 4, 5, 5001], "the earliest were not looked at yet");
+        assert!(sweep.is_due(&clock));
+        sweep.step(&records, &clock).expect("memory");
+        assert_eq!(left(&records)[..2], [5001, 5002]);
+        assert!(!sweep.is_due(&clock));
     }
 }

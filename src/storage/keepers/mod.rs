@@ -3,6 +3,7 @@
 mod horizon_keeper;
 
 mod anchor_sweep;
+mod clock_check;
 mod job;
 mod record_error;
 mod record_keeper;

@@ -17,7 +17,7 @@ use crate::ledger::{EventId, KeyHash, LedgerId, LedgerRequest, Link};
 use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
 use crate::storage::keepers::job::Appended;
 use crate::storage::records::{DoneRequest, RecordStore};
-use crate::storage::samples::{NOW, append, at, create, reports};
+use crate::storage::samples::{NOW, append, create, reports};
 use crate::time::ManualClock;
 
 const SEEDS: u64 = 300;
@@ -202,7 +202,7 @@ impl Told {
 
     /// Holds what is stored against what was told.
     fn check(&mut self, records: &dyn RecordStore) {
-        let request = |key: &u128| records.request(KeyHash(*key), at(0)).expect("reads");
+        let request = |key: &u128| records.request(KeyHash(*key)).expect("reads");
         let done: Vec<DoneRequest> = self.asked.keys().filter_map(request).collect();
         let mut stored = BTreeMap::new();
         for request in &done {

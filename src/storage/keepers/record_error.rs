@@ -17,7 +17,7 @@ pub enum RecordError {
     #[error("the events cannot be appended")]
     Append(AppendRefusal),
     /// The key came with another request.
-    #[error("the idempotency key was used for other events within the last 24 hours")]
+    #[error("the idempotency key was used before for other events")]
     KeyConflict,
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::error;
 
+use super::clock_check::check_clock;
 use super::job::{Appended, Caller, Job};
 use super::record_error::{RecordError, WAITING_MAX, log_unreadable};
-use super::record_writer::{RecordWriter, check_clock};
+use super::record_writer::RecordWriter;
 use super::report_tallies::ReportTallies;
 use crate::conjunction::{Anchor, GroupRequest, Grouped, Seen};
 use crate::ledger::LedgerRequest;

@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
-use super::anchor_sweep::Sweep;
+use super::anchor_sweep::AnchorSweep;
+use super::clock_check::{check_clock, may_forget};
 use super::job::{DurablePlans, Job, Reply};
 use super::record_error::RecordError;
 use super::report_tallies::{ReportTallies, WriteTime};
 use super::request_sweep::RequestSweep;
 use super::round::{self, Decided};
 use crate::ledger::EventTime;
-use crate::minting::{Durable, Refusal};
+use crate::minting::Durable;
 use crate::storage::failure::{FailureKind, StoreError, WithCauses};
-use crate::storage::records::{RecordPlan, Records, WriteError, remembered_since};
+use crate::storage::records::{RecordPlan, Records, WriteError};
 use crate::time::{Clock, UnixNanos};
 
 /// Events and reports that are decided on in one transaction, unless a single request has more.
@@ -46,7 +47,7 @@ pub(super) struct RecordWriter {
     /// Forgets old keys of requests.
     request_sweep: RequestSweep,
     /// Forgets old anchors, where that is configured.
-    sweep: Option<Sweep>,
+    anchor_sweep: Option<AnchorSweep>,
     /// The reports that are counted and not stored yet.
     tallies: Arc<ReportTallies>,
     tallies_due: WriteTime,
@@ -69,7 +70,7 @@ impl RecordWriter {
             waiting,
             reopen_at: UnixNanos::default(),
             request_sweep: RequestSweep::default(),
-            sweep: retention.map(Sweep::new),
+            anchor_sweep: retention.map(AnchorSweep::new),
             tallies,
             tallies_due: WriteTime::default(),
         }
@@ -101,17 +102,18 @@ impl RecordWriter {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.write_tallies()?;
-                    self.sweep()?;
+                    self.forget_requests()?;
+                    self.forget_anchors()?;
                 }
             }
         }
     }
 
     fn forget_requests(&mut self) -> Result<(), StoreError> {
-        if !self.is_open() {
+        if !self.is_open() || !may_forget(&self.clock) {
             return Ok(());
         }
-        let forgotten = self.request_sweep.step(&*self.records, self.clock.now());
+        let forgotten = self.request_sweep.step(&*self.records, &self.clock);
         forgotten.or_else(|error| self.could_not_write(error))
     }
 
@@ -123,10 +125,14 @@ impl RecordWriter {
         written.or_else(|error| self.could_not_write(error))
     }
 
-    fn sweep(&mut self) -> Result<(), StoreError> {
-        self.forget_requests()?;
-        let Some(sweep) = &mut self.sweep else { return Ok(()) };
-        let swept = sweep.step(&*self.records, self.clock.now());
+    fn forget_anchors(&mut self) -> Result<(), StoreError> {
+        if !self.is_open() || !may_forget(&self.clock) {
+            return Ok(());
+        }
+        let Some(sweep) = self.anchor_sweep.as_mut().filter(|sweep| sweep.is_due(&self.clock)) else { return Ok(()) };
+        // First, so that no anchor is taken for older than its last report.
+        let written = self.tallies.write(&*self.records);
+        let swept = written.and_then(|()| sweep.step(&*self.records, &self.clock));
         swept.or_else(|error| self.could_not_write(error))
     }
 
@@ -152,7 +158,7 @@ impl RecordWriter {
         loop {
             let now = self.now();
             let Decided { plans, replies } =
-                round::decide(&*self.records, remembered_since(now), check_clock(&self.clock).map(|()| now), jobs);
+                round::decide(&*self.records, check_clock(&self.clock).map(|()| now), jobs);
             decisions += 1;
             let mut replies = VecDeque::from(replies);
             match self.write_and_reply(plans, &mut replies) {
@@ -243,20 +249,6 @@ impl RecordWriter {
     }
 }
 
-/// Whether events can be given the time of this clock: a chain would carry a false year for ever.
-///
-/// # Errors
-/// [`Refusal::ClockJumped`] and [`Refusal::ClockAheadOfFleet`].
-pub(super) fn check_clock(clock: &Clock) -> Result<(), Refusal> {
-    if clock.estimates_before_build() {
-        return Err(Refusal::ClockJumped { shown: clock.now().into() });
-    }
-    match clock.ahead_of_fleet() {
-        Some(ahead) => Err(Refusal::ClockAheadOfFleet { ahead }),
-        None => Ok(()),
-    }
-}
-
 /// How long to wait before the next decision: at random, so that two writers do not meet again, and longer from one to
 /// the next.
 fn pause_after(decisions: u32) -> Duration {
@@ -267,6 +259,10 @@ fn pause_after(decisions: u32) -> Duration {
 #[cfg(test)]
 #[path = "stale_plans_tests.rs"]
 mod stale_plans;
+
+#[cfg(test)]
+#[path = "sweep_tests.rs"]
+mod sweeps;
 
 #[cfg(test)]
 #[path = "power_loss_tests.rs"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ledger::EventTime;
 use crate::storage::failure::StoreError;
 use crate::storage::records::{RecordStore, remembered_since};
-use crate::time::UnixNanos;
+use crate::time::Clock;
 
 /// How long one sweep rests before the next: what is forgotten is a day at a time.
 const PAUSE: Duration = Duration::from_hours(1);
@@ -16,11 +16,11 @@ const STEP_PAUSE: Duration = Duration::from_millis(100);
 /// Keys forgotten in one step, which takes some milliseconds. More than are added in the time of a step.
 const STEP_LEN: usize = 5_000;
 
-/// Forgets the keys of requests that nobody can ask for any more.
+/// Forgets the keys of requests that are old.
 #[derive(Debug, Default)]
 pub(super) struct RequestSweep {
-    /// When the next step may be done.
-    due: UnixNanos,
+    /// When the next step may be done, as the clock runs.
+    due: Duration,
 }
 
 impl RequestSweep {
@@ -28,14 +28,14 @@ impl RequestSweep {
     ///
     /// # Errors
     /// [`StoreError`]; the step is then done again.
-    pub(super) fn step(&mut self, records: &dyn RecordStore, now: UnixNanos) -> Result<(), StoreError> {
-        // A clock that is waited for may be set back: the pause is never longer than it was meant to be.
-        if now < self.due && self.due.since(now) <= PAUSE {
+    pub(super) fn step(&mut self, records: &dyn RecordStore, clock: &Clock) -> Result<(), StoreError> {
+        if clock.runs_for() < self.due {
             return Ok(());
         }
+        let Some(now) = records.judging_time(clock.now())? else { return Ok(()) };
         let micros = EventTime::from_micros(now.get() / 1_000).expect("64 bits of nanoseconds are fewer microseconds");
         let has_forgotten = records.forget_requests(remembered_since(micros), STEP_LEN)?;
-        self.due = now.after(if has_forgotten { STEP_PAUSE } else { PAUSE });
+        self.due = clock.runs_for() + if has_forgotten { STEP_PAUSE } else { PAUSE };
         Ok(())
     }
 }

@@ -17,18 +17,12 @@ pub(super) struct Decided {
 
 /// Decides on jobs, on top of what is stored.
 ///
-/// `since`: the earliest time of a request whose key is known. `now`: why nothing can be appended, if the clock cannot be
+/// `now`: why nothing can be appended, if the clock cannot be
 /// right.
-pub(super) fn decide(
-    records: &dyn RecordStore,
-    since: EventTime,
-    now: Result<EventTime, Refusal>,
-    jobs: Vec<Job>,
-) -> Decided {
+pub(super) fn decide(records: &dyn RecordStore, now: Result<EventTime, Refusal>, jobs: Vec<Job>) -> Decided {
     let mut round = Round {
         records,
-        known: known_requests(records, since, &jobs),
-        since,
+        known: known_requests(records, &jobs),
         now,
         plans: Vec::new(),
         heads: HashMap::new(),
@@ -40,18 +34,17 @@ pub(super) fn decide(
 }
 
 /// The requests that were done before with the keys of these jobs. One that cannot be read is left to whoever asks for it.
-fn known_requests(records: &dyn RecordStore, since: EventTime, jobs: &[Job]) -> Option<HashMap<KeyHash, DoneRequest>> {
+fn known_requests(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyHash, DoneRequest>> {
     let keys: Vec<KeyHash> = jobs.iter().filter_map(Job::key).collect();
     if keys.is_empty() {
         return Some(HashMap::new());
     }
-    let known = records.requests(&keys, since).ok()?;
+    let known = records.requests(&keys).ok()?;
     Some(known.into_iter().flatten().map(|done| (done.key, done)).collect())
 }
 
 struct Round<'a> {
     records: &'a dyn RecordStore,
-    since: EventTime,
     /// Of each key of this round the request that was done before, if it was; `None` if they could not be read together.
     known: Option<HashMap<KeyHash, DoneRequest>>,
     now: Result<EventTime, Refusal>,
@@ -106,7 +99,7 @@ impl Round<'_> {
         }
         let done = match &self.known {
             Some(known) => known.get(&mark.key).copied(),
-            None => self.records.request(mark.key, self.since).map_err(|error| log_unreadable(&error))?,
+            None => self.records.request(mark.key).map_err(|error| log_unreadable(&error))?,
         };
         let Some(done) = done else { return Ok(None) };
         match self.records.append(done.last).map_err(|error| log_unreadable(&error))? {

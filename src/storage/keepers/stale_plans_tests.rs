@@ -18,6 +18,7 @@ use crate::storage::keepers::job::Appended;
 use crate::storage::memory::MemoryRecords;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordStore, StoredAppend, StoredConjunction,
+    TalliedAnchor, WrittenDay,
 };
 use crate::storage::samples::{NOW, append, at, create, plan, reports};
 use crate::time::ManualClock;
@@ -125,8 +126,8 @@ impl RecordStore for Contended {
         self.records.append(last)
     }
 
-    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
-        self.records.requests(keys, since)
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+        self.records.requests(keys)
     }
 
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
@@ -141,13 +142,16 @@ impl RecordStore for Contended {
         self.records.neighbours(format, times)
     }
 
-    fn forget_anchors(
-        &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
-    ) -> Result<Option<AnchorKey>, StoreError> {
-        self.records.forget_anchors(from, before, count_max)
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
+        self.records.request_days()
+    }
+
+    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+        self.records.anchors(after, count_max)
+    }
+
+    fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError> {
+        self.records.forget_anchors(old)
     }
 
     fn anchors_within(

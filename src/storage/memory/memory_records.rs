@@ -9,8 +9,8 @@ use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
 use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, RequestDay,
-    StoredAppend, StoredConjunction, WriteError, days_to_forget,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, StoredAppend,
+    StoredConjunction, TalliedAnchor, WriteError, WrittenDay, days_to_forget,
 };
 
 /// Records that are gone with the value.
@@ -24,7 +24,7 @@ struct Maps {
     /// The appends of every ledger, in their order; at least one of each.
     appends: BTreeMap<LedgerId, Vec<StoredAppend>>,
     /// The requests of every day, by their keys.
-    requests: BTreeMap<RequestDay, HashMap<KeyHash, DoneRequest>>,
+    requests: BTreeMap<WrittenDay, HashMap<KeyHash, DoneRequest>>,
     /// The rank of every anchor.
     anchors: BTreeMap<AnchorKey, u32>,
     /// The anchors of every format by time, and what is known of their reports.
@@ -45,7 +45,7 @@ impl RecordStore for MemoryRecords {
             }
         }
         for done in plans.iter().filter_map(DoneRequest::of) {
-            maps.requests.entry(RequestDay::of(done.recorded)).or_default().insert(done.key, done);
+            maps.requests.entry(WrittenDay::of(done.recorded)).or_default().insert(done.key, done);
         }
         Ok(())
     }
@@ -89,21 +89,22 @@ impl RecordStore for MemoryRecords {
         Ok(found.map(|append| (append.clone(), links_of(appends, at))))
     }
 
-    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
         let maps = self.maps();
-        let find = |key| {
-            let found = maps.requests.range(RequestDay::of(since)..).filter_map(|(_, of_day)| of_day.get(key));
-            found.filter(|done| done.recorded >= since).max_by_key(|done| done.recorded).copied()
-        };
+        let find = |key| maps.requests.values().rev().find_map(|of_day| of_day.get(key)).copied();
         Ok(keys.iter().map(find).collect())
     }
 
     fn forget_requests(&self, since: EventTime, _: usize) -> Result<bool, StoreError> {
         let mut maps = self.maps_to_write();
-        let days: Vec<RequestDay> = maps.requests.keys().copied().collect();
+        let days: Vec<WrittenDay> = maps.requests.keys().copied().collect();
         let old = days_to_forget(&days, since);
         maps.requests.retain(|day, _| !old.contains(day));
         Ok(!old.is_empty())
+    }
+
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
+        Ok(self.maps().requests.keys().copied().collect())
     }
 
     fn neighbours(
@@ -115,22 +116,26 @@ impl RecordStore for MemoryRecords {
         Ok(times.map(|(pair, tca)| maps.anchors_within(format, pair, &tca.neighbourhood())).collect())
     }
 
-    fn forget_anchors(
-        &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
-    ) -> Result<Option<AnchorKey>, StoreError> {
+    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+        let maps = self.maps();
+        let to = after.map_or(Bound::Unbounded, |after| Bound::Excluded(place_of(after)));
+        let rows = maps.by_time.range((Bound::Unbounded, to)).rev().take(count_max);
+        let anchor = |((format, (tca, pair)), tally): (&(String, ListPlace), &Option<ReportTally>)| TalliedAnchor {
+            key: AnchorKey { format: format.clone(), pair: *pair, tca: *tca },
+            tally: *tally,
+        };
+        Ok(rows.map(anchor).collect())
+    }
+
+    fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError> {
         let mut maps = self.maps_to_write();
-        let from = from.map_or(Bound::Unbounded, Bound::Included);
-        let mut keys = maps.anchors.range((from, Bound::Unbounded)).map(|(key, _)| key);
-        let old: Vec<AnchorKey> = keys.by_ref().take(count_max).filter(|key| key.tca < before).cloned().collect();
-        let next = keys.next().cloned();
-        for key in &old {
-            maps.anchors.remove(key);
-            maps.by_time.remove(&(key.format.clone(), (key.tca, key.pair)));
+        for TalliedAnchor { key, tally } in old {
+            if maps.by_time.get(&place_of(key)) == Some(tally) {
+                maps.by_time.remove(&place_of(key));
+                maps.anchors.remove(key);
+            }
         }
-        Ok(next)
+        Ok(())
     }
 
     fn anchors_within(
@@ -157,7 +162,7 @@ impl RecordStore for MemoryRecords {
     fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
         let mut maps = self.maps_to_write();
         for (key, later) in tallies {
-            if let Some(tally) = maps.by_time.get_mut(&(key.format.clone(), (key.tca, key.pair))) {
+            if let Some(tally) = maps.by_time.get_mut(&place_of(key)) {
                 *tally = Some(tally.map_or(*later, |earlier| earlier.followed_by(*later)));
             }
         }
@@ -247,6 +252,10 @@ impl Maps {
 
 fn key_of(AnchorPlan { format, pair, anchor, .. }: &AnchorPlan) -> AnchorKey {
     AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca }
+}
+
+fn place_of(key: &AnchorKey) -> (String, ListPlace) {
+    (key.format.clone(), (key.tca, key.pair))
 }
 
 /// A ledger by its appends, at least one.

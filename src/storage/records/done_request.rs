@@ -1,12 +1,10 @@
 //! A request with a key that was done, and for how long that is remembered.
 
 use super::record_plan::RecordPlan;
+use super::written_day::{LAST_DAYS, WrittenDay};
 use crate::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
-
-/// Days of requests that are kept whatever the clock says.
-const DAYS_KEPT_MIN: usize = 3;
 
 /// A request with a key that was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,37 +29,17 @@ impl DoneRequest {
     }
 }
 
-/// The earliest time of a request whose key is not free again: 24 hours before.
+/// The earliest time of a request whose key is certainly kept: 24 hours before. Longer than that a key is kept until
+/// [its day is forgotten](days_to_forget), and known as long as it is kept.
 pub(in crate::storage) fn remembered_since(now: EventTime) -> EventTime {
     EventTime::from_micros(now.micros().saturating_sub(DAY_MICROS)).expect("earlier than a time there is")
 }
 
-/// A day of requests: days of 24 hours since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(in crate::storage) struct RequestDay(u32);
-
-impl RequestDay {
-    /// The day of that time.
-    pub(in crate::storage) fn of(time: EventTime) -> RequestDay {
-        RequestDay(u32::try_from(time.micros() / DAY_MICROS).expect("2^63 microseconds are fewer days"))
-    }
-
-    /// The day of that number.
-    pub(in crate::storage) fn numbered(number: u32) -> RequestDay {
-        RequestDay(number)
-    }
-
-    /// Its number, from 0.
-    pub(in crate::storage) fn number(self) -> u32 {
-        self.0
-    }
-}
-
-/// Which of these days, in their order, hold nothing that a request since that time could ask for. The last three are none
-/// of them whatever the time: a clock that is wrong at one start must not have the keys of real days forgotten.
-pub(in crate::storage) fn days_to_forget(days: &[RequestDay], since: EventTime) -> &[RequestDay] {
-    let older = &days[..days.len().saturating_sub(DAYS_KEPT_MIN)];
-    &older[..older.partition_point(|day| *day < RequestDay::of(since))]
+/// Which of these days, in their order, hold no request since that time. The last three are none of them whatever the time:
+/// a clock that is wrong at one start must not have the keys of real days forgotten.
+pub(in crate::storage) fn days_to_forget(days: &[WrittenDay], since: EventTime) -> &[WrittenDay] {
+    let older = &days[..days.len().saturating_sub(LAST_DAYS)];
+    &older[..older.partition_point(|day| *day < WrittenDay::of(since))]
 }
 
 #[cfg(test)]
@@ -69,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_remembered_for_a_day() {
+    fn a_key_is_certainly_kept_for_a_day() {
         let at = |micros| EventTime::from_micros(micros).expect("in range");
         assert_eq!(remembered_since(at(DAY_MICROS + 7)), at(7));
         assert_eq!(remembered_since(at(5)), at(0));
@@ -77,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_last_three_days_are_kept_whatever_the_clock_says() {
-        let days = |numbers: &[u32]| numbers.iter().map(|number| RequestDay::numbered(*number)).collect::<Vec<_>>();
+        let days = |numbers: &[u32]| numbers.iter().map(|number| WrittenDay::numbered(*number)).collect::<Vec<_>>();
         let since = |day: u64| EventTime::from_micros(day * DAY_MICROS + 5).expect("in range");
         assert_eq!(days_to_forget(&days(&[7, 8, 9, 10]), since(9)), days(&[7]));
         assert_eq!(days_to_forget(&days(&[5, 6, 8, 9, 10]), since(6)), days(&[5]), "the sixth day is still asked for");

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use super::done_request::DoneRequest;
 use super::record_plan::RecordPlan;
-use super::register::{ListRange, StoredConjunction};
+use super::register::{AnchorKey, ListRange, StoredConjunction, TalliedAnchor};
 use super::stored_append::StoredAppend;
+use super::written_day::WrittenDay;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::failure::{FailureKind, StoreError};
+use crate::time::UnixNanos;
 
 /// The records of a store, in whichever engine. Clones are the same records.
 pub type Records = Arc<dyn RecordStore>;
@@ -81,19 +83,19 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`].
     fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError>;
 
-    /// The last request with this key that was recorded at that time or later; `None` if there is none.
+    /// The last request with this key; `None` if there is none, or none that is not forgotten.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn request(&self, key: KeyHash, since: EventTime) -> Result<Option<DoneRequest>, StoreError> {
-        Ok(self.requests(&[key], since)?.pop().flatten())
+    fn request(&self, key: KeyHash) -> Result<Option<DoneRequest>, StoreError> {
+        Ok(self.requests(&[key])?.pop().flatten())
     }
 
     /// The same of each of these keys.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError>;
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError>;
 
     /// Forgets so many keys of requests that were recorded before that time, a day of them at a time, and never those of
     /// the last three days of which there are any. Returns whether there were such.
@@ -101,6 +103,21 @@ pub trait RecordStore: Debug + Send + Sync {
     /// # Errors
     /// [`StoreError`].
     fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError>;
+
+    /// Days of which there are keys of requests: the last three at least, if there are so many.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError>;
+
+    /// By which time what is kept may be judged to be old, where the clock of this process shows `now`: by an earlier one, where
+    /// others write here whose clocks show an earlier one; `None` where that cannot be known yet.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
+        Ok(Some(now))
+    }
 
     /// For each of these times of a pair the anchors in its [neighbourhood](Tca::neighbourhood), by their times.
     ///
@@ -134,17 +151,17 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`]; whether it is stored is unknown.
     fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError>;
 
-    /// Looks at so many anchors in their order, from a key or the first, and forgets those before an instant. Returns
-    /// where to go on; `None` at the end.
+    /// Anchors behind that one, at most so many: format after format, and of each from the latest time to the earliest.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn forget_anchors(
-        &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
-    ) -> Result<Option<AnchorKey>, StoreError>;
+    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError>;
+
+    /// Forgets anchors, but for those whose reports were counted since they were read.
+    ///
+    /// # Errors
+    /// [`StoreError`]; whether they are forgotten is unknown.
+    fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError>;
 
     /// Copies everything but the horizon to a folder that is empty, or made; durable when this returns. It is as it was at
     /// one moment, whatever is written meanwhile.
@@ -203,22 +220,4 @@ pub struct LedgerSummary {
     pub genesis: EventId,
     /// Its last event.
     pub head: Head,
-}
-
-/// What an anchor is stored under. Anchors are in the order of format, pair and time.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AnchorKey {
-    /// The name of the format.
-    pub format: String,
-    /// The objects.
-    pub pair: Pair,
-    /// The time of the anchor.
-    pub tca: Tca,
-}
-
-impl AnchorKey {
-    /// A key that none is below.
-    pub(in crate::storage) fn first() -> AnchorKey {
-        AnchorKey { format: String::new(), pair: Pair { primary: 0, secondary: 0 }, tca: Tca(i64::MIN) }
-    }
 }

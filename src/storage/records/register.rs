@@ -15,6 +15,26 @@ pub struct StoredConjunction {
     pub tally: Option<ReportTally>,
 }
 
+/// What an anchor is stored under. Anchors are in the order of format, pair and time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AnchorKey {
+    /// The name of the format.
+    pub format: String,
+    /// The objects.
+    pub pair: Pair,
+    /// The time of the anchor.
+    pub tca: Tca,
+}
+
+/// An anchor and what is known of its reports, as the sweep looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TalliedAnchor {
+    /// The anchor.
+    pub key: AnchorKey,
+    /// What is known of its reports.
+    pub tally: Option<ReportTally>,
+}
+
 /// All anchors of two objects in one format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPair {

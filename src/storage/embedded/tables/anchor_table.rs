@@ -54,32 +54,15 @@ pub(super) fn pairs(
     Ok(found)
 }
 
-/// Looks at so many anchors in their order, and removes those before an instant. Returns these, and where to go on.
-pub(super) fn forget(
+/// Removes an anchor.
+pub(super) fn remove(
     anchors: &mut Table<'_, anchor_row::Name<'static>, &'static [u8]>,
-    from: Option<&AnchorKey>,
-    before: Tca,
-    count_max: usize,
-) -> Result<(Vec<AnchorKey>, Option<AnchorKey>), redb::Error> {
-    let first = AnchorKey::first();
-    let mut rows = anchors.range(name_of(from.unwrap_or(&first))..)?;
-    let mut old = Vec::new();
-    for row in rows.by_ref().take(count_max) {
-        let (name, _) = row?;
-        old.extend(Some(key_of(name.value())).filter(|key| key.tca < before));
-    }
-    let next = rows.next().transpose()?.map(|(name, _)| key_of(name.value()));
-    drop(rows);
-    for key in &old {
-        anchors.remove(name_of(key))?;
-    }
-    Ok((old, next))
+    AnchorKey { format, pair, tca }: &AnchorKey,
+) -> Result<(), redb::Error> {
+    anchors.remove(anchor_row::name(format, *pair, *tca))?;
+    Ok(())
 }
 
 fn key_of((format, primary, secondary, tca): anchor_row::Name<'_>) -> AnchorKey {
     AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) }
-}
-
-fn name_of(key: &AnchorKey) -> anchor_row::Name<'_> {
-    anchor_row::name(&key.format, key.pair, key.tca)
 }

@@ -6,7 +6,7 @@ use redb::{ReadableTable, TableDefinition};
 
 use super::*;
 use crate::storage::failure::FailureKind;
-use crate::storage::samples::{NOW, anchor, append, at, links, near, plan, write_ledger};
+use crate::storage::samples::{NOW, anchor, append, links, near, plan, write_ledger};
 
 fn in_memory() -> (Arc<Database>, RecordTables) {
     let database = Arc::new(Database::in_memory().expect("memory suffices"));
@@ -66,8 +66,8 @@ fn a_damaged_key_is_named_and_not_taken_for_one_that_is_free() {
     let plans = write_ledger(&records, "genesis", 10);
     let day = u32::try_from(NOW / 86_400_000_000).expect("small");
     spoil(&database, REQUESTS, (day, 11));
-    assert_damaged(records.request(KeyHash(11), at(0)), "the request 0000000000000000000000000000000b of day");
-    let sound = records.request(KeyHash(10), at(0)).expect("readable").expect("it is there");
+    assert_damaged(records.request(KeyHash(11)), "the request 0000000000000000000000000000000b of day");
+    let sound = records.request(KeyHash(10)).expect("readable").expect("it is there");
     assert_eq!(sound.last, plans[0].head().id);
 }
 
@@ -84,7 +84,7 @@ fn the_keys_of_a_database_without_a_table_of_them_are_known() {
     database.attempt(remove).expect("the database works");
     let records = RecordTables::open(database).expect("it opens");
     for (key, plan) in (10..).zip(&plans) {
-        let done = records.request(KeyHash(key), at(0)).expect("readable").expect("it is there");
+        let done = records.request(KeyHash(key)).expect("readable").expect("it is there");
         assert_eq!((done.recorded, done.last), (plan.recorded, plan.head().id));
     }
 }
@@ -115,7 +115,7 @@ fn a_damaged_file_is_refused_or_read_as_it_was() {
     let read = |content: &[u8]| -> Result<bool, StoreError> {
         fs::write(&path, content).expect("the file is writable");
         let records = RecordTables::open(Arc::new(Database::open(&path)?))?;
-        records.request(KeyHash(11), at(0))?;
+        records.request(KeyHash(11))?;
         let chain = records.chain(plans[0].ledger(), None, 100)?;
         let key = (Pair { primary: 1, secondary: 2 }, Tca(0));
         let found = records.neighbours("conjunction", &mut std::iter::once(key))?;

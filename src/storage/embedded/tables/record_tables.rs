@@ -24,7 +24,7 @@ use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::append_row;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, StoredPair, WriteError,
+    StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
 };
 
 /// Keys that are looked at before what was committed last shows: others wait meanwhile.
@@ -127,12 +127,12 @@ impl RecordStore for RecordTables {
         self.read_appends(|appends| append_table::append(appends, last))
     }
 
-    fn requests(&self, keys: &[KeyHash], since: EventTime) -> Result<Vec<Option<DoneRequest>>, StoreError> {
+    fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError> {
         Ok(self.database.attempt(|engine| match keys.len() {
             ..=LOOKED_AT_MAX => {
-                engine.look(|transaction| request_table::find(&transaction.open_table(REQUESTS)?, keys, since))
+                engine.look(|transaction| request_table::find(&transaction.open_table(REQUESTS)?, keys))
             }
-            _ => request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys, since),
+            _ => request_table::find(&engine.begin_read()?.open_table(REQUESTS)?, keys),
         })?)
     }
 
@@ -148,6 +148,10 @@ impl RecordStore for RecordTables {
         })?)
     }
 
+    fn request_days(&self) -> Result<Vec<WrittenDay>, StoreError> {
+        Ok(self.database.attempt(|engine| request_table::days(&engine.begin_read()?.open_table(REQUESTS)?))?)
+    }
+
     fn neighbours(
         &self,
         format: &str,
@@ -159,25 +163,25 @@ impl RecordStore for RecordTables {
         })?)
     }
 
-    fn forget_anchors(
-        &self,
-        from: Option<&AnchorKey>,
-        before: Tca,
-        count_max: usize,
-    ) -> Result<Option<AnchorKey>, StoreError> {
+    fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError> {
+        Ok(self
+            .database
+            .attempt(|engine| register_table::anchors(&engine.begin_read()?.open_table(REGISTER)?, after, count_max))?)
+    }
+
+    fn forget_anchors(&self, old: &[TalliedAnchor]) -> Result<(), StoreError> {
         Ok(self.database.attempt(|engine| {
             let transaction = engine.begin_write()?;
-            let (old, next) = anchor_table::forget(&mut transaction.open_table(ANCHORS)?, from, before, count_max)?;
             {
                 let mut register = transaction.open_table(REGISTER)?;
-                old.iter().try_for_each(|key| register_table::remove(&mut register, key))?;
+                let mut anchors = transaction.open_table(ANCHORS)?;
+                for anchor in old {
+                    if register_table::remove(&mut register, anchor)? {
+                        anchor_table::remove(&mut anchors, &anchor.key)?;
+                    }
+                }
             }
-            if !old.is_empty() {
-                transaction.commit()?
-            } else {
-                transaction.abort()?
-            }
-            Ok(next)
+            transaction.commit()
         })?)
     }
 

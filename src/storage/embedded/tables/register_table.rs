@@ -2,19 +2,21 @@
 //!
 //! It has a row for each anchor, written in the same transaction; a database from before it had this table gets one.
 
-use redb::{ReadableTable, Table, TableDefinition};
+use redb::{AccessGuard, ReadableTable, Table, TableDefinition};
 
 use super::anchor_row;
 use super::anchor_table::AnchorRows;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::storage::records::tally_row;
-use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction};
+use crate::storage::records::{AnchorKey, ListPlace, ListRange, StoredConjunction, TalliedAnchor};
 
 /// Format, time and pair of an anchor.
 type Name<'a> = (&'a str, i64, u64, u64);
 
 /// The row of each anchor, by time.
 pub(super) const REGISTER: TableDefinition<'_, Name<'_>, &[u8]> = TableDefinition::new("anchors-by-time");
+
+type Row<'a> = (AccessGuard<'a, Name<'static>>, AccessGuard<'a, &'static [u8]>);
 
 /// The register, as a writing transaction sees it.
 pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
@@ -38,10 +40,17 @@ pub(super) fn add(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), re
     Ok(())
 }
 
-/// Removes an anchor.
-pub(super) fn remove(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), redb::Error> {
-    register.remove(name_of(&key.format, (key.tca, key.pair)))?;
-    Ok(())
+/// Removes an anchor whose reports were not counted since it was read. Returns whether it was removed.
+pub(super) fn remove(
+    register: &mut Register<'_>,
+    TalliedAnchor { key, tally }: &TalliedAnchor,
+) -> Result<bool, redb::Error> {
+    let place = (key.tca, key.pair);
+    let is_as_read = tally_of(register, &key.format, place)? == *tally;
+    if is_as_read {
+        register.remove(name_of(&key.format, place))?;
+    }
+    Ok(is_as_read)
 }
 
 /// Adds later reports to those of an anchor. Returns whether it is stored.
@@ -89,6 +98,25 @@ pub(super) fn list(
         listed.push(StoredConjunction { pair, anchor, tally: tally_row::from_bytes(tally.value()) });
     }
     Ok(listed)
+}
+
+/// Anchors from the last row to the first, those before that one, at most so many.
+pub(super) fn anchors(
+    register: &impl ReadableTable<Name<'static>, &'static [u8]>,
+    after: Option<&AnchorKey>,
+    count_max: usize,
+) -> Result<Vec<TalliedAnchor>, redb::Error> {
+    let rows = match after {
+        Some(key) => register.range(..name_of(&key.format, (key.tca, key.pair)))?,
+        None => register.iter()?,
+    };
+    let anchor = |row: Result<Row<'_>, redb::StorageError>| {
+        let (name, tally) = row?;
+        let (format, tca, primary, secondary) = name.value();
+        let key = AnchorKey { format: format.to_owned(), pair: Pair { primary, secondary }, tca: Tca(tca) };
+        Ok(TalliedAnchor { key, tally: tally_row::from_bytes(tally.value()) })
+    };
+    rows.rev().take(count_max).map(anchor).collect()
 }
 
 fn name_of(format: &str, (tca, pair): ListPlace) -> Name<'_> {

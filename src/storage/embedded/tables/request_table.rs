@@ -7,7 +7,7 @@ use redb::{ReadableTable, Table, TableDefinition};
 
 use super::append_table::{self, AppendRows};
 use crate::ledger::{EventId, EventTime, KeyHash};
-use crate::storage::records::{DoneRequest, RequestDay, days_to_forget, remembered_since};
+use crate::storage::records::{DoneRequest, WrittenDay, days_to_forget, remembered_since};
 
 /// Day and key to the request.
 pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
@@ -23,35 +23,29 @@ type RequestTable<'a> = Table<'a, Name, &'static [u8]>;
 
 /// Keeps a request. One of the same key and day is replaced.
 pub(super) fn write_request(requests: &mut RequestTable<'_>, done: &DoneRequest) -> Result<(), redb::Error> {
-    let name = (RequestDay::of(done.recorded).number(), done.key.0);
+    let name = (WrittenDay::of(done.recorded).number(), done.key.0);
     requests.insert(name, to_bytes(name, done).as_slice())?;
     Ok(())
 }
 
-/// The last request of each of these keys that was recorded since. A look at each day that there is, of which there are few.
-pub(super) fn find(
-    requests: &impl RequestRows,
-    keys: &[KeyHash],
-    since: EventTime,
-) -> Result<Vec<Option<DoneRequest>>, redb::Error> {
-    let days = days(requests, RequestDay::of(since))?;
+/// The last request of each of these keys. A look at each day that there is, of which there are few.
+pub(super) fn find(requests: &impl RequestRows, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, redb::Error> {
+    let days = days(requests)?;
     let find_one = |key: &KeyHash| {
-        let mut found: Option<DoneRequest> = None;
-        for day in &days {
+        for day in days.iter().rev() {
             let name = (day.number(), key.0);
-            let Some(row) = requests.get(name)? else { continue };
-            let done = from_bytes(name, row.value()).ok_or_else(|| damaged(name))?;
-            // Days are in order, and a later day has later times.
-            found = Some(done).filter(|done| done.recorded >= since).or(found);
+            if let Some(row) = requests.get(name)? {
+                return from_bytes(name, row.value()).map(Some).ok_or_else(|| damaged(name));
+            }
         }
-        Ok(found)
+        Ok(None)
     };
     keys.iter().map(find_one).collect()
 }
 
-/// Forgets so many requests of days that nobody asks for any more. Returns whether there were any.
+/// Forgets so many requests of days that are old. Returns whether there were any.
 pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_max: usize) -> Result<bool, redb::Error> {
-    let days = days(requests, RequestDay::default())?;
+    let days = days(requests)?;
     let Some(day) = days_to_forget(&days, since).first() else { return Ok(false) };
     let names = requests.range((day.number(), 0)..=(day.number(), u128::MAX))?.take(count_max);
     let names = names.map(|row| Ok(row?.0.value())).collect::<Result<Vec<_>, redb::Error>>()?;
@@ -63,7 +57,7 @@ pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_ma
 
 /// Whether there is a day that [`forget`] would take from.
 pub(super) fn has_old(requests: &impl RequestRows, since: EventTime) -> Result<bool, redb::Error> {
-    Ok(!days_to_forget(&days(requests, RequestDay::default())?, since).is_empty())
+    Ok(!days_to_forget(&days(requests)?, since).is_empty())
 }
 
 /// Keeps the requests of the last days that stand in a database of an earlier version, which has no such table.
@@ -74,14 +68,14 @@ pub(super) fn fill(requests: &mut RequestTable<'_>, appends: &impl AppendRows) -
     append_table::requests_since(appends, since, |done| write_request(requests, &done))
 }
 
-/// The days from `first` on of which there is a request, in their order.
-fn days(requests: &impl RequestRows, first: RequestDay) -> Result<Vec<RequestDay>, redb::Error> {
+/// The days of which there is a request, in their order.
+pub(super) fn days(requests: &impl RequestRows) -> Result<Vec<WrittenDay>, redb::Error> {
     let mut found = Vec::new();
-    let mut next = Some(first.number());
+    let mut next = Some(0);
     while let Some(from) = next {
         let Some(row) = requests.range((from, 0)..)?.next() else { break };
         let (day, _) = row?.0.value();
-        found.push(RequestDay::numbered(day));
+        found.push(WrittenDay::numbered(day));
         next = day.checked_add(1);
     }
     Ok(found)

@@ -15,7 +15,7 @@ use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinat
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::known_fleet::FleetEra;
 use crate::storage::records::{RecordPlan, RecordStore, WriteError};
-use crate::storage::samples::{NOW, anchor, append, at, create, links, near, plan};
+use crate::storage::samples::{NOW, anchor, append, create, links, near, plan};
 
 /// What becomes of the next transactions: whether each is done, and whether it is answered.
 type Fates = Arc<Mutex<VecDeque<(bool, bool)>>>;
@@ -131,7 +131,7 @@ fn an_append_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_caller_of
     let b = behind(&a, &["b"], 3);
     samples.killed(1, FIRST).write(&[RecordPlan::Append(b.clone())]).unwrap_err();
     let node = samples.node(0, FIRST);
-    assert_eq!(node.request(KeyHash(3), at(NOW)).unwrap().unwrap().last, b.head().id);
+    assert_eq!(node.request(KeyHash(3)).unwrap().unwrap().last, b.head().id);
     node.append(b.head().id).unwrap().unwrap();
     samples.store.restore(&backup);
     assert_eq!(samples.import(&samples.copies([0, 1])).events, 2);

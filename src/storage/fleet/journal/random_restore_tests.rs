@@ -12,7 +12,7 @@ use super::sample_nodes::{FIRST, SampleNodes};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId, Link};
 use crate::storage::fleet::FleetRecords;
 use crate::storage::records::{RecordPlan, RecordStore};
-use crate::storage::samples::{NOW, anchor_of, append, at, create, plan};
+use crate::storage::samples::{NOW, anchor_of, append, create, plan};
 
 const SEEDS: u64 = 300;
 const NODES: usize = 3;
@@ -150,7 +150,7 @@ fn restore(seed: u64) -> (u64, u64) {
     for plan in &history.acknowledged {
         let is_back = is_there.contains(&plan.head().id);
         assert!(is_back || !has_all, "seed {seed}: {:?} was acknowledged", plan.head());
-        let known = records.request(KeyHash(plan.mark.unwrap().key.0), at(NOW)).unwrap();
+        let known = records.request(KeyHash(plan.mark.unwrap().key.0)).unwrap();
         assert_eq!(known.map(|done| done.last), is_back.then_some(plan.head().id), "seed {seed}: its key with it");
     }
     if has_all {
