@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::faults::Dice;
 use super::mistake::Mistake;
 use super::node::keys;
-use crate::ledger::{Head, LedgerId};
-use crate::storage::samples::{append, create, plan};
+use super::world::BEGINS;
+use crate::ledger::{EventId, Head, KeyHash, LedgerId};
+use crate::storage::samples::{append, at, create, plan};
 use crate::storage::{
     Coordinator, CoordinatorError, FleetRecords, KnownFleet, Lease, MemoryCoordinator, Namespace, Outcome, Range,
-    RecordPlan, RecordStore, Revision, Snapshot, Transaction,
+    RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WrittenDay,
 };
 use crate::time::UnixNanos;
 
@@ -95,17 +96,59 @@ impl Coordinator for Way {
     fn wait(&self, _pause: Duration) {}
 }
 
+/// Ledgers that a run begins with, and days on which they were created: a day more than the last of which keys are kept.
+const LEDGERS: usize = 4;
+
+const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
+
 /// The ledgers of a run, and what callers know of them.
 #[derive(Debug, Default)]
 pub(super) struct Ledgers {
     /// The last event of each that was acknowledged.
     acknowledged: BTreeMap<LedgerId, Head>,
+    /// The keys of the requests that were answered in this run, each with its last event.
+    answered: Vec<(KeyHash, EventId)>,
     keys: u128,
     pub(super) appended: u64,
     pub(super) refused: u64,
+    pub(super) retried: u64,
+    pub(super) swept: u64,
 }
 
 impl Ledgers {
+    /// A caller sends a request again that was answered less than 24 hours before, by the true time.
+    ///
+    /// # Errors
+    /// It is not known any more, and would be done twice.
+    pub(super) fn retry(&mut self, records: &FleetRecords, is_carried: bool, dice: &mut Dice) -> Result<(), String> {
+        let Some(nth) = dice.below(u64::try_from(self.answered.len()).expect("few") + 1).checked_sub(1) else {
+            return Ok(());
+        };
+        let (key, last) = self.answered[usize::try_from(nth).expect("few")];
+        let Ok(found) = records.request(key) else { return Ok(()) };
+        self.retried += 1;
+        if !is_carried && found.map(|done| done.last) != Some(last) {
+            return Err(format!("a request that was answered is known as {found:?} when it is sent again"));
+        }
+        Ok(())
+    }
+
+    /// A node whose clock shows `now` forgets keys of requests that are old.
+    pub(super) fn forget(
+        &mut self,
+        records: &FleetRecords,
+        now: UnixNanos,
+        mistake: Mistake,
+        store: &MemoryCoordinator,
+    ) {
+        if mistake == Mistake::SweepsByItsOwnClock {
+            return forget_what_a_clock_calls_old(now, store);
+        }
+        let Ok(Some(judging_time)) = records.judging_time(now) else { return };
+        let since = at(judging_time.get() / 1_000 - DAY_MICROS);
+        self.swept += u64::from(records.forget_requests(since, 100).unwrap_or_default());
+    }
+
     /// A caller appends at a node, and reads before that. `is_carried`: others have carried a restored coordinator past what nodes
     /// have seen, which no read can show.
     ///
@@ -120,7 +163,10 @@ impl Ledgers {
     ) -> Result<(), String> {
         self.keys += 1;
         let micros = now.get() / 1_000;
-        if self.acknowledged.len() < 2 {
+        if self.acknowledged.len() < LEDGERS {
+            // Of as many days, the last of which is today.
+            let days_ago = u64::try_from(LEDGERS - 1 - self.acknowledged.len()).expect("few");
+            let micros = micros - days_ago * DAY_MICROS;
             let genesis = plan(&create(&format!("ledger {}", self.keys), self.keys), None, micros);
             if records.write(&[RecordPlan::Append(genesis.clone())]).is_ok() {
                 self.acknowledged.insert(genesis.ledger(), genesis.head());
@@ -145,6 +191,7 @@ impl Ledgers {
             }
             Ok(()) => {
                 self.appended += 1;
+                self.answered.push((KeyHash(self.keys), next.head().id));
                 self.acknowledged.insert(ledger, next.head());
                 Ok(())
             }
@@ -153,5 +200,18 @@ impl Ledgers {
                 Ok(())
             }
         }
+    }
+}
+
+/// Forgets all keys if the day on which a run begins is over for longer than a day.
+fn forget_what_a_clock_calls_old(now: UnixNanos, store: &MemoryCoordinator) {
+    let since = now.before(Duration::from_hours(24));
+    if WrittenDay::of_clock(since) <= WrittenDay::of_clock(BEGINS) {
+        return;
+    }
+    let keys = store.read(&[Range::prefix("/idmint/v1/simulation/request")]).expect("memory answers").ranges.remove(0);
+    for entry in keys {
+        let write = vec![Write::Delete(entry.key)];
+        store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     }
 }

@@ -33,6 +33,8 @@ pub(super) enum Mistake {
     FoundsAsIfNobodyMinted,
     /// A fence goes above every horizon, however far one of them is ahead.
     FencesAboveEveryHorizon,
+    /// A node forgets the keys of requests that its own clock calls old, however wrong that is.
+    SweepsByItsOwnClock,
 }
 
 /// What a mistake has to know of the node that makes it.

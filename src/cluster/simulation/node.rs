@@ -180,6 +180,11 @@ impl Node {
         self.hand.advance(Duration::from_nanos(nanos));
     }
 
+    /// What its clock shows.
+    pub(super) fn clock_shows(&self) -> UnixNanos {
+        self.clock.now()
+    }
+
     /// Sets its wall clock.
     pub(super) fn step_clock(&mut self, by: Duration, is_back: bool) {
         let wall = self.hand.wall();

@@ -84,6 +84,8 @@ fn no_id_is_minted_twice_whatever_fails() {
         (tally.wipes, "wipes"),
         (tally.appended, "appends"),
         (tally.refused, "refused appends and reads"),
+        (tally.retried, "requests that were sent again"),
+        (tally.swept, "keys of requests forgotten"),
         (mishaps.lost_requests, "lost requests"),
         (mishaps.lost_answers, "lost answers"),
         (mishaps.late, "late requests"),
@@ -112,6 +114,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::ComparesNoOwnHorizon,
         Mistake::FoundsAsIfNobodyMinted,
         Mistake::FencesAboveEveryHorizon,
+        Mistake::SweepsByItsOwnClock,
     ] {
         match search(SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),

@@ -52,6 +52,10 @@ pub(super) struct Tally {
     pub(super) appended: u64,
     /// Reads and appends that were refused.
     pub(super) refused: u64,
+    /// Requests that were sent again once they had been answered.
+    pub(super) retried: u64,
+    /// Sweeps that found keys of requests to forget.
+    pub(super) swept: u64,
     pub(super) mishaps: Mishaps,
 }
 
@@ -81,6 +85,8 @@ impl AddAssign<&Tally> for Tally {
             (&mut self.wipes, other.wipes),
             (&mut self.appended, other.appended),
             (&mut self.refused, other.refused),
+            (&mut self.retried, other.retried),
+            (&mut self.swept, other.swept),
             (&mut a.lost_requests, b.lost_requests),
             (&mut a.lost_answers, b.lost_answers),
             (&mut a.late, b.late),
@@ -184,9 +190,21 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
     world.tally.minted = u64::try_from(world.minted.len()).expect("few");
     world.tally.mishaps = world.network.mishaps.clone();
     (world.tally.appended, world.tally.refused) = (world.ledgers.appended, world.ledgers.refused);
+    (world.tally.retried, world.tally.swept) = (world.ledgers.retried, world.ledgers.swept);
     *tally += &world.tally;
     world.check_adopted()?;
     Ok(world.minted)
+}
+
+/// What a clock shows, which sometimes nobody has found out yet to be wrong by days.
+fn wrong_by_days(shows: UnixNanos, dice: &mut Dice) -> UnixNanos {
+    const HOURS_36: Duration = Duration::from_hours(36);
+    match dice.below(4) {
+        0 => shows.before(HOURS_36),
+        1 => shows.after(HOURS_36),
+        2 => shows.after(Duration::from_hours(400 * 24)),
+        _ => shows,
+    }
 }
 
 /// Compares every id with every other.
@@ -248,6 +266,11 @@ impl World {
         };
         // By others, and by leases that end.
         let is_carried = self.restore.is_under_way() && self.network.store.revision() >= node.tenure.known.highest();
+        if self.dice.per_mille(100) {
+            let shows = wrong_by_days(node.clock_shows(), &mut self.dice);
+            self.ledgers.forget(records, shows, self.mistake, &self.network.store);
+        }
+        self.ledgers.retry(records, is_carried, &mut self.dice)?;
         self.ledgers.append(records, BEGINS.after(self.at), is_carried, &mut self.dice)
     }
 
