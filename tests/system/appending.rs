@@ -34,7 +34,7 @@ impl Place {
         until("the service listens", || self.try_connect())
     }
 
-    fn try_connect(&self) -> Option<Client> {
+    pub(crate) fn try_connect(&self) -> Option<Client> {
         let address = *self.0.read().unwrap_or_else(PoisonError::into_inner);
         Client::try_connect(address).ok()
     }
@@ -137,6 +137,7 @@ pub(crate) struct Appender<'a> {
 }
 
 /// What is to be appended at once.
+#[derive(Clone, Copy)]
 pub(crate) struct Order {
     pub(crate) ledger: usize,
     pub(crate) count: usize,
@@ -191,6 +192,23 @@ impl<'a> Appender<'a> {
                 _ => panic!("{key}: {}\n{}", answer.head, answer.text()),
             }
         }
+    }
+
+    /// Asks once more for what this turn appended, whose events are kept from the place `first` on: the answer is the same.
+    pub(crate) fn append_again(&mut self, turn: usize, order: &Order, first: usize) {
+        let key = format!("{}-{turn}", self.number);
+        let events = self.events(turn, order.count);
+        let answer = self.exchange(&key, &self.body(order.ledger, &events, None), &mut false);
+        assert_eq!(answer.status, 200, "{key}, again: {}\n{}", answer.head, answer.text());
+        let told: Vec<&Value> = self.seen.kept[first..first + order.count].iter().map(|kept| &kept.told).collect();
+        let again = answer.json();
+        assert!(again["details"].as_array().expect("where each event stands").iter().eq(told), "{key}, again: {again}");
+    }
+
+    /// From now on it asks the next service.
+    pub(crate) fn go_elsewhere(&mut self) {
+        self.at += 1;
+        self.client = None;
     }
 
     /// From now on it asks the service that it asked first.
@@ -293,9 +311,7 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
         kept.sort_by_key(Kept::place);
         let stored = chain(service, ledger);
         let told: Vec<&Value> = kept.iter().map(|kept| &kept.told).collect();
-        let differs = stored.iter().zip(&told).position(|(stored, told)| stored != *told);
-        assert_eq!((stored.len(), differs), (told.len(), None), "{ledger}: the chain is what the callers were told");
-        assert!(stored.iter().map(|link| link["place"].as_u64().unwrap()).eq((1..).take(stored.len())), "{ledger}");
+        check_chain(&stored, &told).unwrap_or_else(|why| panic!("{ledger}: {why}"));
         assert!(stored.windows(2).all(|pair| pair[1]["previous"] == pair[0]["id"]), "{ledger}");
 
         let head = text(&stored[stored.len() - 1]["id"]);
@@ -305,6 +321,38 @@ pub(crate) fn assert_all_is_kept(service: &Service, ledgers: Vec<Begun>, seen: V
         let lines_sent = request(&verify, "content-type: application/x-ndjson\r\n", &lines.join("\n"));
         let verdict = Client::connect(service.address()).exchange(lines_sent).json();
         assert_eq!(verdict, json!({ "valid": true, "events": lines.len(), "head": head }), "{ledger}");
+    }
+}
+
+/// The same judgement of a chain in which one event that was acknowledged is missing: it does not hold any more.
+pub(crate) fn assert_a_planted_loss_is_found(service: &Service, ledgers: &[Begun], seen: &[Seen]) {
+    let kept = || seen.iter().flat_map(|seen| &seen.kept);
+    let Kept { ledger, told: lost, .. } = kept().last().expect("something was appended");
+    let mut kept: Vec<&Kept> =
+        kept().filter(|kept| kept.ledger == *ledger).chain([&ledgers[*ledger].genesis]).collect();
+    kept.sort_by_key(|kept| kept.place());
+    let told: Vec<&Value> = kept.iter().map(|kept| &kept.told).collect();
+    let mut stored = chain(service, &ledgers[*ledger].id);
+    assert_eq!(check_chain(&stored, &told), Ok(()), "the control");
+    stored.retain(|event| event["id"] != lost["id"]);
+    assert!(check_chain(&stored, &told).is_err(), "a planted loss is found");
+}
+
+/// Whether this chain is exactly what callers were told, sorted by place, and where it first differs if it is not.
+fn check_chain(stored: &[Value], told: &[&Value]) -> Result<(), String> {
+    let differs = stored.iter().zip(told).position(|(stored, told)| stored != *told);
+    let differs = differs.or_else(|| (stored.len() != told.len()).then(|| stored.len().min(told.len())));
+    if let Some(at) = differs {
+        let (stored_len, told_len) = (stored.len(), told.len());
+        let (stored, told) = (stored.get(at), told.get(at));
+        return Err(format!(
+            "{stored_len} events are there, {told_len} were acknowledged; in place {}: {stored:?}, {told:?}",
+            at + 1
+        ));
+    }
+    match stored.iter().zip(1..).find(|(event, place)| event["place"] != *place) {
+        None => Ok(()),
+        Some((event, place)) => Err(format!("{event} stands in place {place}")),
     }
 }
 
@@ -323,4 +371,19 @@ fn chain(service: &Service, ledger: &str) -> Vec<Value> {
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} should be a text"))
+}
+
+#[test]
+fn an_append_that_was_lost_doubled_or_replaced_is_found() {
+    let event = |place: u64, id: &str| json!({ "place": place, "id": id });
+    let told = [event(1, "a"), event(2, "b"), event(3, "c"), event(4, "d")];
+    let is_found = |stored: &[Value]| check_chain(stored, &told.each_ref()).is_err();
+    assert!(!is_found(&told), "the control");
+    assert!(is_found(&told[..3]), "the last one is lost");
+    assert!(is_found(&[&told[..1], &told[2..]].concat()), "one in the middle is lost");
+    assert!(is_found(&[&told[..2], &[event(3, "d"), event(4, "c")]].concat()), "two have changed places");
+    assert!(is_found(&[&told[..3], &[event(4, "other")]].concat()), "another one has its place");
+    assert!(is_found(&[&told[..], &[event(5, "d")]].concat()), "one was appended twice");
+    let twice = [&told[..2], &told[1..]].concat();
+    assert!(check_chain(&twice, &twice.iter().collect::<Vec<_>>()).is_err(), "two callers were told one place");
 }

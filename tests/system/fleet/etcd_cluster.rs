@@ -151,12 +151,9 @@ impl EtcdCluster {
 
     /// The same, with a pause between.
     pub(crate) fn restore_after(&mut self, snapshot: &Path, pause: Duration) {
-        (0..self.members.len()).for_each(|place| self.kill(place));
+        self.lose_all();
         thread::sleep(pause);
-        for place in 0..self.members.len() {
-            let member = &self.members[place];
-            let data = member.args.iter().find_map(|arg| arg.strip_prefix("--data-dir=")).expect("it has a folder");
-            fs::remove_dir_all(data).expect("it is ours");
+        for member in &self.members {
             let is_of_restore =
                 |arg: &&String| ["--name=", "--data-dir=", "--initial-"].iter().any(|name| arg.starts_with(name));
             let mut restore = Command::new("etcdctl");
@@ -166,6 +163,22 @@ impl EtcdCluster {
         }
         (0..self.members.len()).for_each(|place| self.restart(place));
         self.wait_until_writable();
+    }
+
+    /// Ends all members, and starts them with nothing.
+    pub(crate) fn wipe(&mut self) {
+        self.lose_all();
+        (0..self.members.len()).for_each(|place| self.restart(place));
+        self.wait_until_writable();
+    }
+
+    /// Ends all members, and removes what they had.
+    fn lose_all(&mut self) {
+        (0..self.members.len()).for_each(|place| self.kill(place));
+        for member in &self.members {
+            let data = member.args.iter().find_map(|arg| arg.strip_prefix("--data-dir=")).expect("it has a folder");
+            fs::remove_dir_all(data).expect("it is ours");
+        }
     }
 
     /// Waits until every member answers.

@@ -1,4 +1,4 @@
-//! The way between a node and a member of etcd, which can be slow, silent one way, stalled, and cut.
+//! The way between a node and a member of etcd, which can be slow, silent one way, stalled, and cut, at an append, too.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -22,10 +22,18 @@ pub(super) enum Weather {
     Stalled,
     /// Connections end, and new ones too.
     Cut,
+    /// Every second append is done, and the connection ends before its answer comes.
+    CutAfterAppends,
+    /// The connection ends at every second append, which arrives later: when the node has made another connection, and asked
+    /// again.
+    CutBeforeAppends,
 }
 
 /// So much longer each piece takes where it is slow.
 const SLOW_BY: Duration = Duration::from_millis(150);
+
+/// So much later an append arrives than its connection ends, and so long etcd has for it.
+const CUT_APART: Duration = Duration::from_millis(300);
 
 /// What a transaction has that writes an append, as it is sent; nothing that is read before has it.
 const APPEND: &[u8] = b"/event/";
@@ -46,6 +54,8 @@ struct Shared {
     pieces_slowed: AtomicU64,
     looks_held: AtomicU64,
     connections_cut: AtomicU64,
+    /// Appends that were written where connections end at every second one.
+    appends: AtomicU64,
 }
 
 impl EtcdLink {
@@ -60,6 +70,7 @@ impl EtcdLink {
             pieces_slowed: zero(),
             looks_held: zero(),
             connections_cut: zero(),
+            appends: zero(),
         });
         let link = EtcdLink { address: listener.local_addr().expect("an address"), shared: Arc::clone(&shared) };
         thread::spawn(move || {
@@ -138,6 +149,9 @@ impl Shared {
                 // Before it is sent on: its answer must not be there first.
                 self.weather.store(Weather::Silent as u8, Ordering::Relaxed);
             }
+            if !is_answer && has_append(&piece[..len]) && self.cut_at_append(&from, &mut to, &piece[..len]) {
+                break;
+            }
             if self.is(Weather::Slow) {
                 self.pieces_slowed.fetch_add(1, Ordering::Relaxed);
                 thread::sleep(SLOW_BY);
@@ -148,6 +162,27 @@ impl Shared {
         }
         let _ = from.shutdown(Shutdown::Both);
         let _ = to.shutdown(Shutdown::Both);
+    }
+}
+
+impl Shared {
+    /// Ends the connection at an append and sends that on, if the way is such and it is the turn of this one; returns whether it
+    /// did.
+    fn cut_at_append(&self, node: &TcpStream, etcd: &mut TcpStream, piece: &[u8]) -> bool {
+        let is_before = self.is(Weather::CutBeforeAppends);
+        if !is_before && !self.is(Weather::CutAfterAppends) || self.appends.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
+            return false;
+        }
+        self.connections_cut.fetch_add(1, Ordering::Relaxed);
+        // In either case nothing can be answered any more once etcd has it.
+        let _ = node.shutdown(Shutdown::Both);
+        if is_before {
+            thread::sleep(CUT_APART);
+        }
+        let _ = etcd.write_all(piece);
+        // With its connection etcd may give up what it has only begun.
+        thread::sleep(CUT_APART);
+        true
     }
 }
 

@@ -48,7 +48,7 @@ struct Progress {
 pub(crate) struct InFlight(Vec<u64>);
 
 /// What callers got.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Minted {
     pub(crate) runs: Vec<Runs>,
     /// How many ids, of each format.
@@ -122,7 +122,7 @@ impl Minted {
     }
 
     /// Takes in the whole ids of an answer, or of the part of one that came, and says how many those are.
-    fn take(&mut self, format: usize, answer: &Answer) -> u64 {
+    pub(crate) fn take(&mut self, format: usize, answer: &Answer) -> u64 {
         let width = answer.header("idmint-width").expect("packed ids have a width").parse().unwrap();
         let ids = self.runs[format].take(&answer.body, width, FORMATS[format].increases);
         self.ids[format] += ids;

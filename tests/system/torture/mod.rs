@@ -5,12 +5,12 @@
 //! were being minted when it happened. `TORTURE_IDS` says how many ids (10^8 unless set; `make torture`: 10^9), and
 //! `TORTURE_SEED` which lives the node has.
 
-mod callers;
+pub(crate) mod callers;
 mod failing_disk;
-mod formats;
+pub(crate) mod formats;
 mod node;
 mod runs;
-mod schedule;
+pub(crate) mod schedule;
 mod tally;
 
 use std::time::Instant;
@@ -197,7 +197,7 @@ fn wait_for(callers: &Callers, ids: u64) {
 }
 
 /// The number in this variable of the environment.
-fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is {text:?}, which is no number")))
 }

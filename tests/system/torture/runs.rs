@@ -12,7 +12,7 @@ pub(crate) struct Run {
 }
 
 /// The ids of one format, as they came.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Runs {
     step: u128,
     runs: Vec<Run>,

@@ -86,17 +86,17 @@ impl Configuration {
 }
 
 /// Deals all kinds before it deals one again.
-struct Deck<T> {
+pub(crate) struct Deck<T> {
     kinds: Vec<T>,
     left: Vec<T>,
 }
 
 impl<T: Copy> Deck<T> {
-    fn of(kinds: impl Into<Vec<T>>) -> Deck<T> {
+    pub(crate) fn of(kinds: impl Into<Vec<T>>) -> Deck<T> {
         Deck { kinds: kinds.into(), left: Vec::new() }
     }
 
-    fn deal(&mut self, random: &mut StdRng) -> T {
+    pub(crate) fn deal(&mut self, random: &mut StdRng) -> T {
         if self.left.is_empty() {
             self.left.clone_from(&self.kinds);
             self.left.shuffle(random);

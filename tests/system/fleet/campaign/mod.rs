@@ -1,0 +1,251 @@
+//! Everything at once that etcd, clocks, folders and ways do wrong to a fleet, while callers mint and append without a pause:
+//! every id is compared with every other, and every append that was acknowledged with what is there at the end.
+//!
+//! Four nodes with clocks and ways to etcd of their own are killed, stopped and cut off; answers are dropped after the commit,
+//! requests come late and twice; etcd is restored and wiped under them, founded anew by strangers with wrong clocks, and
+//! fenced, all by the book of docs/FLEET.md. `CAMPAIGN_SECONDS` says how long (until everything has happened unless set;
+//! `make torture`: twenty minutes), and `CAMPAIGN_SEED` what happens.
+
+mod callers;
+mod fleet;
+mod judge;
+mod schedule;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::fleet::{Fleet, LONG};
+use self::judge::compare;
+use self::schedule::{Backup, Disaster, Meanwhile, Mishap, NODES, Round, Schedule};
+use crate::appending::{Appender, Seen, StopOnDrop, assert_a_planted_loss_is_found, assert_all_is_kept, begin};
+use crate::fleet::etcd_link::Weather;
+use crate::fleet::nodes::until_within;
+use crate::http1::Client;
+use crate::service::Signal;
+use crate::torture::callers::Minted;
+use crate::torture::formats::FORMATS;
+use crate::torture::number;
+
+const SEED: u64 = 1;
+
+const LEDGERS: usize = 4;
+const APPENDERS: usize = 8;
+
+/// From one disaster to the next; three rounds have all of them.
+const MISHAPS_OF_ROUND: usize = 5;
+const ROUNDS_MIN: u64 = 3;
+
+/// So many appends are acknowledged after each mishap before the next one.
+const APPENDS_BETWEEN: u64 = 20;
+
+/// Ids of a format are no fewer than these, or next to none were minted.
+const IDS_MIN: u128 = 1_000;
+
+/// The fleet, and what has happened to it.
+struct Campaign<'a> {
+    fleet: Fleet,
+    acknowledged: &'a AtomicU64,
+    /// How often each kind happened.
+    counts: BTreeMap<String, u64>,
+    /// How many events came back from journals.
+    came_back: u64,
+    rounds: u64,
+}
+
+impl Campaign<'_> {
+    fn live(&mut self, round: Round) {
+        let older = self.fleet.save("older");
+        for (mishap, node, for_ms) in round.mishaps {
+            println!("{mishap:?} of node {node}, {for_ms} ms");
+            self.befall(mishap, node, Duration::from_millis(for_ms));
+            self.go_on();
+        }
+        // Of a restore a node without a slot may know nothing.
+        self.fleet.wait_for_slots();
+        println!("{:?}, node {}", round.disaster, round.node);
+        match round.disaster {
+            Disaster::Restore { backup, away_ms, meanwhile, is_fenced_at_once } => {
+                let new = self.fleet.save("new");
+                self.fleet.wait_for_renewals();
+                let snapshot = if backup == Backup::New { new } else { older };
+                let away = Duration::from_millis(away_ms);
+                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| fleet.etcd.restore_after(&snapshot, away));
+            }
+            Disaster::Wipe { meanwhile, is_fenced_at_once } => {
+                self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| fleet.etcd.wipe());
+            }
+            Disaster::Stranger { ahead_s } => {
+                (0..NODES).for_each(|node| self.fleet.kill(node));
+                self.fleet.etcd.wipe();
+                self.fleet.have_strangers_found(ahead_s);
+                self.fleet.etcd.wipe();
+                self.came_back += self.fleet.fence();
+                (0..NODES).for_each(|node| self.fleet.start(node));
+                self.count("Stranger");
+            }
+        }
+        self.rounds += 1;
+        self.go_on();
+    }
+
+    fn befall(&mut self, mishap: Mishap, node: usize, lasts: Duration) {
+        let fleet = &mut self.fleet;
+        match mishap {
+            Mishap::Kill => {
+                fleet.kill(node);
+                fleet.start(node);
+            }
+            Mishap::Pause => {
+                fleet.signal(node, Signal::STOP);
+                thread::sleep(lasts);
+                fleet.signal(node, Signal::CONT);
+            }
+            Mishap::Weather(weather) => {
+                let before = fleet.nodes[node].turn(weather);
+                thread::sleep(lasts);
+                let is_felt = || (fleet.nodes[node].turn(weather) > before).then_some(());
+                until_within(LONG, "something is on the way", is_felt);
+                fleet.nodes[node].turn(Weather::Clear);
+            }
+            Mishap::Clock(by_s) => {
+                fleet.nodes[node].set_clock(by_s);
+                thread::sleep(lasts);
+                fleet.nodes[node].set_clock(0);
+            }
+            Mishap::StartByClock(by_s) => {
+                fleet.nodes[node].set_clock(by_s);
+                fleet.kill(node);
+                fleet.start(node);
+                thread::sleep(lasts);
+                fleet.nodes[node].set_clock(0);
+            }
+            Mishap::Leader => {
+                let leader = until_within(LONG, "a member leads", || fleet.etcd.leader_if_any());
+                fleet.etcd.kill(leader);
+                thread::sleep(lasts);
+                fleet.etcd.restart(leader);
+                fleet.etcd.wait_until_healthy();
+            }
+        }
+        self.count(&format!("{mishap:?}"));
+    }
+
+    /// Has etcd lose something under nodes that run, but for one perhaps, and fences it.
+    fn lose(&mut self, meanwhile: Meanwhile, absent: usize, is_fenced_at_once: bool, lose: impl FnOnce(&mut Fleet)) {
+        let fleet = &mut self.fleet;
+        match meanwhile {
+            Meanwhile::Runs => {}
+            Meanwhile::Dead => fleet.kill(absent),
+            Meanwhile::Stopped => fleet.signal(absent, Signal::STOP),
+        }
+        lose(fleet);
+        if !is_fenced_at_once {
+            fleet.wait_until_noticed((0..NODES).filter(|node| meanwhile == Meanwhile::Runs || *node != absent));
+        }
+        self.came_back += fleet.fence();
+        match meanwhile {
+            Meanwhile::Runs => {}
+            Meanwhile::Dead => fleet.start(absent),
+            Meanwhile::Stopped => fleet.signal(absent, Signal::CONT),
+        }
+        self.count(&format!("{meanwhile:?} while etcd has lost something, fenced at once: {is_fenced_at_once}"));
+    }
+
+    fn count(&mut self, what: &str) {
+        *self.counts.entry(what.to_owned()).or_default() += 1;
+    }
+
+    /// Waits until the callers have gone on.
+    fn go_on(&self) {
+        let target = self.acknowledged.load(Ordering::Relaxed) + APPENDS_BETWEEN;
+        until_within(LONG, "appends are acknowledged", || {
+            (self.acknowledged.load(Ordering::Relaxed) >= target).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
+    let seed = number("CAMPAIGN_SEED").unwrap_or(SEED);
+    let lasts = Duration::from_secs(number("CAMPAIGN_SECONDS").unwrap_or(0));
+    println!("CAMPAIGN_SECONDS={} CAMPAIGN_SEED={seed}", lasts.as_secs());
+    let (begun, snowflake) = (Instant::now(), callers::formats()[0]);
+    let mut minted = Minted::default();
+    let fleet = Fleet::found(|founder| {
+        for format in callers::formats().into_iter().cycle().take(200) {
+            minted.mint_one(founder.address(), format);
+        }
+    });
+    let ledgers = begin(fleet.nodes[0].service(), LEDGERS);
+    let places = Arc::clone(&fleet.places);
+    let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (mut seen, mut again) = (Vec::<Seen>::new(), 0);
+
+    let campaign = thread::scope(|scope| {
+        let stopping = StopOnDrop(&stop);
+        let minters: Vec<_> = (0..NODES)
+            .map(|node| {
+                scope.spawn({
+                    let (place, stop) = (&places[node], &stop);
+                    move || callers::mint(place, node as u64, stop)
+                })
+            })
+            .collect();
+        let appenders: Vec<_> = (0..APPENDERS)
+            .map(|number| {
+                let appender = Appender::among(number, &places, &ledgers);
+                let (ledgers, acknowledged, stop) = (&ledgers, &acknowledged, &stop);
+                scope.spawn(move || callers::append(appender, number, ledgers, acknowledged, stop))
+            })
+            .collect();
+        let mut campaign =
+            Campaign { fleet, acknowledged: &acknowledged, counts: BTreeMap::new(), came_back: 0, rounds: 0 };
+        let mut schedule = Schedule::of_seed(seed);
+        while begun.elapsed() < lasts || campaign.rounds < ROUNDS_MIN {
+            let round = schedule.next(MISHAPS_OF_ROUND);
+            println!("{:?}, round {}", begun.elapsed(), campaign.rounds + 1);
+            campaign.live(round);
+        }
+        campaign.fleet.wait_for_slots();
+        thread::sleep(Duration::from_secs(2));
+        drop(stopping);
+        for appender in appenders {
+            let (seen_now, asked_again) = appender.join().expect("the caller found nothing wrong");
+            seen.push(seen_now);
+            again += asked_again;
+        }
+        minters.into_iter().for_each(|minter| minted.append(minter.join().expect("the caller found nothing wrong")));
+        campaign
+    });
+
+    let Campaign { fleet, counts, came_back, rounds, .. } = campaign;
+    println!(
+        "{rounds} rounds in {:?}, seed {seed}; {came_back} events came back from journals: {counts:#?}",
+        begun.elapsed()
+    );
+    assert!(Mishap::ALL.iter().all(|mishap| counts.contains_key(&format!("{mishap:?}"))), "everything has happened");
+    let node = fleet.nodes[0].service();
+    let once = Client::connect(node.address()).exchange(FORMATS[snowflake].request(1));
+    assert_eq!((once.status, minted.take(snowflake, &once)), (200, 1));
+    println!("{} answers cut, refused {:?}", minted.cut, minted.refused);
+    let mut planted = minted.clone();
+    planted.take(snowflake, &once);
+    let found = compare(planted, 0).expect_err("a planted id is found");
+    println!("the control: {found}");
+    let ids = compare(minted, IDS_MIN).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    println!("{ids} ids, none twice");
+
+    let events: usize = seen.iter().map(|seen| seen.kept.len()).sum();
+    let mut answers = BTreeMap::<u16, u64>::new();
+    for (status, count) in seen.iter().flat_map(|seen| &seen.answers) {
+        *answers.entry(*status).or_default() += count;
+    }
+    println!(
+        "{events} events were acknowledged, {again} requests asked again; answers by status, 0 for lost: {answers:?}"
+    );
+    assert_a_planted_loss_is_found(node, &ledgers, &seen);
+    assert_all_is_kept(node, ledgers, seen);
+}

@@ -1,0 +1,143 @@
+//! What happens to the fleet: drawn from a seed, every kind as often as every other.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::fleet::etcd_link::Weather;
+use crate::torture::schedule::Deck;
+
+pub(super) const NODES: usize = 4;
+
+/// What happens to one node, or one member, while the others go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mishap {
+    /// Killed, and started again.
+    Kill,
+    /// Stopped for a while.
+    Pause,
+    /// Its way to etcd is bad for a while.
+    Weather(Weather),
+    /// Its wall clock is set so far, and right again.
+    Clock(i64),
+    /// The same, and it is killed and started by it.
+    StartByClock(i64),
+    /// The member of etcd that leads is killed, and comes back.
+    Leader,
+}
+
+/// What makes the fleet begin anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disaster {
+    /// etcd is restored from what was saved, so long after it ended.
+    Restore { backup: Backup, away_ms: u64, meanwhile: Meanwhile, is_fenced_at_once: bool },
+    /// etcd loses everything.
+    Wipe { meanwhile: Meanwhile, is_fenced_at_once: bool },
+    /// All nodes are killed, etcd loses everything, and a node that knows nothing founds a fleet there, by a clock that is so far
+    /// ahead. It is ended, and what it made is removed.
+    Stranger { ahead_s: i64 },
+}
+
+/// When it was saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backup {
+    /// Before the last two renewals of each node.
+    New,
+    /// Before the mishaps since the last disaster.
+    Older,
+}
+
+/// What one node does while etcd is restored and fenced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meanwhile {
+    Runs,
+    /// Killed before, and started after the fence.
+    Dead,
+    /// Stopped before, and continued after the fence.
+    Stopped,
+}
+
+/// The mishaps from one disaster to the next, each with the node that it happens to, how long it takes, and the disaster.
+pub(super) struct Round {
+    pub(super) mishaps: Vec<(Mishap, usize, u64)>,
+    pub(super) disaster: Disaster,
+    /// The node which does not run meanwhile.
+    pub(super) node: usize,
+}
+
+/// Rounds without end.
+pub(super) struct Schedule {
+    random: StdRng,
+    mishaps: Deck<Mishap>,
+    nodes: Deck<usize>,
+    disasters: Deck<u8>,
+    backups: Deck<Backup>,
+    meanwhile: Deck<Meanwhile>,
+}
+
+impl Mishap {
+    pub(super) const ALL: [Mishap; 14] = [
+        Mishap::Kill,
+        Mishap::Pause,
+        Mishap::Weather(Weather::Slow),
+        Mishap::Weather(Weather::Silent),
+        Mishap::Weather(Weather::SilentFromAnAppend),
+        Mishap::Weather(Weather::Stalled),
+        Mishap::Weather(Weather::Cut),
+        Mishap::Weather(Weather::CutAfterAppends),
+        Mishap::Weather(Weather::CutBeforeAppends),
+        Mishap::Clock(3),
+        Mishap::Clock(-40),
+        Mishap::StartByClock(40),
+        Mishap::StartByClock(-3),
+        Mishap::Leader,
+    ];
+}
+
+impl Schedule {
+    pub(super) fn of_seed(seed: u64) -> Schedule {
+        Schedule {
+            random: StdRng::seed_from_u64(seed),
+            mishaps: Deck::of(Mishap::ALL),
+            nodes: Deck::of(std::array::from_fn::<usize, NODES, _>(|node| node)),
+            disasters: Deck::of([0, 1, 2]),
+            backups: Deck::of([Backup::New, Backup::Older]),
+            meanwhile: Deck::of([Meanwhile::Runs, Meanwhile::Dead, Meanwhile::Stopped]),
+        }
+    }
+
+    /// The next round, of so many mishaps.
+    pub(super) fn next(&mut self, mishaps: usize) -> Round {
+        let Schedule { random, nodes, .. } = self;
+        let mishaps = (0..mishaps)
+            .map(|_| (self.mishaps.deal(random), nodes.deal(random), random.random_range(1_500..5_000)))
+            .collect();
+        let (meanwhile, is_fenced_at_once) = (self.meanwhile.deal(random), random.random_ratio(1, 2));
+        let disaster = match self.disasters.deal(random) {
+            0 => Disaster::Restore {
+                backup: self.backups.deal(random),
+                away_ms: random.random_range(0..4_000),
+                meanwhile,
+                is_fenced_at_once,
+            },
+            1 => Disaster::Wipe { meanwhile, is_fenced_at_once },
+            _ => Disaster::Stranger { ahead_s: [86_400, 40, -40, -86_400][random.random_range(0..4)] },
+        };
+        Round { mishaps, disaster, node: nodes.deal(random) }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_rounds_and_every_kind_is_among_them() {
+    let rounds = |seed| {
+        let mut schedule = Schedule::of_seed(seed);
+        (0..6).map(|_| schedule.next(5)).map(|round| (round.mishaps, round.disaster)).collect::<Vec<_>>()
+    };
+    let first = rounds(7);
+    assert_eq!(first, rounds(7));
+    assert_ne!(first, rounds(8));
+    let mishaps: Vec<Mishap> = first.iter().flat_map(|(mishaps, _)| mishaps).map(|(mishap, ..)| *mishap).collect();
+    assert!(Mishap::ALL.iter().all(|mishap| mishaps.contains(mishap)), "{mishaps:?}");
+    let are = |is: fn(&Disaster) -> bool| first.iter().filter(|(_, disaster)| is(disaster)).count();
+    assert_eq!(are(|disaster| matches!(disaster, Disaster::Restore { .. })), 2);
+    assert_eq!(are(|disaster| matches!(disaster, Disaster::Wipe { .. })), 2);
+}
