@@ -72,6 +72,10 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    pub(crate) fn id(&self) -> &str {
+        text(&self.told["id"])
+    }
+
     fn place(&self) -> u64 {
         self.told["place"].as_u64().expect("a place is a number")
     }

@@ -246,6 +246,9 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
     println!(
         "{events} events were acknowledged, {again} requests asked again; answers by status, 0 for lost: {answers:?}"
     );
+    let of_lost = |line: &&String| seen.iter().any(|seen| seen.kept.iter().any(|kept| line.contains(kept.id())));
+    let acknowledged: Vec<&String> = fleet.lost.iter().filter(of_lost).collect();
+    assert_eq!(fleet.lost, [""; 0], "seed {seed}: all journals were there; acknowledged among it: {acknowledged:?}");
     assert_a_planted_loss_is_found(node, &ledgers, &seen);
     assert_all_is_kept(node, ledgers, seen);
 }
