@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 use prometheus::Registry;
@@ -19,6 +21,9 @@ use crate::minting::Randomness;
 use crate::server::{assemble, kept_formats};
 use crate::storage::{Coordinator, EtcdSettings, Reimported};
 use crate::time::{Clock, UnixNanos};
+
+/// Journals are read so long after the command began: longer than a node believes an answer that etcd gave before it was lost.
+const JOURNALS_AFTER: Duration = Duration::from_secs(2);
 
 /// Let a fleet mint again whose etcd was restored from a backup, or wiped: above every id that was ever minted.
 #[derive(Debug, Args)]
@@ -89,6 +94,7 @@ impl Restored {
     /// Raises the floor, then brings back what the journals at these paths have, and prints it.
     fn bring_back(&mut self, paths: &[PathBuf]) -> Result<Reimported, Failure> {
         let here = origin_of_restored(&*self.coordinator, &self.keys).map_err(|error| failure(&error))?;
+        thread::sleep(JOURNALS_AFTER);
         let (copies, origin) = reimport::read(paths, &self.etcd, here)?;
         self.rule.origin = origin;
         let raised = raise_restored_floor(&*self.coordinator, &self.keys, &self.rule, &self.high_waters, self.now);

@@ -158,6 +158,10 @@ impl Members {
         };
         match timeout_at(until, request(client)).await {
             Err(_) => Err(CoordinatorError::NoAnswer("no answer in time".to_owned())),
+            // A process that stood still has an answer at hand that is older than it knows: etcd may have been restored since.
+            Ok(_) if Instant::now() > until => {
+                Err(CoordinatorError::NoAnswer("its answer was read too late".to_owned()))
+            }
             Ok(Err(error)) => Err(outcome_of(&error)),
             Ok(Ok(answer)) => Ok(answer),
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
@@ -135,6 +136,46 @@ fn what_a_restored_etcd_forgot_comes_back_from_the_journals_of_its_nodes_while_c
     for away in short_or_whole(&[][..], &[4, 20][..]) {
         restore_under_appenders(Duration::from_secs(*away));
     }
+}
+
+#[test]
+fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledged_to_nobody() {
+    let mut etcd = EtcdCluster::start(1);
+    let homes: [Home; 6] = std::array::from_fn(|_| Home::new());
+    let nodes = homes.each_ref().map(|home| node(home, &etcd, 8));
+    let ledgers = begin(&nodes[0], 7);
+    let places = nodes.each_ref().map(Place::of);
+    let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    let seen: Vec<Seen> = std::thread::scope(|scope| {
+        let stopping = StopOnDrop(&stop);
+        let caller = |number: usize| {
+            let caller = Appender::new(number, &places[number % nodes.len()], &ledgers);
+            scope.spawn(|| caller.run(&granted, &stop))
+        };
+        let callers: Vec<_> = (0..18).map(caller).collect();
+        let go_on = || {
+            let target = granted.load(Ordering::Relaxed) + 300;
+            until_within(LONG, "appends are acknowledged", || {
+                (granted.load(Ordering::Relaxed) >= target).then_some(())
+            });
+        };
+        go_on();
+        // What each has just asked etcd for is done, and answered when it goes on.
+        nodes.iter().for_each(|node| node.send(Signal::STOP));
+        std::thread::sleep(Duration::from_millis(50));
+        etcd.wipe();
+        let journals = homes.each_ref().map(|home| home.data_dir());
+        let fenced = fence(&homes[0], &journals.each_ref().map(|path| path.as_path()));
+        nodes.iter().for_each(|node| node.send(Signal::CONT));
+        println!("{}", fenced.out);
+        fenced.assert(0, &[]);
+        go_on();
+        drop(stopping);
+        callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
+    });
+    let recovered = || (nodes[0].get(&format!("/ledgers/{}/ids", ledgers[0].id)).status == 200).then_some(());
+    until_within(LONG, "it reads again", recovered);
+    assert_all_is_kept(&nodes[0], ledgers, seen);
 }
 
 #[test]
