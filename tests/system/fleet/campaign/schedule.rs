@@ -19,7 +19,7 @@ pub(super) enum Mishap {
     Weather(Weather),
     /// Its wall clock is set so far, and right again.
     Clock(i64),
-    /// The same, and it is killed and started by it.
+    /// The same, and it is killed and started by it, and again when it is right.
     StartByClock(i64),
     /// The member of etcd that leads is killed, and comes back.
     Leader,
