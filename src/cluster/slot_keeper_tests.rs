@@ -13,8 +13,10 @@ use crate::cluster::slot_share::SlotShare;
 use crate::cluster::token::Token;
 use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
+use crate::storage::samples::anchor;
 use crate::storage::{
-    CoordinatorError, KeptFormat, Lease, MemoryCoordinator, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    CoordinatorError, FleetRecords, KeptFormat, KnownFleet, Lease, MemoryCoordinator, Namespace, Outcome, Range,
+    RecordPlan, RecordStore, Revision, Snapshot, Transaction, Write, WriteError,
 };
 use crate::time::ManualClock;
 
@@ -28,6 +30,9 @@ struct Cuttable {
     store: MemoryCoordinator,
     is_cut: AtomicBool,
     last_lease: Mutex<Option<Lease>>,
+    /// What is written, once, after the next commit is done and before it is answered, and what becomes of that.
+    overtaking: Mutex<Option<(FleetRecords, RecordPlan)>>,
+    overtaken: Mutex<Option<Result<(), WriteError>>>,
 }
 
 impl Cuttable {
@@ -41,7 +46,12 @@ impl Cuttable {
 
 impl Coordinator for Cuttable {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        self.reached()?.commit(transaction)
+        let outcome = self.reached()?.commit(transaction);
+        let overtaking = self.overtaking.lock().expect("no holder panics").take();
+        if let Some((records, plan)) = overtaking {
+            *self.overtaken.lock().expect("no holder panics") = Some(records.write(&[plan]));
+        }
+        outcome
     }
 
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
@@ -64,6 +74,7 @@ struct TestNode {
     mint: Arc<Mint>,
     minter: Arc<Minter>,
     keeper: SlotKeeper,
+    known: Arc<KnownFleet>,
 }
 
 impl TestNode {
@@ -104,10 +115,10 @@ impl TestNode {
             ClockLimits { max_ahead: AHEAD_MAX, skew_max: SKEW_MAX },
             Founding::First,
         );
-        let coordinator = Arc::clone(coordinator) as Arc<dyn Coordinator>;
-        let keeper =
-            SlotKeeper::start(Arc::clone(&mint), coordinator, rule, Arc::default(), kept, Entropy::of_kernel(), || {});
-        TestNode { hand, mint, minter, keeper }
+        let (coordinator, known) = (Arc::clone(coordinator) as Arc<dyn Coordinator>, Arc::<KnownFleet>::default());
+        let (to_mint, to_known) = (Arc::clone(&mint), Arc::clone(&known));
+        let keeper = SlotKeeper::start(to_mint, coordinator, rule, to_known, kept, Entropy::of_kernel(), || {});
+        TestNode { hand, mint, minter, keeper, known }
     }
 
     /// Lets its time pass in steps, until something is so.
@@ -333,6 +344,21 @@ fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
     let now = node.hand.wall();
     let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
     fence.expect("memory answers").floor
+}
+
+#[tokio::test]
+async fn a_write_that_is_refused_for_a_renewal_which_is_not_answered_yet_is_no_sign_of_a_restore() {
+    let coordinator = Arc::new(Cuttable::default());
+    let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+    node.begin().await;
+    let namespace = Namespace::parse("test").expect("a namespace");
+    let shared = Arc::clone(&coordinator) as Arc<dyn Coordinator>;
+    let records = FleetRecords::new(shared, &namespace, Arc::clone(&node.known), Arc::default(), 7);
+    *coordinator.overtaking.lock().expect("no holder panics") = Some((records, anchor(0, 0)));
+    node.pass_until(|_| coordinator.overtaken.lock().expect("no holder panics").is_some()).await;
+    let overtaken = coordinator.overtaken.lock().expect("no holder panics").take();
+    assert!(matches!(overtaken, Some(Err(WriteError::Stale))), "it is to be planned anew: {overtaken:?}");
+    assert_eq!((node.known.doubts(), node.known.meta().is_some()), (0, true));
 }
 
 #[tokio::test]

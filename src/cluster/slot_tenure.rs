@@ -88,7 +88,6 @@ impl SlotTenure {
             self.doubts = doubts;
             self.lease.look_anew(now);
         }
-        self.known.hold(self.lease.own_horizon());
         let want = match &self.tenancy {
             None => Want { horizon: now, at_once: false },
             Some(tenancy) => {
@@ -98,7 +97,10 @@ impl SlotTenure {
                 Want { horizon: tenancy.session.plan_extension(now, needed).horizon(), at_once }
             }
         };
-        match self.lease.next(now, want, &mut self.entropy) {
+        let step = self.lease.next(now, want, &mut self.entropy);
+        // Before it is sent: a write may be refused for it, and be answered first.
+        self.known.hold(self.lease.own_horizon());
+        match step {
             Step::WaitUntil(until) => {
                 let wakes_at = self.tenancy.as_ref().and_then(|tenancy| tenancy.wakes_at(now));
                 Step::WaitUntil(wakes_at.map_or(until, |wakes_at| until.min(wakes_at)))
