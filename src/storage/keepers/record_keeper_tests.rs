@@ -153,9 +153,13 @@ fn the_same_request_is_done_once_within_a_round_after_it_and_after_a_restart() {
     assert_eq!(runtime.block_on(keeper.append(append(ledger, &["a"], 3))), Err(RecordError::KeyConflict));
 }
 
-/// A keeper of the same records whose clock shows a time so long after the beginning, and a runtime to ask it with.
+/// A keeper of the same records that has run for an hour, and whose clock shows a time so long after the beginning; and a runtime
+/// to ask it with.
 fn kept_after(backend: &SimulatedDatabase, passed: Duration) -> (Runtime, RecordKeeper) {
-    let clock = Arc::new(ManualClock::at(UnixNanos::new(NOW * 1_000).after(passed)).clock());
+    const HOUR: Duration = Duration::from_hours(1);
+    let hand = ManualClock::at(UnixNanos::new(NOW * 1_000).after(passed).before(HOUR));
+    let clock = Arc::new(hand.clock());
+    hand.advance(HOUR);
     let keeper = RecordKeeper::start(backend.open_records().expect("the disk works"), clock, None);
     (tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime"), keeper)
 }
