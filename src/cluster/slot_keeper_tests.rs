@@ -29,6 +29,8 @@ const SKEW_MAX: Duration = Duration::from_secs(5);
 struct Cuttable {
     store: MemoryCoordinator,
     is_cut: AtomicBool,
+    /// The next commit is done, and not answered.
+    loses_answer: AtomicBool,
     last_lease: Mutex<Option<Lease>>,
     /// What is written, once, after the next commit is done and before it is answered, and what becomes of that.
     overtaking: Mutex<Option<(FleetRecords, RecordPlan)>>,
@@ -51,7 +53,10 @@ impl Coordinator for Cuttable {
         if let Some((records, plan)) = overtaking {
             *self.overtaken.lock().expect("no holder panics") = Some(records.write(&[plan]));
         }
-        outcome
+        match self.loses_answer.swap(false, Ordering::SeqCst) {
+            true => Err(CoordinatorError::NoAnswer("lost".to_owned())),
+            false => outcome,
+        }
     }
 
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
@@ -75,6 +80,8 @@ struct TestNode {
     minter: Arc<Minter>,
     keeper: SlotKeeper,
     known: Arc<KnownFleet>,
+    /// How often it has founded a fleet.
+    founded: Arc<AtomicU64>,
 }
 
 impl TestNode {
@@ -117,8 +124,15 @@ impl TestNode {
         );
         let (coordinator, known) = (Arc::clone(coordinator) as Arc<dyn Coordinator>, Arc::<KnownFleet>::default());
         let (to_mint, to_known) = (Arc::clone(&mint), Arc::clone(&known));
-        let keeper = SlotKeeper::start(to_mint, coordinator, rule, to_known, kept, Entropy::of_kernel(), || {});
-        TestNode { hand, mint, minter, keeper, known }
+        let founded = Arc::<AtomicU64>::default();
+        let count = {
+            let founded = Arc::clone(&founded);
+            move || {
+                founded.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        let keeper = SlotKeeper::start(to_mint, coordinator, rule, to_known, kept, Entropy::of_kernel(), count);
+        TestNode { hand, mint, minter, keeper, known, founded }
     }
 
     /// Lets its time pass in steps, until something is so.
@@ -344,6 +358,19 @@ fn fence(coordinator: &Cuttable, node: &TestNode) -> UnixNanos {
     let now = node.hand.wall();
     let fence = fence_restored(&coordinator.store, &keys(), &rule, &[], now, &mut Entropy::of_kernel());
     fence.expect("memory answers").floor
+}
+
+#[tokio::test]
+async fn a_founder_whose_founding_was_not_answered_counts_it_once() {
+    for lost in 0..4 {
+        let coordinator = Arc::new(Cuttable::default());
+        let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
+        let commits = || node.keeper.counts().of(RequestOutcome::Done);
+        node.pass_until(|_| commits() >= lost).await;
+        coordinator.loses_answer.store(true, Ordering::SeqCst);
+        node.begin().await;
+        assert_eq!(node.founded.load(Ordering::SeqCst), 1, "after {lost} answers");
+    }
 }
 
 #[tokio::test]

@@ -23,6 +23,10 @@ impl SlotLease {
             self.phase = Phase::Announcing { missing_at: now, lease: None };
             return Change::StillWithout(without(SlotLack::Founding, ANSWER_AFTER));
         };
+        // The name of a fleet is random, so this is what this node wrote without being told so.
+        if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
+            return Change::Founded(floor);
+        }
         let agreed = match rule.layout.compare(&rule.keys, Some(found), now, entropy.token()) {
             Ok(Agreement::Agreed(agreed)) => agreed,
             Ok(Agreement::ToWrite(transaction)) => {

@@ -58,10 +58,7 @@ impl Pending {
 
     /// What it writes under a key.
     pub(super) fn value_of(&self, key: &str) -> Option<Vec<u8>> {
-        self.transaction.write.iter().find_map(|write| match write {
-            Write::Put { key: at, value, .. } if at == key => Some(value.clone()),
-            Write::Put { .. } | Write::Delete(_) => None,
-        })
+        self.transaction.value_of(key).map(<[u8]>::to_vec)
     }
 
     /// Whether this horizon in the store is the one that was sent.

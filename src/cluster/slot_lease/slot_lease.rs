@@ -46,6 +46,8 @@ pub(in crate::cluster) struct SlotLease {
     pub(in crate::cluster) high_water: HighWater,
     /// The coordinator has lost some of it, when it was last asked.
     pub(super) is_regressed: bool,
+    /// What this node wrote to found a fleet, from which floor on, if it was not told what became of it.
+    pub(super) unanswered: Option<(Vec<u8>, UnixNanos)>,
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +97,7 @@ impl SlotLease {
             is_confirmed: false,
             high_water,
             is_regressed: false,
+            unanswered: None,
         }
     }
 
@@ -233,7 +236,13 @@ impl SlotLease {
                 Change::Fenced
             }
             // Nothing in it is of this instant, so it need not be repeated as it was; a lease may have ended.
-            Phase::Announcing { .. } | Phase::Agreeing { .. } => {
+            Phase::Agreeing { transaction, founds } => {
+                let meta = transaction.value_of(&self.rule.keys.meta());
+                self.unanswered = founds.and_then(|floor| Some((meta?.to_vec(), floor)));
+                self.phase = Phase::Looking;
+                Change::None
+            }
+            Phase::Announcing { .. } => {
                 self.phase = Phase::Looking;
                 Change::None
             }

@@ -115,6 +115,16 @@ pub struct Transaction {
     pub otherwise: Vec<Range>,
 }
 
+impl Transaction {
+    /// What it writes under a key.
+    pub fn value_of(&self, key: &str) -> Option<&[u8]> {
+        self.write.iter().find_map(|write| match write {
+            Write::Put { key: at, value, .. } if at == key => Some(value.as_slice()),
+            Write::Put { .. } | Write::Delete(_) => None,
+        })
+    }
+}
+
 /// What became of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
