@@ -84,9 +84,13 @@ impl Campaign<'_> {
                 self.fleet.etcd.wipe();
                 self.came_back += self.fleet.fence();
                 (0..NODES).for_each(|node| self.fleet.start(node));
-                self.count("Stranger");
             }
         }
+        self.count(match round.disaster {
+            Disaster::Restore { .. } => "Restore",
+            Disaster::Wipe { .. } => "Wipe",
+            Disaster::Stranger { .. } => "Stranger",
+        });
         self.rounds += 1;
         self.go_on();
     }
@@ -228,6 +232,10 @@ fn a_campaign_against_a_fleet_repeats_no_id_and_loses_no_append() {
     println!(
         "{rounds} rounds in {:?}, seed {seed}; {came_back} events came back from journals: {counts:#?}",
         begun.elapsed()
+    );
+    assert!(
+        ["Restore", "Wipe", "Stranger"].iter().all(|disaster| counts.contains_key(*disaster)),
+        "everything has happened"
     );
     assert!(Mishap::ALL.iter().all(|mishap| counts.contains_key(&format!("{mishap:?}"))), "everything has happened");
     let node = fleet.nodes[0].service();
