@@ -143,6 +143,17 @@ impl TestNode {
         }
     }
 
+    /// The same of a node that mints all the while: however slow its thread is here, time does not run out for it while it renews
+    /// at all.
+    async fn mint_on_until(&self, is_so: impl Fn(&TestNode) -> bool) {
+        while !is_so(self) {
+            let left = self.usable_until().since(self.hand.wall());
+            self.hand.advance((left * 3 / 4).min(Duration::from_millis(200)));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            assert!(self.mint.session().is_ok(), "it never stops");
+        }
+    }
+
     async fn begin(&self) -> u32 {
         self.pass_until(|node| node.mint.session().is_ok()).await;
         self.keeper.slot().expect("it mints")
@@ -210,13 +221,7 @@ async fn an_idle_node_goes_on_renewing_its_slot() {
     let node = TestNode::start(&coordinator, 1, ManualClock::at(NOON));
     node.begin().await;
     let until = node.hand.wall().after(Duration::from_secs(300));
-    while node.hand.wall() < until {
-        // However slow its thread is here, time does not run out for it while it renews at all.
-        let left = node.usable_until().since(node.hand.wall());
-        node.hand.advance((left * 3 / 4).min(Duration::from_millis(200)));
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        assert!(node.mint.session().is_ok(), "it never stops");
-    }
+    node.mint_on_until(|node| node.hand.wall() >= until).await;
     node.mint().await.expect("it has a slot");
     assert!(node.keeper.counts().renewed() >= 20, "{:?}", node.keeper.counts());
 }
@@ -229,7 +234,7 @@ async fn a_lost_lease_is_taken_back_and_nobody_notices() {
     let lease = coordinator.last_lease.lock().expect("no holder panics").expect("one was granted");
     coordinator.store.end_lease(lease);
     assert_eq!(holder_of(&coordinator, slot), 0);
-    node.pass_until(|_| holder_of(&coordinator, slot) == 1).await;
+    node.mint_on_until(|_| holder_of(&coordinator, slot) == 1).await;
     assert_eq!((node.keeper.slot(), node.keeper.counts().fenced()), (Some(slot), 0));
     node.mint().await.expect("it has its slot");
 }

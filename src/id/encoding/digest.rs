@@ -87,7 +87,8 @@ mod tests {
             r#"{ kind = "hex" }"#,
             r#"{ kind = "hex", case = "upper" }"#,
             r#"{ kind = "b32l" }"#,
-            r#"{ kind = "b32l", strip = true }"#,
+            r#"{ kind = "b32l", bytes = 10 }"#,
+            r#"{ kind = "b32l", bytes = 10, strip = true }"#,
             r#"{ kind = "uuid8" }"#,
         ];
         let digests: BTreeSet<String> = like.iter().map(|toml| digest(toml)).collect();

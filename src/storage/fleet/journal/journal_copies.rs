@@ -226,7 +226,9 @@ fn files_of(path: &Path, namespace: &Namespace) -> io::Result<Vec<PathBuf>> {
     }
     let within = segments::folder_of(path, namespace);
     let segments = segments::list(if within.is_dir() { &within } else { path })?;
-    if segments.is_empty() && !within.is_dir() {
+    // That of a node which has appended nothing is empty.
+    let is_journal = within.is_dir() || path.file_name() == within.file_name();
+    if segments.is_empty() && !is_journal {
         return Err(io::Error::new(io::ErrorKind::NotFound, "there is no journal"));
     }
     Ok(segments.into_iter().map(|segment| segment.path).collect())

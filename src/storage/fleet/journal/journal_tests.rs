@@ -301,6 +301,9 @@ fn journals_of_another_fleet_or_namespace_are_refused_and_what_a_node_had_before
     drop(samples.node(2, FIRST));
 
     assert_eq!(samples.copies([2]).origin(None).unwrap(), None, "a node that never appended");
+    let journal = segments::folder_of(samples.folders[2].path(), &Namespace::default());
+    let empty = JournalCopies::read(&[journal], &Namespace::default()).expect("it is a journal");
+    assert_eq!(empty.origin(None).unwrap(), None);
     let copies = samples.copies([0, 2]);
     assert_eq!(copies.origin(Some(7)).unwrap(), Some(7));
     let done = samples.import(&copies.of_origin(7));

@@ -179,10 +179,8 @@ impl Fleet {
     pub(super) fn fence(&mut self) -> u64 {
         let mut fence = idmint(&["fleet", "fence-restore", "--config"]);
         fence.arg(self.operator.path("idmint.toml"));
-        // That of a node which has appended nothing yet has no file.
-        let journals = self.nodes.iter().map(|node| node.home.data_dir().join("journal-default"));
-        for journal in journals.filter(|journal| fs::read_dir(journal).is_ok_and(|mut files| files.next().is_some())) {
-            fence.arg("--journal").arg(journal);
+        for node in &self.nodes {
+            fence.arg("--journal").arg(node.home.data_dir().join("journal-default"));
         }
         let down = self.nodes.iter().filter(|node| node.service.is_none()).map(Node::high_water);
         for file in down.chain(self.gone.iter().map(high_water)).filter(|file| file.exists()) {
