@@ -25,3 +25,4 @@ mod status;
 mod troubles;
 
 pub(crate) use etcd_cluster::EtcdCluster;
+pub(crate) use nodes::until_within;

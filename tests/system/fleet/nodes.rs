@@ -292,7 +292,7 @@ pub(super) fn minted_by(node: &Service) -> f64 {
     node.metric("idmint_ids_minted_total{format=\"snowflake\"}")
 }
 
-pub(super) fn until_within<T>(most: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until_within<T>(most: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {

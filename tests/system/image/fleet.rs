@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::composed::{Composed, docker, docker_succeeds};
 use super::{UNDER_LOAD, ask_prometheus};
+use crate::fleet::until_within;
 use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
 use crate::load::{CLIENTS, End, Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
@@ -13,13 +14,16 @@ use crate::service::until;
 const NODES: [&str; 3] = ["idmint-1", "idmint-2", "idmint-3"];
 const MEMBERS: [&str; 3] = ["etcd-1", "etcd-2", "etcd-3"];
 
+/// Longer than a fleet takes that is founded.
+const FIRST_START: Duration = Duration::from_secs(240);
+
 /// Longer than it takes to elect another leader.
 const AFTER_A_KILL: Duration = Duration::from_secs(2);
 
 pub(super) fn assert_no_kill_is_noticed(composed: &Composed) {
     composed.compose_fleet(&["build"]);
     composed.compose_fleet(&["up", "--detach"]);
-    NODES.iter().for_each(|node| wait_until_it_mints(composed, node));
+    NODES.iter().for_each(|node| until_within(FIRST_START, node, || mints(composed, node)));
     assert_all_are_scraped(composed);
     assert_nginx_starts_while_a_node_is_down(composed);
 
@@ -69,7 +73,11 @@ fn assert_nginx_starts_while_a_node_is_down(composed: &Composed) {
 }
 
 fn wait_until_it_mints(composed: &Composed, node: &str) {
-    until(node, || docker_succeeds(&["exec", &composed.container(node), "/idmint", "health"]).then_some(()));
+    until(node, || mints(composed, node));
+}
+
+fn mints(composed: &Composed, node: &str) -> Option<()> {
+    docker_succeeds(&["exec", &composed.container(node), "/idmint", "health"]).then_some(())
 }
 
 fn assert_all_are_scraped(composed: &Composed) {
