@@ -49,7 +49,9 @@ fn a_fleet_whose_fourth_node_is_400_days_ahead_forgets_no_conjunction() {
     let etcd = EtcdCluster::start(1);
     let homes: [Home; 5] = std::array::from_fn(|_| Home::new());
     let right: Vec<Service> = homes[..3].iter().map(|home| Service::start(of_fleet(home, &etcd))).collect();
-    right.iter().for_each(|node| drop(node.wait_until_ready()));
+    for node in &right {
+        node.wait_until_ready();
+    }
     let hour_s = now_s() / 3600 * 3600;
     let before = report(&right[0], hour_s, 800);
     for (home, ahead_s) in [(&homes[3], 2), (&homes[4], DAYS_400_S)] {
