@@ -53,8 +53,9 @@ pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};
 pub use fleet::{
-    AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError, JournalCopies,
-    JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, OwnHorizon, RecordAdopter, Reimported, Room,
+    AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError, JOURNALLED_WITHIN,
+    JournalCopies, JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, OwnHorizon, RecordAdopter,
+    Reimported, Room,
 };
 pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};

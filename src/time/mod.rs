@@ -23,6 +23,7 @@ pub use clock::{Clock, Observation, WallStep};
 pub use duration_text::{format_duration, parse_duration};
 pub use manual_clock::ManualClock;
 pub use rfc3339_text::{Rfc3339Text, UnixTimeError};
+pub use source::since_boot;
 pub use tick::{Tick, TickError};
 pub use unix_nanos::UnixNanos;
 pub use unix_time::UnixTime;

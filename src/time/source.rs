@@ -12,6 +12,11 @@ pub(super) enum Source {
     Manual(Arc<ManualTime>),
 }
 
+/// The time since boot of this machine, which nobody can set, and which passes while it sleeps.
+pub fn since_boot() -> Duration {
+    Duration::from_nanos(Source::System.boot_nanos())
+}
+
 impl Source {
     /// Nanoseconds since boot, counting sleep and suspend (`CLOCK_BOOTTIME`); never goes back.
     ///

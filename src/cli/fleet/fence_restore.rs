@@ -19,11 +19,11 @@ use crate::cluster::{
 };
 use crate::minting::Randomness;
 use crate::server::{assemble, kept_formats};
-use crate::storage::{Coordinator, EtcdSettings, Reimported};
+use crate::storage::{Coordinator, EtcdSettings, JOURNALLED_WITHIN, Reimported};
 use crate::time::{Clock, UnixNanos};
 
-/// Journals are read so long after the command began: longer than a node believes an answer that etcd gave before it was lost.
-const JOURNALS_AFTER: Duration = Duration::from_secs(2);
+/// Journals are read so long after the command began: all that callers are told of the etcd from before is in them by then.
+const JOURNALS_AFTER: Duration = JOURNALLED_WITHIN.saturating_add(Duration::from_millis(500));
 
 /// Let a fleet mint again whose etcd was restored from a backup, or wiped: above every id that was ever minted.
 #[derive(Debug, Args)]

@@ -11,7 +11,18 @@ use super::{
 
 /// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
 #[derive(Debug, Default)]
-pub(crate) struct MemoryCoordinator(Mutex<State>);
+pub(crate) struct MemoryCoordinator {
+    state: Mutex<State>,
+    hand: Mutex<Hand>,
+}
+
+/// The time of those who ask.
+#[derive(Debug, Default)]
+struct Hand {
+    time: Duration,
+    /// How long they stand still behind each answer.
+    pause: Duration,
+}
 
 #[derive(Debug, Default, Clone)]
 struct State {
@@ -24,13 +35,14 @@ struct State {
 impl MemoryCoordinator {
     /// A copy of everything that is stored now, as a backup is.
     pub(crate) fn copy(&self) -> MemoryCoordinator {
-        MemoryCoordinator(Mutex::new(self.0.lock().expect("no holder of this lock panics").clone()))
+        let state = self.state.lock().expect("no holder of this lock panics").clone();
+        MemoryCoordinator { state: Mutex::new(state), hand: Mutex::default() }
     }
 
     /// Puts back an earlier copy. Leases are granted under new numbers, as by a real one, which draws them at random.
     pub(crate) fn restore(&self, copy: &MemoryCoordinator) {
-        let earlier = copy.0.lock().expect("no holder of this lock panics").clone();
-        let mut state = self.0.lock().expect("no holder of this lock panics");
+        let earlier = copy.state.lock().expect("no holder of this lock panics").clone();
+        let mut state = self.state.lock().expect("no holder of this lock panics");
         *state = State { leases_granted: state.leases_granted, ..earlier };
     }
 
@@ -42,14 +54,25 @@ impl MemoryCoordinator {
         Arc::new(CommittedBy { memory: Arc::clone(self), commit })
     }
 
+    /// From now on whoever asks stands still for so long behind each answer.
+    pub(crate) fn stand_still_behind_answers(&self, pause: Duration) {
+        self.hand.lock().expect("no holder of this lock panics").pause = pause;
+    }
+
+    fn answered<T>(&self, answer: T) -> T {
+        let mut hand = self.hand.lock().expect("no holder of this lock panics");
+        hand.time = hand.time.saturating_add(hand.pause);
+        answer
+    }
+
     /// The revision of the last write.
     pub(crate) fn revision(&self) -> Revision {
-        self.0.lock().expect("no holder of this lock panics").revision
+        self.state.lock().expect("no holder of this lock panics").revision
     }
 
     /// Ends a lease now, with all keys under it.
     pub(crate) fn end_lease(&self, lease: Lease) {
-        let mut state = self.0.lock().expect("no holder of this lock panics");
+        let mut state = self.state.lock().expect("no holder of this lock panics");
         if state.leases.remove(&lease.0) {
             state.revision = Revision(state.revision.0 + 1);
             state.entries.retain(|_, (_, held_by)| *held_by != Some(lease));
@@ -88,14 +111,18 @@ where
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         self.memory.keep_alive(lease)
     }
+
+    fn time(&self) -> Duration {
+        self.memory.time()
+    }
 }
 
 impl Coordinator for MemoryCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
         assert_etcd_would_take(transaction);
-        let mut state = self.0.lock().expect("no holder of this lock panics");
+        let mut state = self.state.lock().expect("no holder of this lock panics");
         if !transaction.compare.iter().all(|compare| state.holds(compare)) {
-            return Ok(Outcome::Refused(state.read(&transaction.otherwise)));
+            return self.answered(Ok(Outcome::Refused(state.read(&transaction.otherwise))));
         }
         let without_lease =
             |write: &&Write| matches!(write, Write::Put { lease: Some(lease), .. } if !state.leases.contains(&lease.0));
@@ -106,15 +133,15 @@ impl Coordinator for MemoryCoordinator {
             state.revision = Revision(state.revision.0 + 1);
         }
         transaction.write.iter().for_each(|write| state.write(write));
-        Ok(Outcome::Committed(state.read(&transaction.then_read)))
+        self.answered(Ok(Outcome::Committed(state.read(&transaction.then_read))))
     }
 
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        Ok(self.0.lock().expect("no holder of this lock panics").read(ranges))
+        self.answered(Ok(self.state.lock().expect("no holder of this lock panics").read(ranges)))
     }
 
     fn grant(&self, _lasts: Duration) -> Result<Lease, CoordinatorError> {
-        let mut state = self.0.lock().expect("no holder of this lock panics");
+        let mut state = self.state.lock().expect("no holder of this lock panics");
         state.leases_granted += 1;
         let lease = state.leases_granted;
         state.leases.insert(lease);
@@ -122,7 +149,11 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        Ok(self.0.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
+        Ok(self.state.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
+    }
+
+    fn time(&self) -> Duration {
+        self.hand.lock().expect("no holder of this lock panics").time
     }
 }
 

@@ -22,6 +22,8 @@ pub use member::{Member, MemberState, Space};
 pub(crate) use memory_coordinator::MemoryCoordinator;
 pub use transaction::{Compare, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 
+use crate::time::since_boot;
+
 /// A store that several nodes share. Every call waits for its answer, at most about a second.
 pub trait Coordinator: Debug + Send + Sync {
     /// Compares and writes in one step, or, where a comparison fails, reads in one step what the caller asked for.
@@ -51,6 +53,11 @@ pub trait Coordinator: Debug + Send + Sync {
     /// Waits before something is sent again. In a simulated one no time passes.
     fn wait(&self, pause: Duration) {
         thread::sleep(pause);
+    }
+
+    /// The time by which answers grow old: that since boot, which passes while this process stands still.
+    fn time(&self) -> Duration {
+        since_boot()
     }
 
     /// What each of its members says of itself; nothing where there are none. May take a second for each that is silent.

@@ -77,7 +77,7 @@ impl<'a> AdoptedBatch<'a> {
         }
         transaction.otherwise = transaction.compare.iter().map(|compare| Range::one(compare.key().clone())).collect();
         match self.store.write(transaction.clone(), |stored| has_landed(&transaction, stored)) {
-            Ok(Written::Committed) => Ok(()),
+            Ok(Written::Committed(_)) => Ok(()),
             Ok(Written::Stale) => {
                 let error = "somebody else writes the same records to the fleet; run it again";
                 Err(StoreError::new(FailureKind::Unreachable, error))

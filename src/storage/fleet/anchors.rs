@@ -24,12 +24,11 @@ impl SharedStore {
     pub(super) fn anchors_within(
         &self,
         format: &str,
-        spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
+        spans: &[(Pair, RangeInclusive<Tca>)],
     ) -> Result<(Vec<Vec<Anchor>>, Vec<Entry>), StoreError> {
-        let spans: Vec<_> = spans.collect();
         let mut places: HashMap<Pair, usize> = HashMap::new();
         let mut ranges = Vec::new();
-        for (pair, _) in &spans {
+        for (pair, _) in spans {
             places.entry(*pair).or_insert_with(|| {
                 ranges.push(Range::one(self.keys.pair(format, *pair)));
                 ranges.len() - 1
@@ -68,7 +67,7 @@ impl SharedStore {
     pub(super) fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
         for some in tallies.chunks(TALLIES_MAX) {
             for _ in 0..TALLY_TRIES_MAX {
-                if self.add_some_reports(some)? == Written::Committed {
+                if self.add_some_reports(some)? {
                     break;
                 }
             }
@@ -76,7 +75,7 @@ impl SharedStore {
         Ok(())
     }
 
-    fn add_some_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<Written, StoreError> {
+    fn add_some_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<bool, StoreError> {
         let mut later: BTreeMap<String, ReportTally> = BTreeMap::new();
         for (AnchorKey { format, pair, tca }, tally) in tallies {
             let key = self.keys.conjunction(format, (*tca, *pair));
@@ -159,13 +158,13 @@ impl SharedStore {
         Ok(transaction)
     }
 
-    /// Writes what is not missed where another node was faster.
-    fn write_what_may_be_lost(&self, transaction: Transaction) -> Result<Written, StoreError> {
+    /// Writes what is not missed where another node was faster. Returns whether none was.
+    fn write_what_may_be_lost(&self, transaction: Transaction) -> Result<bool, StoreError> {
         if transaction.write.is_empty() {
-            return Ok(Written::Committed);
+            return Ok(true);
         }
         match self.write(transaction, |_| false) {
-            Ok(written) => Ok(written),
+            Ok(written) => Ok(written != Written::Stale),
             Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
         }
     }

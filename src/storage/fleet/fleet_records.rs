@@ -10,9 +10,9 @@ use super::journal::AppendJournal;
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet};
 use super::room::Room;
-use super::round::{Round, fitting, has_landed, journalled};
+use super::round::{OPERATIONS_MAX, Round, fitting, has_landed, journalled};
 use super::rows::Attempt;
-use super::shared_store::{NotWritten, SharedStore, Written};
+use super::shared_store::{Asked, NotWritten, SharedStore, Written};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::coordinator::Coordinator;
@@ -67,6 +67,21 @@ impl FleetRecords {
             journal.keep(era, &rows.into_iter().collect::<Vec<_>>());
         }
     }
+
+    /// Keeps rows that were asked for then. They may be told if they are in the journal so early that whoever restores the
+    /// coordinator finds them there.
+    ///
+    /// # Errors
+    /// [`StoreError`]: this process stood still meanwhile. Without a journal nothing comes back, however early it is told.
+    fn keep_in_time<'a>(
+        &self,
+        asked: Asked,
+        era: FleetEra,
+        rows: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<(), StoreError> {
+        self.keep(era, rows);
+        self.journal.as_ref().map_or(Ok(()), |_| self.store.check_in_time(asked))
+    }
 }
 
 impl RecordStore for FleetRecords {
@@ -92,9 +107,9 @@ impl RecordStore for FleetRecords {
         // Before the commit: else, where node after node is killed behind one, nobody would have those in the middle.
         self.keep(era, round.predecessors());
         match self.store.write(transaction.clone(), |stored| has_landed(&transaction, stored)) {
-            Ok(Written::Committed) => {
-                self.keep(era, journalled(&self.store.keys, &transaction));
-                Ok(())
+            Ok(Written::Committed(asked)) => {
+                let rows = journalled(&self.store.keys, &transaction);
+                self.keep_in_time(asked, era, rows).map_err(WriteError::Store)
             }
             Ok(Written::Stale) => Err(WriteError::Stale),
             Err(NotWritten::Refused(error)) => Err(WriteError::NotWritten(error)),
@@ -123,9 +138,9 @@ impl RecordStore for FleetRecords {
     }
 
     fn append(&self, last: EventId) -> Result<Option<(StoredAppend, Vec<Link>)>, StoreError> {
-        let era = self.store.era();
+        let (asked, era) = (self.store.asking(), self.store.era());
         let Some(found) = self.store.append(last)? else { return Ok(None) };
-        self.keep(era, [(found.row.key.as_str(), found.row.value.as_slice())]);
+        self.keep_in_time(asked, era, [(found.row.key.as_str(), found.row.value.as_slice())])?;
         Ok(Some((found.append, found.links)))
     }
 
@@ -158,10 +173,15 @@ impl RecordStore for FleetRecords {
         format: &str,
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError> {
-        let era = self.store.era();
-        let (anchors, rows) = self.store.anchors_within(format, spans)?;
-        self.keep(era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())));
-        Ok(anchors)
+        let spans: Vec<_> = spans.collect();
+        let mut within = Vec::with_capacity(spans.len());
+        for some in spans.chunks(OPERATIONS_MAX) {
+            let (asked, era) = (self.store.asking(), self.store.era());
+            let (anchors, rows) = self.store.anchors_within(format, some)?;
+            self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+            within.extend(anchors);
+        }
+        Ok(within)
     }
 
     fn conjunctions(&self, range: &ListRange, count_max: usize) -> Result<Vec<StoredConjunction>, StoreError> {

@@ -37,3 +37,4 @@ pub use journal::{
 pub use known_fleet::{AgreedMeta, FleetEra, KnownFleet, OwnHorizon};
 pub use record_adopter::{AdoptError, AdoptedCount, RecordAdopter};
 pub use room::Room;
+pub use shared_store::JOURNALLED_WITHIN;

@@ -52,7 +52,7 @@ impl SharedStore {
         }
         // Deleted twice is as good as once, so nobody has to know which one it was.
         match self.write(transaction, |_| false) {
-            Ok(Written::Committed) => Ok(true),
+            Ok(Written::Committed(_)) => Ok(true),
             Ok(Written::Stale) => Ok(false),
             Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
         }

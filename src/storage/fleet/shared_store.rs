@@ -21,6 +21,10 @@ const SENT_MAX: u32 = 6;
 /// The pause before it is sent again: all of them together are longer than etcd takes to elect a leader.
 const PAUSE: Duration = Duration::from_millis(300);
 
+/// What callers are told is in the journal so long after it was asked for, or they are not told. Whoever has waited longer than
+/// this after a coordinator was lost finds in the journals all that anybody was or will be told of it.
+pub const JOURNALLED_WITHIN: Duration = Duration::from_millis(1_500);
+
 /// The coordinator, and what of it is this fleet's.
 #[derive(Debug)]
 pub(super) struct SharedStore {
@@ -32,11 +36,15 @@ pub(super) struct SharedStore {
     answers: AtomicBool,
 }
 
+/// When something was asked for, by the [time](Coordinator::time) of the coordinator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked(Duration);
+
 /// What became of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Written {
-    /// It is written.
-    Committed,
+    /// It is written, as was answered when it was asked for then.
+    Committed(Asked),
     /// What it was decided on holds no longer; nothing is written.
     Stale,
 }
@@ -63,6 +71,23 @@ impl SharedStore {
     /// The era of the fleet that this node agreed with last.
     pub(super) fn era(&self) -> FleetEra {
         self.known.era()
+    }
+
+    /// Now, before something is asked for.
+    pub(super) fn asking(&self) -> Asked {
+        Asked(self.coordinator.time())
+    }
+
+    /// Checks that what was asked for then, and is in the journal now, was there in time.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it is older than [`JOURNALLED_WITHIN`], since this process stood still meanwhile.
+    pub(super) fn check_in_time(&self, asked: Asked) -> Result<(), StoreError> {
+        if self.coordinator.time().saturating_sub(asked.0) <= JOURNALLED_WITHIN {
+            return Ok(());
+        }
+        let error = "this process stood still after the coordinator had answered, which may have been restored since";
+        Err(StoreError::new(FailureKind::Unreachable, error))
     }
 
     /// Asks whether it answers again.
@@ -141,18 +166,18 @@ impl SharedStore {
             if sent > 0 {
                 self.coordinator.wait(PAUSE);
             }
-            let asked = self.known.highest();
+            let (asked, highest) = (self.asking(), self.known.highest());
             match self.coordinator.commit(&transaction) {
                 // A write makes a revision of its own.
                 Ok(Outcome::Committed(written)) => {
-                    self.known.see(asked.next(), written.revision).map_err(NotWritten::Unknown)?;
-                    return Ok(self.note(Written::Committed));
+                    self.known.see(highest.next(), written.revision).map_err(NotWritten::Unknown)?;
+                    return Ok(self.note(Written::Committed(asked)));
                 }
                 Ok(Outcome::Refused(snapshot)) => {
                     let refused = if is_unanswered { NotWritten::Unknown } else { NotWritten::Refused };
-                    self.known.see(asked, snapshot.revision).map_err(refused)?;
+                    self.known.see(highest, snapshot.revision).map_err(refused)?;
                     if is_unanswered && is_ours(&snapshot) {
-                        return Ok(self.note(Written::Committed));
+                        return Ok(self.note(Written::Committed(asked)));
                     }
                     return self.refused(&terms, &snapshot);
                 }
@@ -184,10 +209,10 @@ impl SharedStore {
     }
 
     fn ask(&self, ranges: &[Range]) -> Result<Snapshot, StoreError> {
-        let asked = self.known.highest();
+        let highest = self.known.highest();
         match self.coordinator.read(ranges) {
             Ok(snapshot) => {
-                self.known.see(asked, snapshot.revision)?;
+                self.known.see(highest, snapshot.revision)?;
                 Ok(self.note(snapshot))
             }
             Err(error) => Err(self.note_failure(&error)),

@@ -273,7 +273,7 @@ impl<'a> JournalImport<'a> {
 
     fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
         match self.store.write(transaction.clone(), |stored| has_landed(transaction, stored)) {
-            Ok(Written::Committed) => Ok(()),
+            Ok(Written::Committed(_)) => Ok(()),
             Ok(Written::Stale) => Err(overtaken()),
             Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
         }

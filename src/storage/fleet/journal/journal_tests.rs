@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::sample_nodes::{FENCED, FIRST, SampleNodes, ids, write};
 use super::segments::{self, JournalBounds};
@@ -13,6 +14,7 @@ use crate::conjunction::{Anchor, AnchorPlan, Pair, Tca};
 use crate::ledger::{AppendPlan, KeyHash};
 use crate::storage::coordinator::{Coordinator, CoordinatorError, MemoryCoordinator, Transaction};
 use crate::storage::etcd::Namespace;
+use crate::storage::fleet::JOURNALLED_WITHIN;
 use crate::storage::fleet::known_fleet::FleetEra;
 use crate::storage::records::{RecordPlan, RecordStore, WriteError};
 use crate::storage::samples::{NOW, anchor, append, create, links, near, plan};
@@ -146,6 +148,26 @@ fn a_conjunction_whose_node_was_killed_is_in_the_journal_of_whoever_told_a_calle
     samples.store.restore(&MemoryCoordinator::default());
     assert_eq!(samples.import(&samples.copies([0])).conjunctions, 1);
     assert_eq!(near(&samples.forgetful(), 500_000), [(0, 0)]);
+}
+
+#[test]
+fn who_stands_still_behind_an_answer_tells_nobody_of_it_unless_it_is_in_the_journal_in_time() {
+    let pair = || std::iter::once((Pair { primary: 1, secondary: 2 }, Tca(0)));
+    for (pause, is_told) in [(JOURNALLED_WITHIN, true), (JOURNALLED_WITHIN + Duration::from_millis(1), false)] {
+        let samples = SampleNodes::of(1);
+        let node = samples.node(0, FIRST);
+        samples.store.stand_still_behind_answers(pause);
+        let append = genesis(1);
+        let written = node.write(&[RecordPlan::Append(append.clone()), anchor(0, 0)]);
+        assert_eq!(written.is_ok(), is_told);
+        assert!(matches!(written, Ok(()) | Err(WriteError::Store(_))), "it may be written: {written:?}");
+        assert_eq!(node.append(append.head().id).is_ok(), is_told);
+        assert_eq!(node.neighbours("conjunction", &mut pair()).is_ok(), is_told);
+        assert!(samples.forgetful().append(append.head().id).is_ok(), "without a journal nothing comes back anyhow");
+        // As soon as it goes on without a rest, the caller who asks again is told.
+        samples.store.stand_still_behind_answers(Duration::ZERO);
+        assert!(node.append(append.head().id).unwrap().is_some());
+    }
 }
 
 #[test]
