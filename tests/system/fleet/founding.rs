@@ -8,8 +8,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
+use super::fencing::fence_restore;
 use super::nodes::{Minter, assert_all_different, node, serve, slot_of, starting, until_within};
-use crate::service::{Home, Service, idmint, run, until};
+use crate::service::{Home, Service, until};
 use crate::wall_clock::WallClock;
 
 /// One, so that nodes which know nothing of each other have the same worker numbers.
@@ -34,12 +35,8 @@ fn detail_of(node: &Service) -> String {
 }
 
 fn fence(home: &Home, high_waters: &[&Home]) -> crate::service::Ended {
-    let config = home.path("idmint.toml");
-    let mut command = idmint(&["fleet", "fence-restore", "--config", config.to_str().unwrap()]);
-    for other in high_waters {
-        command.arg("--high-water").arg(other.data_dir().join("high-water-default"));
-    }
-    run(command)
+    let file = |other: &&Home| ("--high-water", other.data_dir().join("high-water-default"));
+    fence_restore(&home.path("idmint.toml"), high_waters.iter().map(file))
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod campaign;
 mod client;
 mod etcd_cluster;
 mod etcd_link;
+mod fencing;
 mod folders;
 mod forgetting;
 mod formats;

@@ -8,11 +8,12 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::etcd_cluster::EtcdCluster;
+use super::fencing::fence_restore;
 use super::lengths::short_or_whole;
 use super::nodes::{Minter, assert_all_different, node, until_within};
 use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::http1::{Answer, Client, post_json};
-use crate::service::{Ended, Home, Service, idmint, run, until};
+use crate::service::{Ended, Home, Service, until};
 
 const SLOTS: u32 = 4;
 
@@ -20,12 +21,7 @@ const SLOTS: u32 = 4;
 const LONG: Duration = Duration::from_secs(240);
 
 fn fence(home: &Home, journals: &[&Path]) -> Ended {
-    let config = home.path("idmint.toml");
-    let mut command = idmint(&["fleet", "fence-restore", "--config", config.to_str().unwrap()]);
-    for journal in journals {
-        command.arg("--journal").arg(journal);
-    }
-    run(command)
+    fence_restore(&home.path("idmint.toml"), journals.iter().map(|journal| ("--journal", journal.to_path_buf())))
 }
 
 fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value) -> Answer {

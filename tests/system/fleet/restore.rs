@@ -5,9 +5,10 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::etcd_cluster::EtcdCluster;
+use super::fencing::fence_restore;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
 use crate::http1::{Client, post_json};
-use crate::service::{Home, Service, idmint, until};
+use crate::service::{Home, Service, until};
 
 const SLOTS: u32 = 4;
 
@@ -56,11 +57,9 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
 
     let file = homes[0].path("high-water");
     std::fs::copy(homes[1].data_dir().join("high-water-default"), &file).unwrap();
-    let config = homes[0].path("idmint.toml");
-    let args = ["fleet", "fence-restore", "--config", config.to_str().unwrap(), "--high-water", file.to_str().unwrap()];
-    let fenced = idmint(&args).output().unwrap();
-    let printed = String::from_utf8_lossy(&fenced.stdout).into_owned();
-    assert!(fenced.status.success(), "{}", String::from_utf8_lossy(&fenced.stderr));
+    let fenced = fence_restore(&homes[0].path("idmint.toml"), [("--high-water", file)]);
+    fenced.assert(0, &[]);
+    let printed = fenced.out;
     println!("{printed}");
     assert!(printed.contains("the fleet is ") && printed.contains("2 horizons in etcd"), "{printed}");
     for node in [&one, &two] {

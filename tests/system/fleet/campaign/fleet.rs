@@ -10,8 +10,9 @@ use super::schedule::NODES;
 use crate::appending::Place;
 use crate::fleet::EtcdCluster;
 use crate::fleet::etcd_link::{EtcdLink, Weather};
+use crate::fleet::fencing::fence_restore;
 use crate::fleet::nodes::{slot_of, until_within};
-use crate::service::{Home, Service, Signal, idmint};
+use crate::service::{Home, Service, Signal};
 use crate::torture::formats::FORMATS;
 use crate::wall_clock::WallClock;
 
@@ -177,21 +178,16 @@ impl Fleet {
 
     /// Fences by the book: with the journals of all, and what nodes knew that do not run. Returns how many events came back.
     pub(super) fn fence(&mut self) -> u64 {
-        let mut fence = idmint(&["fleet", "fence-restore", "--config"]);
-        fence.arg(self.operator.path("idmint.toml"));
-        for node in &self.nodes {
-            fence.arg("--journal").arg(node.home.data_dir().join("journal-default"));
-        }
+        let journals = self.nodes.iter().map(|node| ("--journal", node.home.data_dir().join("journal-default")));
         let down = self.nodes.iter().filter(|node| node.service.is_none()).map(Node::high_water);
-        for file in down.chain(self.gone.iter().map(high_water)).filter(|file| file.exists()) {
-            fence.arg("--high-water").arg(file);
-        }
-        let ended = fence.output().expect("the program runs");
-        let [out, err] = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        println!("{out}{err}");
+        let known = down.chain(self.gone.iter().map(high_water)).filter(|file| file.exists());
+        let files = journals.chain(known.map(|file| ("--high-water", file)));
+        let ended = fence_restore(&self.operator.path("idmint.toml"), files);
+        let out = &ended.out;
+        println!("{out}{}", ended.err);
         // The callers are heard first whether they were told of it.
         let lost: Vec<String> = out.lines().filter(|line| line.starts_with("lost:")).map(str::to_owned).collect();
-        assert_eq!(ended.status.code(), Some(if lost.is_empty() { 0 } else { 65 }), "{err}");
+        ended.assert(if lost.is_empty() { 0 } else { 65 }, &[]);
         self.lost.extend(lost);
         let events = out.split_once(" files of journals ").and_then(|(_, rest)| rest.split_once(" events"));
         events.map_or(0, |(events, _)| events.parse().expect("a number"))
