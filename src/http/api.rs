@@ -62,9 +62,9 @@ impl Api {
         admission: Option<Admission>,
     ) -> Self {
         let mint_route = metrics.route(mint::ROUTE);
-        let (router, requests) = (router(Arc::clone(&service), sites.address()), Arc::clone(&service.load().requests));
+        let (router, load) = (router(Arc::clone(&service), sites.address()), service.load().clone());
         let (routes, cors) = (Routes { service, mint_route, router }, sites.cors());
-        Self(Edge::new(Dispatch { routes, cors }, metrics, requests, sites, admission))
+        Self(Edge::new(Dispatch { routes, cors }, metrics, &load, sites, admission))
     }
 }
 

@@ -3,12 +3,14 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::mem;
+use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::Router;
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 use axum::routing::future::RouteFuture;
@@ -18,10 +20,11 @@ use tracing::error;
 
 use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
+use crate::http::access::Permit;
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
-use crate::http::request::request_id;
+use crate::http::request::{LateBody, request_id};
 use crate::http::sites::Sites;
-use crate::service::{Load, Requests, Shed};
+use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
@@ -55,6 +58,7 @@ struct Parts<H> {
     handler: H,
     metrics: Arc<HttpMetrics>,
     requests: Arc<Requests>,
+    bodies: Arc<AwaitedBodies>,
     sites: Sites,
     admission: Option<Admission>,
 }
@@ -67,7 +71,7 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a router whose routes are all in place; unknown paths and methods become problems.
 pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
-    Edge::new(with_fallbacks(routes), metrics, Load::default().requests, Sites::default(), None)
+    Edge::new(with_fallbacks(routes), metrics, &Load::default(), Sites::default(), None)
 }
 
 /// A router whose routes are all in place, and whose unknown paths and methods are problems.
@@ -80,11 +84,12 @@ impl<H> Edge<H> {
     pub(super) fn new(
         handler: H,
         metrics: Arc<HttpMetrics>,
-        requests: Arc<Requests>,
+        load: &Load,
         sites: Sites,
         admission: Option<Admission>,
     ) -> Self {
-        Self(Arc::new(Parts { handler, metrics, requests, sites, admission }))
+        let (requests, bodies) = (Arc::clone(&load.requests), Arc::clone(&load.bodies));
+        Self(Arc::new(Parts { handler, metrics, requests, bodies, sites, admission }))
     }
 }
 
@@ -123,7 +128,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, requests, sites, admission } = &*self.0;
+        let Parts { handler, metrics, requests, bodies, sites, admission } = &*self.0;
         let route = handler.route(metrics, request.uri().path());
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
@@ -132,6 +137,9 @@ impl<H: Handle> Service<Request> for Edge<H> {
             Some(admission) => admission(route, &mut request),
             None => Ok(()),
         });
+        if admitted.is_ok() && !request.body().is_end_stream() {
+            request = with_late_body(request, bodies, metrics);
+        }
         // Filled where it stays: it is large, and each move of it costs as much as a look at a header.
         let mut answering = None;
         let begun =
@@ -187,6 +195,15 @@ pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed) -> Response<AnswerBody>
     response
 }
 
+/// The request, which is not in flight while its body is waited for.
+fn with_late_body(request: Request, bodies: &Arc<AwaitedBodies>, metrics: &HttpMetrics) -> Request {
+    let permit = request.extensions().get::<Arc<Permit>>().cloned();
+    let peer = request.extensions().get().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), Payer::peer);
+    let sender =
+        move || permit.as_ref().map_or(Sender::Peer(peer), |permit| Sender::Named(permit.shown_by().to_owned()));
+    request.map(|body| Body::new(LateBody::new(body, Arc::clone(bodies), sender, metrics.shown_in_flight().clone())))
+}
+
 /// Whether there is room for one more request, this one counted already, and its address is not too long.
 fn check_room(requests: &Requests, metrics: &HttpMetrics, uri: &Uri) -> Result<(), Problem> {
     if !requests.has_room(metrics.in_flight()) && !is_probe(uri) {
@@ -219,4 +236,52 @@ fn catch_panic<T>(request_id: &HeaderValue, work: impl FnOnce() -> T) -> Result<
         error!(?request_id, "a handler panicked: {}", message.unwrap_or("without a message"));
         Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Pending, pending};
+
+    use axum::http::StatusCode;
+    use prometheus::Registry;
+
+    use super::*;
+    use crate::service::MemoryBudget;
+
+    /// Whoever asks waits for ever.
+    struct Never;
+
+    impl Handle for Never {
+        type Answering = Pending<Response<AnswerBody>>;
+
+        fn handle(&self, _: Route, _: Request) -> Self::Answering {
+            pending()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_beyond_those_that_may_be_in_flight_is_shed_at_once_and_a_probe_is_not() {
+        let metrics = Arc::new(HttpMetrics::register(&Registry::new(), &[]).expect("an empty registry"));
+        let load = Load::new(MemoryBudget::LEAST, 2);
+        let mut edge = Edge::new(Never, Arc::clone(&metrics), &load, Sites::default(), None);
+        let mut ask = |path: &str| {
+            let request = Request::builder().uri(path).header(header::HOST, "localhost").body(Body::empty());
+            edge.call(request.expect("a request"))
+        };
+        let (mut first, second) = (Box::pin(ask("/formats")), ask("/formats"));
+        let Ok(refused) = ask("/formats").await;
+        let headers = refused.headers();
+        assert_eq!(
+            (refused.status(), &headers[header::RETRY_AFTER]),
+            (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().expect("a value"))
+        );
+        assert_eq!(load.counts.of(Shed::InFlight), 1);
+        let mut probe = Box::pin(ask("/health/ready"));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending() && probe.as_mut().poll(&mut context).is_pending());
+        drop((second, probe));
+        assert!(Box::pin(ask("/formats")).as_mut().poll(&mut context).is_pending(), "there is room again");
+        drop(first);
+        assert_eq!(metrics.in_flight(), 0);
+    }
 }

@@ -105,6 +105,11 @@ impl HttpMetrics {
         usize::try_from(self.in_flight.get()).unwrap_or(0)
     }
 
+    /// Shows the requests being worked on now.
+    pub(super) fn shown_in_flight(&self) -> &IntGauge {
+        &self.in_flight
+    }
+
     /// Begins to measure one request.
     pub fn begin(self: &Arc<Self>, route: Route, method: &Method) -> Measured {
         self.in_flight.inc();

@@ -27,7 +27,10 @@ pub use error::{GroupFailure, ServiceError};
 pub use formats::{Formats, IdSource, ServedFormat, UnknownFormat};
 pub use ledgers::{PAGE_LEN, Page};
 pub use lifecycle::Reserver;
-pub use load::{BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Shed, ShedCounts, network_of};
+pub use load::{
+    AwaitedBodies, AwaitedBody, BulkPass, Charge, Load, MemoryBudget, Payer, Requests, Sender, Shed, ShedCounts,
+    network_of,
+};
 pub use maybe_ready::MaybeReady;
 pub use outgoing::{Outgoing, Receipt};
 pub use readiness::Readiness;

@@ -140,6 +140,13 @@ pub(crate) const ATTACKS: &[Attack] = &[
         ..DEFAULT
     },
     Attack {
+        name: "HTTP/2, 60 connections of 100 requests whose bodies do not come",
+        begin: windows::without_bodies,
+        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_met: |_, shed| shed.bodies > 0,
+        ..DEFAULT
+    },
+    Attack {
         name: "3 000 callers who do not read their long answers",
         begin: unread::long_answers,
         is_made: |deeds| deeds.requests.get() >= unread::READERS as u64,

@@ -40,6 +40,14 @@ pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
     frame(HEADERS, END_STREAM | END_HEADERS, stream, &head_of_post(target))
 }
 
+/// The head of a request whose body is announced, by `content-type` and `content-length`, and does not come.
+pub(crate) fn post_without_its_body(stream: u32, target: &str) -> Vec<u8> {
+    let field =
+        |index: u8, text: &str| [&[0x0F, index - 15, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let fields = [field(31, "application/json"), field(28, "10")].concat();
+    frame(HEADERS, END_HEADERS, stream, &[head_of_post(target), fields].concat())
+}
+
 pub(crate) fn window_update(stream: u32, by: u32) -> Vec<u8> {
     frame(WINDOW_UPDATE, 0, stream, &by.to_be_bytes())
 }

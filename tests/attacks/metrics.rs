@@ -35,6 +35,7 @@ pub(crate) struct Shed {
     pub(crate) memory: u64,
     pub(crate) bulk: u64,
     pub(crate) in_flight: u64,
+    pub(crate) bodies: u64,
     pub(crate) connections: u64,
     pub(crate) frames: u64,
     pub(crate) handshakes: u64,
@@ -48,6 +49,7 @@ impl Shed {
             memory: of("memory"),
             bulk: of("bulk"),
             in_flight: of("in_flight"),
+            bodies: of("bodies"),
             connections: of("connections"),
             frames: of("frames"),
             handshakes: of("handshake"),
@@ -58,11 +60,12 @@ impl Shed {
 
 impl fmt::Display for Shed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shed { memory, bulk, in_flight, connections, frames, handshakes, lines } = *self;
+        let Shed { memory, bulk, in_flight, bodies, connections, frames, handshakes, lines } = *self;
         let counts = [
             ("memory", memory),
             ("bulk", bulk),
             ("in_flight", in_flight),
+            ("bodies", bodies),
             ("connections", connections),
             ("frames", frames),
             ("handshakes", handshakes),

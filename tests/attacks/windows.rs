@@ -1,4 +1,4 @@
-//! Callers of HTTP/2 who ask for long answers and make no room for them.
+//! Callers of HTTP/2 who ask for long answers and make no room for them, or announce bodies and send none.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::aim::Aim;
 use super::attacker::{Attacker, COME_AGAIN};
-use super::frames::{post, window_update};
+use super::frames::{post, post_without_its_body, window_update};
 
 pub(super) const CONNECTIONS: usize = 60;
 pub(super) const STREAMS: u32 = 100;
@@ -49,6 +49,24 @@ pub(crate) fn of_one_byte(aim: &Aim) -> JoinSet<()> {
                 while goes_on {
                     goes_on = timeout(BETWEEN, attacker.read_frames()).await.is_err()
                         && attacker.send_frames(STREAMS as usize, &updates).await;
+                }
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
+}
+
+/// More requests than may be in flight, none of which is ever complete.
+pub(crate) fn without_bodies(aim: &Aim) -> JoinSet<()> {
+    let requests: Vec<u8> = streams().flat_map(|stream| post_without_its_body(stream, "/ids/payment")).collect();
+    aim.attackers(CONNECTIONS, move |aim, number| {
+        let requests = requests.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect_http2(&aim, number, 65_535).await;
+                if attacker.send_frames(STREAMS as usize, &requests).await {
+                    attacker.deeds.requests.add(STREAMS as usize);
+                    attacker.read_frames().await;
                 }
                 sleep(COME_AGAIN).await;
             }

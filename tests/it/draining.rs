@@ -10,7 +10,7 @@ use idmint::server::assemble;
 use idmint::server::config::Config;
 use idmint::time::Clock;
 use prometheus::{Registry, TextEncoder};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -117,8 +117,9 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
 
     let mut client = AsyncClient::connect(address).await;
     let head = "POST /ledgers/aa77f99c/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\n";
-    client.send(format!("{head}transfer-encoding: chunked\r\n\r\n")).await;
-    until(|| in_flight(&registry) == 1).await;
+    client.send(format!("{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n")).await;
+    // It reads.
+    within(LONG, client.stream.read_exact(&mut [0; "HTTP/1.1 100 Continue\r\n\r\n".len()])).await.unwrap();
     // A byte every few milliseconds, for as long as somebody takes it.
     let dripping = tokio::spawn(async move {
         while client.stream.write_all(b"1\r\nx\r\n").await.is_ok() {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::http1::request;
+use tokio::io::AsyncReadExt;
+
+use crate::http1::{AsyncClient, request};
 use crate::service::Service;
 use crate::support::{LONG, post_request, within};
 
@@ -72,28 +74,56 @@ async fn a_body_costs_what_has_come_of_it_and_one_too_many_is_refused() {
     .await;
 }
 
+/// A request of this caller, whose body does not come; it is waited for when this returns.
+async fn stall(service: &Service, caller: &str) -> AsyncClient {
+    let headers = "content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 11\r\n";
+    let mut client = service.connect().await;
+    client.send(request("POST /ids/snowflake", &format!("x-forwarded-for: {caller}\r\n{headers}"), "")).await;
+    let mut go_on = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+    within(LONG, client.stream.read_exact(&mut go_on)).await.unwrap();
+    assert!(go_on.starts_with(b"HTTP/1.1 100 "), "{}", String::from_utf8_lossy(&go_on));
+    client
+}
+
 #[tokio::test]
-async fn a_request_beyond_in_flight_max_is_shed_at_once() {
-    let service = Service::start("http.in_flight_max = 2").await;
-    let unfinished = request("POST /ids/snowflake", "content-type: application/json\r\ncontent-length: 100\r\n", "");
-    let mut waiting = Vec::new();
-    for _ in 0..2 {
-        let mut client = service.connect().await;
-        client.send(&unfinished).await;
-        waiting.push(client);
-    }
-    service.until_metric("idmint_http_in_flight", 3.0).await;
-    let refused = service.post("/ids/snowflake").await;
-    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{refused:?}");
-    assert_eq!(service.get("/health/ready").await.status, 200, "that is asked however much goes on");
-    assert!(service.metric(r#"idmint_requests_shed_total{reason="in_flight"}"#).await >= 1.0);
-    drop(waiting);
-    within(LONG, async {
-        while service.post("/ids/snowflake").await.status != 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
+async fn bodies_that_do_not_come_are_in_nobodys_way_and_give_way_to_callers_who_have_fewer() {
+    const MANY: usize = 8;
+    let service = Service::start(&format!(
+        "http.in_flight_max = {MANY}\nhttp.trusted_proxies = ['127.0.0.1']\nhttp.body_timeout = '1h'"
+    ))
     .await;
+    let shed = async |reason: &str| service.metric(&format!("idmint_requests_shed_total{{reason=\"{reason}\"}}")).await;
+    let mut stalled = Vec::new();
+    for _ in 0..MANY {
+        stalled.push(stall(&service, "192.0.2.1").await);
+    }
+    for _ in 0..3 * MANY {
+        assert_eq!(service.post("/ids/snowflake").await.status, 200, "a mint without a body waits for nothing");
+        let whole = service.exchange(&post_request("/ids/snowflake", "", r#"{"count":2}"#)).await;
+        assert_eq!(whole.status, 200, "nor does one whose body is there");
+    }
+    assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 0.0));
+
+    // Another caller needs places of its own, and has what was taken first by who has most.
+    let mut other = stall(&service, "192.0.2.2").await;
+    let given_up = within(LONG, stalled.remove(0).receive()).await;
+    assert_eq!((given_up.status, given_up.header("retry-after")), (503, Some("1")), "{given_up:?}");
+    assert!(given_up.text().contains("its place was needed"), "{}", given_up.text());
+    for _ in 0..MANY {
+        stalled.push(stall(&service, "192.0.2.1").await);
+        assert_eq!(within(LONG, stalled.remove(0).receive()).await.status, 503, "its own");
+    }
+    other.send(r#"{"count":3}"#).await;
+    assert_eq!(within(LONG, other.receive()).await.json()["count"], 3, "who has few keeps what he has");
+    assert_eq!((shed("in_flight").await, shed("bodies").await), (0.0, 1.0 + MANY as f64));
+    // And whoever is alone has all of it.
+    stalled.push(stall(&service, "192.0.2.1").await);
+    for client in &mut stalled {
+        client.send(r#"{"count":4}"#).await;
+        assert_eq!(within(LONG, client.receive()).await.json()["count"], 4);
+    }
+    assert_eq!((stalled.len(), shed("bodies").await), (MANY, 1.0 + MANY as f64));
+    assert_eq!(service.metric("idmint_http_in_flight").await, 1.0, "the scrape");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use axum::body::HttpBody as _;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
 
@@ -109,7 +110,8 @@ impl Guard {
         self.count(permit.as_ref().ok(), request)?;
         let permit = permit?;
         self.check(&permit, need, template, request)?;
-        if permit.is_confined() {
+        // Whose body is waited for is told by it.
+        if permit.is_confined() || !request.body().is_end_stream() {
             request.extensions_mut().insert(permit);
         }
         Ok(())

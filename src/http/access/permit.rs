@@ -11,7 +11,7 @@ use crate::http::answer::{Problem, Slug};
 use crate::ledger::LedgerId;
 use crate::time::UnixTime;
 
-/// What the bearer of a token, or of a certificate, may do. A request of a bearer who may not do everything within its scopes carries it.
+/// What the bearer of a token, or of a certificate, may do. A request carries it where that matters later on: [`permit_of`].
 #[derive(Debug)]
 pub(in crate::http) struct Permit {
     /// What it is shown by, for messages: "the token `billing`".
@@ -27,7 +27,7 @@ pub(in crate::http) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// The permit of a request, if it is confined to some formats or ledgers.
+/// The permit of a request, if it is confined to some formats or ledgers, or the request has a body.
 pub(in crate::http) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }
@@ -44,6 +44,11 @@ impl Permit {
         let scopes = self.scopes.union(&other.scopes).copied().collect();
         let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
         Permit { shown_by, scopes, formats: None, ledgers: None, expires: None, allowance }
+    }
+
+    /// What it is shown by, such as "the token `billing`".
+    pub(in crate::http) fn shown_by(&self) -> &str {
+        &self.shown_by
     }
 
     /// Whether it leaves out formats or ledgers.

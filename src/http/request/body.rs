@@ -10,7 +10,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 
 use crate::http::answer::{Problem, Slug};
-use crate::service::{Charge, Payer, Service};
+use crate::service::{Charge, Payer, Service, Shed};
 
 /// The whole body, at most `len_max` bytes long and complete within `timeout`.
 ///
@@ -19,7 +19,8 @@ use crate::service::{Charge, Payer, Service};
 /// end; the listener sees to it that the caller can read the answer first.
 ///
 /// # Errors
-/// 413 `payload-too-large`, 408 `request-timeout`, and 400 `malformed-request` if it breaks off or is badly framed.
+/// 413 `payload-too-large`, 408 `request-timeout`, 503 `overloaded` if its place was needed by a caller who has fewer, and 400
+/// `malformed-request` if it breaks off or is badly framed.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     if body.is_end_stream() {
         return Ok(Bytes::new());
@@ -127,12 +128,21 @@ async fn collect(mut body: Body, len_max: usize) -> Result<Bytes, Problem> {
 /// The next piece that is not empty. Trailers are not looked at.
 pub(in crate::http) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| Problem::new(Slug::MalformedRequest, "the body broke off or is badly framed"))?;
+        let frame = frame.map_err(broken_off)?;
         if let Some(piece) = frame.into_data().ok().filter(|piece| !piece.is_empty()) {
             return Ok(Some(piece));
         }
     }
     Ok(None)
+}
+
+/// Why a body came to no end: it was given up, or its caller has.
+fn broken_off(error: axum::Error) -> Problem {
+    let because = error.into_inner().downcast::<Shed>();
+    because.map_or_else(
+        |_| Problem::new(Slug::MalformedRequest, "the body broke off or is badly framed"),
+        |shed| Problem::from(*shed),
+    )
 }
 
 fn check_declared_len(body: &Body, len_max: usize) -> Result<(), Problem> {

@@ -2,6 +2,7 @@
 
 mod body;
 mod json;
+mod late_body;
 mod query;
 mod request_id;
 
@@ -19,6 +20,7 @@ pub(in crate::http) use decode_input::DecodeInput;
 pub(in crate::http) use events::read_event;
 pub(in crate::http) use idempotency_key::{idempotency_key, key_required};
 pub(in crate::http) use json::{Object, shallow_json, strict_json};
+pub(in crate::http) use late_body::LateBody;
 pub(in crate::http) use ledger_names::{event_before, event_id, import_part, invalid, ledger_id};
 pub(in crate::http) use mint_query::{encoding, refuse_count};
 pub(in crate::http) use path::path_params;

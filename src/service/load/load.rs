@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prometheus::IntGauge;
 
+use super::awaited::AwaitedBodies;
 use super::memory::MemoryBudget;
 use super::requests::Requests;
 use super::shed::ShedCounts;
@@ -19,6 +20,8 @@ pub struct Load {
     pub door: Arc<MemoryBudget>,
     /// The requests that are worked on.
     pub requests: Arc<Requests>,
+    /// As many requests again, whose bodies have not come.
+    pub bodies: Arc<AwaitedBodies>,
     /// The connections that are open.
     pub connections: IntGauge,
     /// How often somebody was turned away.
@@ -34,6 +37,7 @@ impl Load {
             reserve: MemoryBudget::for_probes(Arc::clone(&counts)),
             door: MemoryBudget::for_newcomers(Arc::clone(&counts)),
             requests: Requests::new(in_flight_max, Arc::clone(&counts)),
+            bodies: AwaitedBodies::new(in_flight_max, Arc::clone(&counts)),
             connections: IntGauge::new("open", "Connections that are open.").expect("a valid name"),
             counts,
         }

@@ -45,6 +45,7 @@ pub struct MemoryBudget {
 /// Who pays: one peer, whatever it asks for on however many connections.
 #[derive(Debug, Clone)]
 pub struct Payer {
+    peer: IpAddr,
     budget: Arc<MemoryBudget>,
     share: Arc<Pool>,
 }
@@ -141,7 +142,7 @@ impl MemoryBudget {
             peers.insert(peer, Arc::downgrade(&share));
             share
         });
-        Payer { budget: Arc::clone(self), share }
+        Payer { peer, budget: Arc::clone(self), share }
     }
 
     /// How much is paid for now, in bytes.
@@ -151,6 +152,11 @@ impl MemoryBudget {
 }
 
 impl Payer {
+    /// Who that is: an address, or a [network](network_of).
+    pub fn peer(&self) -> IpAddr {
+        self.peer
+    }
+
     /// Pays for so many bytes, and waits up to a second for others to give them back. A thing that is larger than all that
     /// this peer can wait for costs that much.
     ///

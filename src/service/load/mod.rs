@@ -2,11 +2,13 @@
 
 mod shed;
 
+mod awaited;
 mod memory;
 mod requests;
 
 mod load;
 
+pub use awaited::{AwaitedBodies, AwaitedBody, Sender};
 pub use load::Load;
 pub use memory::{Charge, MemoryBudget, Payer, network_of};
 pub use requests::{BulkPass, Requests};

@@ -11,6 +11,9 @@ pub enum Shed {
     /// `http.in_flight_max`.
     #[error("as many requests are in flight as may be")]
     InFlight,
+    /// Room for requests whose bodies have not come, as many as `http.in_flight_max`.
+    #[error("the body did not come, and its place was needed by a caller who has fewer")]
+    Bodies,
     /// Room for long work.
     #[error("as much long work is going on as this node can do soon")]
     Bulk,
@@ -30,14 +33,23 @@ pub enum Shed {
 
 impl Shed {
     /// All of them.
-    pub const ALL: [Shed; 7] =
-        [Shed::Memory, Shed::InFlight, Shed::Bulk, Shed::Connections, Shed::Peer, Shed::Frames, Shed::Handshake];
+    pub const ALL: [Shed; 8] = [
+        Shed::Memory,
+        Shed::InFlight,
+        Shed::Bodies,
+        Shed::Bulk,
+        Shed::Connections,
+        Shed::Peer,
+        Shed::Frames,
+        Shed::Handshake,
+    ];
 
     /// How metrics name it.
     pub fn label(self) -> &'static str {
         match self {
             Shed::Memory => "memory",
             Shed::InFlight => "in_flight",
+            Shed::Bodies => "bodies",
             Shed::Bulk => "bulk",
             Shed::Connections => "connections",
             Shed::Peer => "peer",
@@ -79,6 +91,6 @@ mod tests {
             assert_eq!(shed as usize, at);
             (0..=at).for_each(|_| assert_eq!(counts.count(shed), shed));
         }
-        assert_eq!(Shed::ALL.map(|shed| counts.of(shed)), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(Shed::ALL.map(|shed| counts.of(shed)), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }
