@@ -209,3 +209,53 @@ fn a_token_is_made_with_its_entry() {
         run(command).assert(64, &[said]);
     }
 }
+
+/// Where an operator can have pasted the token itself, each as an entry.
+fn pasted(token: &str) -> [String; 7] {
+    let good = "9450637a6cfce60f2c2b31b97578c94080d28a202656cde6fa812ac38aa9eb24";
+    let entry = |sha256: &str| format!("[[token]]\nname = 'billing'\nscopes = ['mint']\nsha256 = {sha256}\n");
+    [
+        entry(&format!("'{token}'")),
+        entry(&format!("\"{token}")),
+        entry(token),
+        entry(&format!("'{good}'\n{token} = 1")),
+        entry(&format!("'{good}'\nexpires = '{token}'")),
+        entry(&format!("'{good}'")).replace("billing", token),
+        entry(&format!("'{good}'")).replace("mint", token),
+    ]
+}
+
+#[test]
+fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
+    let (guarded, other) = (Guarded(Home::new()), Home::new());
+    let token = guarded.token(&["--scopes", "mint"]);
+    let good = fs::read_to_string(guarded.file()).unwrap();
+    let service = guarded.start();
+    let secret = token.trim_start_matches("idmint_");
+    let settings = format!("http.tokens = '{}'\n", guarded.file().display());
+    let config = guarded.0.path("checked.toml");
+    fs::write(&config, &settings).unwrap();
+    // A token that was not made by `idmint token new`, too.
+    let others = pasted("hunter2-of-billing").into_iter().take(3);
+    for (place, text) in others.chain(pasted(&token)).enumerate() {
+        fs::write(guarded.file(), "\n".repeat(10 * place) + &text).unwrap();
+        let checked = run(idmint(&["check", "--config", config.to_str().unwrap()]));
+        assert_eq!(checked.err.trim_end().lines().count(), 1, "{}", checked.err);
+        for ended in [checked, run(other.serve_with(&settings))] {
+            ended.assert(78, &["http.tokens: ", "tokens.toml: "]);
+            let said = format!("{}{}", ended.out, ended.err);
+            assert!(!said.contains(secret) && !said.contains("hunter2"), "{place}: {said}");
+        }
+        service.send(Signal::HUP);
+        // Where a digest belongs, the line is named.
+        if place < 6 {
+            service.log_once_it_says(&format!("tokens.toml: line {}: ", 10 * place + 4));
+        }
+    }
+    fs::write(guarded.file(), good).unwrap();
+    service.send(Signal::HUP);
+    let log = service.log_once_it_says("1 tokens of ");
+    assert!(log.contains("the tokens stay as they were"), "{log}");
+    assert!(!log.contains(secret) && !log.contains("hunter2"), "{log}");
+    assert_eq!(mint(&service, &token), 200);
+}

@@ -47,7 +47,9 @@ impl<'de> Deserialize<'de> for TokenDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         parse(&text).ok_or_else(|| {
-            de::Error::invalid_value(de::Unexpected::Str(&text), &"the 64 lower-case hexadecimal digits of a SHA-256")
+            // The text is not told: it may be the token itself.
+            let given = de::Unexpected::Other("another text");
+            de::Error::invalid_value(given, &"the 64 lower-case hexadecimal digits of a SHA-256")
         })
     }
 }

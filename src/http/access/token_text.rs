@@ -39,6 +39,17 @@ impl TokenText {
     }
 }
 
+/// A text without the tokens that stand in it.
+pub(super) fn without_tokens(text: &str) -> String {
+    let mut parts = text.split(PREFIX);
+    let mut clean = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric());
+        clean.extend([PREFIX, if rest.len() < part.len() { "…" } else { "" }, rest]);
+    }
+    clean
+}
+
 impl fmt::Debug for TokenText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("TokenText(…)")
@@ -55,5 +66,12 @@ mod tests {
         assert_ne!(one.text(), other.text());
         assert_eq!(one.text().len(), PREFIX.len() + 64);
         assert_eq!(format!("{one:?}"), "TokenText(…)");
+    }
+
+    #[test]
+    fn tokens_are_taken_out_of_a_text_and_nothing_else_is() {
+        let token = TokenText::random().expect("the system has randomness");
+        let text = format!("\"{0}\" and {0}, not idmint_ or idmint", token.text());
+        assert_eq!(without_tokens(&text), "\"idmint_…\" and idmint_…, not idmint_ or idmint");
     }
 }

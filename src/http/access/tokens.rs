@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::permit::Permit;
 use super::scope::Scope;
 use super::token_digest::TokenDigest;
+use super::token_text::without_tokens;
 use crate::ledger::LedgerId;
 use crate::time::UnixTime;
 
@@ -77,12 +78,14 @@ pub enum TokensError {
         cause: io::Error,
     },
     /// It is no file of tokens.
-    #[error("http.tokens: {}: {cause}", .path.display())]
+    #[error("http.tokens: {}: line {line}: {reason}", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and why.
-        cause: Box<toml::de::Error>,
+        /// The line, from 1.
+        line: usize,
+        /// Why not, without what stands there: it may be a token.
+        reason: String,
     },
     /// One of its tokens is wrong.
     #[error("http.tokens: {}: token `{name}`: {reason}", .path.display())]
@@ -114,6 +117,9 @@ impl TokenEntry {
     fn permit(&self, formats: &[String]) -> Result<Permit, String> {
         if self.name.is_empty() {
             return Err("name is empty".to_owned());
+        }
+        if without_tokens(&self.name) != self.name {
+            return Err("name has a token in it, and names are logged".to_owned());
         }
         let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
         if scopes.is_empty() {
@@ -154,7 +160,11 @@ impl Tokens {
     }
 
     fn parse(text: &str, path: &Path, formats: &[String]) -> Result<Tokens, TokensError> {
-        let malformed = |cause| TokensError::Malformed { path: path.to_owned(), cause: Box::new(cause) };
+        let malformed = |error: toml::de::Error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let reason = without_tokens(&error.message().replace('\n', "; "));
+            TokensError::Malformed { path: path.to_owned(), line: before.matches('\n').count() + 1, reason }
+        };
         let TokenFile { token: entries } = toml::from_str(text).map_err(malformed)?;
         let count = entries.len();
         if !(1..=TOKENS_MAX).contains(&count) {
@@ -162,7 +172,11 @@ impl Tokens {
         }
         let mut tokens = Tokens::default();
         for entry in &entries {
-            let wrong = |reason| TokensError::Token { path: path.to_owned(), name: entry.name.clone(), reason };
+            let wrong = |reason: String| TokensError::Token {
+                path: path.to_owned(),
+                name: without_tokens(&entry.name),
+                reason: without_tokens(&reason),
+            };
             let permit = entry.permit(formats).map_err(wrong)?;
             if tokens.permit(&entry.sha256).is_some() {
                 return Err(wrong("its sha256 stands there twice".to_owned()));
