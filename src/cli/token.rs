@@ -29,7 +29,7 @@ struct New {
     /// Whose it is, such as billing.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
-    /// What it is good for: mint, ledger, decode, metrics.
+    /// What it is good for: mint, ledger, decode, metrics, import.
     #[arg(long, value_delimiter = ',', required = true)]
     scopes: Vec<Scope>,
     /// Only these formats.

@@ -21,7 +21,6 @@ type Row = (&'static str, Method, Need, MethodRouter<Arc<Service>>);
 /// Every route.
 fn routes(sheet_origin: SheetOrigin) -> Vec<Row> {
     const DECODE: Need = Need::Scope(Scope::Decode);
-    const LEDGER: Need = Need::Scope(Scope::Ledger);
     vec![
         (mint::ROUTE, Method::POST, Need::MintFormat, post(mint::route)),
         (decode::ROUTE, Method::GET, DECODE, get(decode::decode)),
@@ -31,16 +30,16 @@ fn routes(sheet_origin: SheetOrigin) -> Vec<Row> {
         (formats::ROUTE, Method::GET, Need::Format(Scope::Decode), get(formats::one)),
         (formats::RANGE_ROUTE, Method::GET, Need::Format(Scope::Decode), get(formats::range)),
         ("/ledgers", Method::POST, Need::AnyLedger, post(ledgers::create)),
-        ("/ledgers", Method::GET, LEDGER, get(ledgers::list)),
+        ("/ledgers", Method::GET, Need::Ledgers, get(ledgers::list)),
         (ledgers::ROUTE, Method::GET, Need::Ledger, get(ledgers::one)),
         (ledgers::IDS_ROUTE, Method::GET, Need::Ledger, get(ledgers::ids)),
         (ledgers::ID_ROUTE, Method::GET, Need::Ledger, get(ledgers::id)),
-        ("/conjunctions", Method::GET, LEDGER, get(conjunctions::list)),
-        (conjunctions::ROUTE, Method::GET, LEDGER, get(conjunctions::one)),
+        ("/conjunctions", Method::GET, Need::Conjunctions, get(conjunctions::list)),
+        (conjunctions::ROUTE, Method::GET, Need::Conjunctions, get(conjunctions::one)),
         (verify::ROUTE, Method::POST, Need::Ledger, post(verify::verify)),
         ("/health/live", Method::GET, Need::Nothing, get(health::live)),
         ("/health/ready", Method::GET, Need::Nothing, get(health::ready)),
-        ("/metrics", Method::GET, Need::Scope(Scope::Metrics), get(metrics::metrics)),
+        ("/metrics", Method::GET, Need::Everything(Scope::Metrics), get(metrics::metrics)),
         ("/openapi.yaml", Method::GET, Need::Nothing, get(documents::openapi)),
         (problem_page::ROUTE, Method::GET, Need::Nothing, get(problem_page::problem_page)),
         ("/", Method::GET, Need::Nothing, get(documents::cheat_sheet).layer(Extension(sheet_origin))),

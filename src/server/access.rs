@@ -108,15 +108,25 @@ impl Access {
     }
 }
 
-/// Whom a configuration lets in, in a few words.
+/// Whom a configuration lets in.
+#[derive(Debug)]
+pub struct Callers {
+    /// What they have to show, in a few words.
+    pub shown: String,
+    /// What is refused to tokens and certificates though they have the scope, a line for each of them.
+    pub refusals: Vec<String>,
+}
+
+/// Whom a configuration lets in.
 ///
 /// # Errors
 /// [`AccessError`].
-pub fn check_access(config: &Config, service: &Service) -> Result<String, AccessError> {
+pub fn check_access(config: &Config, service: &Service) -> Result<Callers, AccessError> {
     let access = Access::of(config, service)?;
     let guard = access.guard.as_deref();
     let shown = [(guard.and_then(Guard::tokens), "tokens"), (guard.and_then(Guard::certificates), "certificate names")];
     let shown = shown.into_iter().filter_map(|(count, what)| Some(format!("{} {what}", count?)));
     let shown: Vec<_> = shown.collect();
-    Ok(if shown.is_empty() { "need no token".to_owned() } else { shown.join(", ") })
+    let shown = if shown.is_empty() { "need no token".to_owned() } else { shown.join(", ") };
+    Ok(Callers { shown, refusals: guard.map(Guard::refusals).unwrap_or_default() })
 }

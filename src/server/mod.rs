@@ -16,7 +16,7 @@ mod telemetry;
 mod tls;
 mod warnings;
 
-pub use access::{AccessError, check_access};
+pub use access::{AccessError, Callers, check_access};
 pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};

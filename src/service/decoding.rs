@@ -66,8 +66,9 @@ impl Decoding {
             None => self.formats(),
             Some(name) => std::slice::from_ref(self.format(name).map_err(UnknownReading::Format)?),
         };
+        let is_among = |format: &Format| filter.among.is_none_or(|names| names.contains(&format.name));
         match filter.encoding {
-            Some(name) if tried.iter().all(|format| format.encoding(name).is_none()) => {
+            Some(name) if !tried.iter().any(|format| is_among(format) && format.encoding(name).is_some()) => {
                 Err(UnknownReading::Encoding(name.to_owned()))
             }
             _ => Ok(()),

@@ -1,5 +1,7 @@
 //! Ledgers: created, appended to, and read.
 
+use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::error::ServiceError;
@@ -63,12 +65,24 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// A page of all ledgers, behind `after`.
+    /// A page of all ledgers, or of those `among` these, behind `after`.
     ///
     /// # Errors
     /// [`ServiceError`].
-    pub fn ledgers(&self, after: Option<LedgerId>) -> Result<Page<LedgerSummary>, ServiceError> {
-        self.records()?.ledgers(after, PAGE_LEN + 1).map(page).map_err(unavailable)
+    pub fn ledgers(
+        &self,
+        among: Option<&BTreeSet<LedgerId>>,
+        after: Option<LedgerId>,
+    ) -> Result<Page<LedgerSummary>, ServiceError> {
+        let records = self.records()?;
+        let found = match among {
+            None => records.ledgers(after, PAGE_LEN + 1),
+            Some(among) => {
+                let behind = among.range((after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+                behind.filter_map(|ledger| records.ledger(*ledger).transpose()).take(PAGE_LEN + 1).collect()
+            }
+        };
+        found.map(page).map_err(unavailable)
     }
 
     /// Reads records where that holds up nobody: here, or, where they are on another machine, on a thread that serves no
@@ -84,11 +98,14 @@ impl Service {
         tokio::task::spawn_blocking(move || read(&service)).await.expect("it does not panic, and nobody aborts it")
     }
 
-    /// A ledger that there is, for examples; `None` if there is none, or another machine would have to be asked.
-    pub fn any_ledger(&self) -> Option<LedgerId> {
+    /// A ledger that there is, or one `among` these, for examples; `None` if there is none, or another machine would have to
+    /// be asked.
+    pub fn any_ledger(&self, among: Option<&BTreeSet<LedgerId>>) -> Option<LedgerId> {
         let records = self.records().ok().filter(|records| !records.is_remote())?;
-        let found = records.ledgers(None, 1).ok()?;
-        found.first().map(|ledger| ledger.head.id.ledger())
+        match among {
+            None => records.ledgers(None, 1).ok()?.first().map(|ledger| ledger.head.id.ledger()),
+            Some(among) => among.iter().copied().find(|ledger| matches!(records.ledger(*ledger), Ok(Some(_)))),
+        }
     }
 
     /// One ledger.

@@ -5,6 +5,7 @@
 mod formats;
 mod generated;
 mod interface;
+mod permits;
 mod references;
 mod schema;
 mod service;

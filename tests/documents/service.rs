@@ -15,16 +15,26 @@ use prometheus::Registry;
 
 /// A service with the default configuration that has not begun to mint.
 pub(crate) fn waiting() -> (Api, Arc<Service>) {
+    let (service, metrics) = assembled(&Config::default());
+    (Api::new(Arc::clone(&service), metrics, Sites::default()), service)
+}
+
+/// A service of this configuration that has not begun to mint, and what counts its requests.
+pub(crate) fn assembled(config: &Config) -> (Arc<Service>, Arc<HttpMetrics>) {
     let registry = Registry::new();
-    let clock = Arc::new(Clock::system());
-    let service = assemble(&Config::default(), clock, &Randomness::Thread, &registry).unwrap();
-    let metrics = HttpMetrics::register(&registry, &http::paths()).unwrap();
-    (Api::new(Arc::clone(&service), Arc::new(metrics), Sites::default()), service)
+    let service = assemble(config, Arc::new(Clock::system()), &Randomness::Thread, &registry).unwrap();
+    (service, Arc::new(HttpMetrics::register(&registry, &http::paths()).unwrap()))
 }
 
 /// The same, minting, with nothing on disk.
 pub(crate) async fn minting() -> Api {
     let (router, service) = waiting();
+    begin_in_memory(&service).await;
+    router
+}
+
+/// Lets it mint, with nothing on disk.
+pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
@@ -32,6 +42,5 @@ pub(crate) async fn minting() -> Api {
         run_ahead: false,
         founding: idmint::cluster::Founding::First,
     };
-    begin(&service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
-    router
+    begin(service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
 }

@@ -250,3 +250,105 @@ async fn a_token_for_one_ledger_neither_appends_to_nor_reads_nor_lists_another()
     let page = json_of(&guarded.ask("mint", &format!("GET /ledgers/{own}/ids"), "", "").await);
     assert_eq!(page["ids"].as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn an_import_into_a_ledger_in_use_needs_its_scope_and_one_into_a_new_ledger_does_not() {
+    let tokens = vec![
+        ("ledger", TOKENS[2].1, "scopes = ['ledger']".to_owned()),
+        ("operator", TOKENS[0].1, "scopes = ['ledger', 'import']".to_owned()),
+        ("import", TOKENS[1].1, "scopes = ['import']".to_owned()),
+    ];
+    let guarded = Guarded::start_with(tokens).await;
+    let append = async |token: &str, ledger: &str, import: &str, number: usize| {
+        let headers = format!("{JSON}idempotency-key: {number}\r\n");
+        let target = format!("POST /ids/evently{import}");
+        guarded.ask(token, &target, &headers, &order(ledger, &[event(number)])).await
+    };
+    let create = async |import: &str, number: usize| {
+        let headers = format!("{JSON}idempotency-key: {number}\r\n");
+        let created = guarded.ask("ledger", &format!("POST /ledgers{import}"), &headers, &event(number)).await;
+        assert_eq!(created.status, 201, "{created:?}");
+        json_of(&created)["ledger"].as_str().unwrap().to_owned()
+    };
+    let (ledger, operator) = ("ledger", "all");
+    let in_use = create("", 0).await;
+    let problem = assert_problem(&append(ledger, &in_use, "?import=more", 1).await, 403, "forbidden", "scope");
+    assert_eq!(problem["limit"], "import");
+    assert_eq!(append(ledger, &in_use, "", 2).await.status, 201, "the ledger takes events as before");
+    assert_eq!(append(ledger, &in_use, "?import=last", 3).await.status, 201, "which keeps nobody out");
+    assert_problem(&append("mint", &in_use, "?import=more", 4).await, 403, "forbidden", "scope");
+
+    assert_eq!(append(operator, &in_use, "?import=more", 5).await.status, 201);
+    assert_problem(&append(ledger, &in_use, "", 6).await, 409, "ledger-importing", "");
+    assert_eq!(
+        append(ledger, &in_use, "?import=more", 7).await.status,
+        201,
+        "an import that has begun is gone on with"
+    );
+    assert_eq!(append(ledger, &in_use, "?import=last", 8).await.status, 201);
+    assert_eq!(append(ledger, &in_use, "", 9).await.status, 201);
+    assert_eq!(append(ledger, &in_use, "?import=more", 7).await.status, 200, "a repetition appends nothing");
+
+    let new = create("?import=more", 10).await;
+    assert_eq!(append(ledger, &new, "?import=more", 11).await.status, 201);
+    assert_eq!(append(ledger, &new, "?import=last", 12).await.status, 201);
+    assert_problem(&append(ledger, &new, "?import=more", 13).await, 403, "forbidden", "scope");
+}
+
+/// What helps a caller on can be done with the same token.
+#[tokio::test]
+async fn the_example_of_a_refusal_works_for_a_token_that_is_confined() {
+    let all = "scopes = ['mint', 'ledger', 'decode', 'import']".to_owned();
+    let before = Guarded::start_with(vec![("all", TOKENS[0].1, all.clone())]).await;
+    let genesis = |number: usize| {
+        format!(r#"{{"event":"Created","entities":{{}},"data":{number},"timestamp":"2039-01-01T00:00:00Z"}}"#)
+    };
+    let mut ledgers = Vec::new();
+    for number in 0..4 {
+        let created = json_of(&before.ask("all", "POST /ledgers", JSON, &genesis(number)).await);
+        ledgers.push(created["ledger"].as_str().unwrap().to_owned());
+    }
+    let confined = |more: &str| format!("{all}\n{more}");
+    // The last ledger: an example of any ledger would be of the first one.
+    ledgers.sort();
+    let own = &ledgers[3];
+    let guarded = Guarded::start_with(vec![
+        ("all", TOKENS[0].1, all.clone()),
+        ("own", TOKENS[1].1, confined(&format!("ledgers = ['{own}']"))),
+        ("nothing", TOKENS[2].1, confined("ledgers = ['aa77f99c']")),
+        ("read", TOKENS[3].1, confined("formats = ['uuid1']")),
+        ("minted", TOKENS[4].1, confined("formats = ['uuid1', 'uuid4']")),
+    ])
+    .await;
+    for number in 0..4 {
+        assert_eq!(guarded.ask("all", "POST /ledgers", JSON, &genesis(number)).await.status, 201);
+    }
+    let bearers = ["mint", "ledger", "decode", "metrics"];
+    let [own_ledger, no_ledger, read_format, minted_format] = bearers;
+    let none = |ledger: &str| order::<&str>(ledger, &[]);
+    for (token, target, body, example) in [
+        (
+            own_ledger,
+            "POST /ids/evently",
+            none(own),
+            format!("POST /ids/evently Idempotency-Key: example {{\"ledger\":\"{own}\""),
+        ),
+        (no_ledger, "POST /ids/evently", none("aa77f99c"), "GET /ledgers".to_owned()),
+        (own_ledger, &format!("POST /ledgers/{own}/verify"), String::new(), "GET /ledgers".to_owned()),
+        (read_format, "POST /ids/uuid1", String::new(), "GET /openapi.yaml".to_owned()),
+        (minted_format, "POST /ids/uuid1", String::new(), "POST /ids/uuid4".to_owned()),
+        (minted_format, "GET /formats/uuid4/range", String::new(), "GET /formats".to_owned()),
+    ] {
+        let kind = if target.ends_with("verify") { "content-type: text/plain\r\n" } else { JSON };
+        let answer = guarded.ask(token, target, &format!("{kind}idempotency-key: one\r\n"), &body).await;
+        let problem = answer.json();
+        assert_eq!(answer.status, 422, "{target}: {problem}");
+        let told = problem["example"].as_str().unwrap();
+        assert!(told.starts_with(&example), "{target}: {told}");
+        let (request, body) =
+            told.split_once(" {").map_or((told, String::new()), |(request, body)| (request, format!("{{{body}")));
+        let request = request.split_once(" Idempotency-Key: ").map_or(request, |(request, _)| request);
+        let answer = guarded.ask(token, request, &format!("{JSON}idempotency-key: example\r\n"), &body).await;
+        assert!([200, 201].contains(&answer.status), "{told}: {answer:?}");
+    }
+}

@@ -200,7 +200,10 @@ fn a_token_is_made_with_its_entry() {
     assert!(token.starts_with("idmint_") && token.len() == 71, "{token}");
     assert!(entry.contains("scopes = [\"ledger\", \"decode\"]\nledgers = [\"aa77f99c\"]"), "{entry}");
     for (arguments, said) in [
-        (["--name", "audit", "--scopes", "all"], "\"all\" is no scope: there are mint, ledger, decode and metrics"),
+        (
+            ["--name", "audit", "--scopes", "all"],
+            "\"all\" is no scope: there are mint, ledger, decode, metrics and import",
+        ),
         (["--name", "", "--scopes", "mint"], "--name"),
         (["--scopes", "mint", "--expires", "soon"], "--expires"),
     ] {
@@ -258,4 +261,35 @@ fn a_token_that_was_pasted_where_its_digest_belongs_is_not_printed() {
     assert!(log.contains("the tokens stay as they were"), "{log}");
     assert!(!log.contains(secret) && !log.contains("hunter2"), "{log}");
     assert_eq!(mint(&service, &token), 200);
+}
+
+#[test]
+fn check_names_the_tokens_to_which_their_confinement_refuses_something() {
+    let guarded = Guarded(Home::new());
+    for arguments in [
+        &["--name", "untouched", "--scopes", "mint,decode", "--formats", "payment"][..],
+        &["--name", "operator", "--scopes", "ledger,metrics,import"],
+        &["--name", "paying", "--scopes", "mint,ledger,metrics", "--formats", "payment"],
+        &["--name", "of-one-ledger", "--scopes", "ledger,import", "--ledgers", "aa77f99c"],
+        &["--name", "plain", "--scopes", "ledger"],
+    ] {
+        let mut command = idmint(&["token", "new", "--file", guarded.file().to_str().unwrap()]);
+        command.args(arguments);
+        run(command).assert(0, &[]);
+    }
+    let config = guarded.0.path("checked.toml");
+    fs::write(&config, format!("http.tokens = '{}'\n", guarded.file().display())).unwrap();
+    let checked = run(idmint(&["check", "--config", config.to_str().unwrap()]));
+    checked.assert(0, &[]);
+    let named: Vec<_> = checked.out.lines().filter_map(|line| line.trim().strip_prefix("the token ")).collect();
+    assert_eq!(
+        named,
+        [
+            "`paying`: no ledgers, since none of its formats is made of events; no metrics, since they count what it is not for",
+            "`of-one-ledger`: no conjunctions, since it is for some ledgers alone",
+            "`plain`: no import=more to a ledger in use, which needs the scope import",
+        ],
+        "{}",
+        checked.out
+    );
 }

@@ -36,8 +36,9 @@ impl Check {
         let callers = check_access(&config, &service)?;
         let mut lines = vec![
             format!("listens on        {}://{}", config.http.scheme(), config.http.listen),
-            format!("callers           {callers}"),
+            format!("callers           {}", callers.shown),
         ];
+        lines.extend(callers.refusals.iter().map(|refusal| format!("                  {refusal}")));
         lines.extend(config.http.rate.map(|rate| format!("rate              {rate} requests a second for each")));
         lines.extend([format!("slot              {}", slot_text(&config))]);
         if let EngineChoice::Etcd(etcd) = config.engine_choice() {

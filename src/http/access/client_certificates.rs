@@ -82,6 +82,11 @@ impl ClientCertificates {
         Arc::clone(&self.verifier)
     }
 
+    /// What each name may do.
+    pub(super) fn permits(&self) -> impl Iterator<Item = &Arc<Permit>> {
+        self.permits.values()
+    }
+
     /// How many names have scopes.
     pub fn count(&self) -> usize {
         self.permits.len()

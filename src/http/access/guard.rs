@@ -92,7 +92,17 @@ impl Guard {
         }
     }
 
-    /// Lets a request in that needs this, on a path of this template. Whoever is confined to some formats or ledgers has that
+    /// What is refused to tokens and certificates though they have the scope, a line for each of them.
+    pub fn refusals(&self) -> Vec<String> {
+        let tokens = self.tokens.as_ref().map(|tokens| tokens.load().permits().cloned().collect::<Vec<_>>());
+        let certificates = self.certificates.as_ref();
+        let certificates = certificates.map(|certificates| certificates.load().permits().cloned().collect::<Vec<_>>());
+        let permits = tokens.into_iter().chain(certificates).flatten();
+        let lines = permits.map(|permit| (permit.shown_by.clone(), permit.refusals(&self.event_formats).join("; ")));
+        lines.filter(|(_, refused)| !refused.is_empty()).map(|(shown, refused)| format!("{shown}: {refused}")).collect()
+    }
+
+    /// Lets a request in that needs this, on a path of this template. Whoever may not do everything within its scopes has that
     /// written on the request.
     ///
     /// # Errors
@@ -111,7 +121,7 @@ impl Guard {
         let permit = permit?;
         self.check(&permit, need, template, request)?;
         // Whose body is waited for is told by it.
-        if permit.is_confined() || !request.body().is_end_stream() {
+        if permit.is_asked_later() || !request.body().is_end_stream() {
             request.extensions_mut().insert(permit);
         }
         Ok(())
@@ -175,9 +185,18 @@ impl Guard {
                 permit.check_scope(if is_of_events { Scope::Ledger } else { Scope::Mint })?;
                 permit.check_format(&name)
             }
-            Need::Ledger => permit.check_scope(Scope::Ledger).and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
-            Need::AnyLedger => permit.check_scope(Scope::Ledger).and_then(|()| permit.check_any_ledger()),
+            Need::Everything(scope) => permit.check_scope(scope).and_then(|()| permit.check_everything()),
+            Need::Ledgers => self.check_ledgers(permit),
+            Need::Ledger => self.check_ledgers(permit).and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
+            Need::AnyLedger => self.check_ledgers(permit).and_then(|()| permit.check_beside_ledgers("a new one")),
+            Need::Conjunctions => {
+                permit.check_scope(Scope::Ledger).and_then(|()| permit.check_beside_ledgers("conjunctions"))
+            }
         }
+    }
+
+    fn check_ledgers(&self, permit: &Permit) -> Result<(), Problem> {
+        permit.check_scope(Scope::Ledger).and_then(|()| permit.check_events(&self.event_formats))
     }
 }
 

@@ -27,7 +27,7 @@ pub(in crate::http) struct Permit {
     pub(super) allowance: Arc<Allowance>,
 }
 
-/// The permit of a request, if it is confined to some formats or ledgers, or the request has a body.
+/// The permit of a request whose bearer may not do everything within its scopes, or that has a body.
 pub(in crate::http) fn permit_of(extensions: &Extensions) -> Option<&Permit> {
     extensions.get::<Arc<Permit>>().map(AsRef::as_ref)
 }
@@ -56,14 +56,45 @@ impl Permit {
         self.formats.is_some() || self.ledgers.is_some()
     }
 
+    /// Whether a handler has to know of it: its bearer may not do everything within its scopes.
+    pub(super) fn is_asked_later(&self) -> bool {
+        self.is_confined() || self.scopes.contains(&Scope::Ledger) && !self.begins_imports()
+    }
+
+    /// Whether its bearer may begin an import into a ledger that others append to.
+    pub(in crate::http) fn begins_imports(&self) -> bool {
+        self.scopes.contains(&Scope::Import)
+    }
+
     /// Only formats of these names; `None` for all.
     pub(in crate::http) fn formats(&self) -> Option<&BTreeSet<String>> {
         self.formats.as_ref()
     }
 
-    /// Whether it is for this ledger, too.
-    pub(in crate::http) fn has_ledger(&self, ledger: LedgerId) -> bool {
-        self.ledgers.as_ref().is_none_or(|ledgers| ledgers.contains(&ledger))
+    /// Whether it is for the format of this name, too.
+    pub(in crate::http) fn has_format(&self, name: &str) -> bool {
+        self.formats.as_ref().is_none_or(|formats| formats.contains(name))
+    }
+
+    /// Only these ledgers; `None` for all.
+    pub(in crate::http) fn ledgers(&self) -> Option<&BTreeSet<LedgerId>> {
+        self.ledgers.as_ref()
+    }
+
+    /// What is refused to its bearer though it has the scope, and why; ledgers belong to `event_formats`.
+    pub(super) fn refusals(&self, event_formats: &[String]) -> Vec<&'static str> {
+        let has = |scope| self.scopes.contains(&scope);
+        let has_ledgers = self.check_events(event_formats).is_ok();
+        let refusals = [
+            (has(Scope::Ledger) && !has_ledgers, "no ledgers, since none of its formats is made of events"),
+            (has(Scope::Ledger) && self.ledgers.is_some(), "no conjunctions, since it is for some ledgers alone"),
+            (
+                has(Scope::Ledger) && has_ledgers && !has(Scope::Import),
+                "no import=more to a ledger in use, which needs the scope import",
+            ),
+            (has(Scope::Metrics) && self.is_confined(), "no metrics, since they count what it is not for"),
+        ];
+        refusals.into_iter().filter_map(|(applies, refusal)| applies.then_some(refusal)).collect()
     }
 
     /// # Errors
@@ -80,19 +111,31 @@ impl Permit {
     /// # Errors
     /// 403 `forbidden`, the same for a format that there is and for one that there is not.
     pub(in crate::http) fn check_format(&self, name: &str) -> Result<(), Problem> {
-        match &self.formats {
-            Some(formats) if !formats.contains(name) => {
-                let formats: Vec<_> = formats.iter().map(String::as_str).collect();
-                Err(self.confined("format", name, &formats.join(", ")))
-            }
-            _ => Ok(()),
+        if self.has_format(name) { Ok(()) } else { Err(self.confined("format", name, &self.known_formats())) }
+    }
+
+    /// # Errors
+    /// 403 `forbidden` if none of its formats is one of these, whose ids are made of events.
+    pub(super) fn check_events(&self, event_formats: &[String]) -> Result<(), Problem> {
+        let has_one = self.formats.is_none() || event_formats.iter().any(|name| self.has_format(name));
+        if has_one { Ok(()) } else { Err(self.confined("format", "ledgers", &self.known_formats())) }
+    }
+
+    /// # Errors
+    /// 403 `forbidden` if it is confined in any way.
+    pub(super) fn check_everything(&self) -> Result<(), Problem> {
+        let what = "all of them";
+        match (&self.formats, &self.ledgers) {
+            (Some(_), _) => Err(self.confined("format", what, &self.known_formats())),
+            (None, Some(_)) => Err(self.confined("ledger", what, &self.known_ledgers())),
+            (None, None) => Ok(()),
         }
     }
 
     /// # Errors
     /// 403 `forbidden`, the same for a ledger that there is and for one that there is not.
     pub(in crate::http) fn check_ledger(&self, ledger: LedgerId) -> Result<(), Problem> {
-        if self.has_ledger(ledger) {
+        if self.ledgers.as_ref().is_none_or(|ledgers| ledgers.contains(&ledger)) {
             Ok(())
         } else {
             Err(self.confined("ledger", &ledger.to_string(), &self.known_ledgers()))
@@ -100,9 +143,14 @@ impl Permit {
     }
 
     /// # Errors
-    /// 403 `forbidden`.
-    pub(super) fn check_any_ledger(&self) -> Result<(), Problem> {
-        if self.ledgers.is_none() { Ok(()) } else { Err(self.confined("ledger", "a new one", &self.known_ledgers())) }
+    /// 403 `forbidden` if it is for some ledgers alone, which `what` is none of.
+    pub(super) fn check_beside_ledgers(&self, what: &str) -> Result<(), Problem> {
+        if self.ledgers.is_none() { Ok(()) } else { Err(self.confined("ledger", what, &self.known_ledgers())) }
+    }
+
+    fn known_formats(&self) -> String {
+        let formats: Vec<_> = self.formats.iter().flatten().map(String::as_str).collect();
+        formats.join(", ")
     }
 
     fn known_ledgers(&self) -> String {

@@ -17,11 +17,13 @@ pub enum Scope {
     Decode,
     /// The metrics.
     Metrics,
+    /// Beside `ledger`: imports into ledgers that others append to, who are refused until the import has ended.
+    Import,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Scope; 4] = [Scope::Mint, Scope::Ledger, Scope::Decode, Scope::Metrics];
+    pub const ALL: [Scope; 5] = [Scope::Mint, Scope::Ledger, Scope::Decode, Scope::Metrics, Scope::Import];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Scope {
             Scope::Ledger => "ledger",
             Scope::Decode => "decode",
             Scope::Metrics => "metrics",
+            Scope::Import => "import",
         }
     }
 }
@@ -42,7 +45,7 @@ impl fmt::Display for Scope {
 
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no scope: there are mint, ledger, decode and metrics")]
+#[error("{0:?} is no scope: there are mint, ledger, decode, metrics and import")]
 pub struct UnknownScope(String);
 
 impl FromStr for Scope {

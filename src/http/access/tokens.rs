@@ -123,7 +123,7 @@ impl TokenEntry {
         }
         let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
         if scopes.is_empty() {
-            return Err("scopes is empty, it must name mint, ledger, decode or metrics".to_owned());
+            return Err("scopes is empty, it must name mint, ledger, decode, metrics or import".to_owned());
         }
         let is_unknown = |name: &&String| !formats.contains(name);
         if let Some(unknown) = self.formats.iter().flatten().find(is_unknown) {
@@ -184,6 +184,11 @@ impl Tokens {
             tokens.0.push((entry.sha256.clone(), Arc::new(permit)));
         }
         Ok(tokens)
+    }
+
+    /// What each of them permits.
+    pub(super) fn permits(&self) -> impl Iterator<Item = &Arc<Permit>> {
+        self.0.iter().map(|(_, permit)| permit)
     }
 
     /// How many there are.

@@ -63,7 +63,7 @@ impl Slug {
                 name: "forbidden",
                 status: 403,
                 title: "The token or certificate does not cover this",
-                cause: "The token or certificate is valid but lacks the scope of this route (mint, ledger, decode or metrics), is \
+                cause: "The token or certificate is valid but lacks the scope of this route (mint, ledger, decode, metrics or import), is \
                     confined to other formats or ledgers, or no name of the certificate is listed.",
                 safe_action: "Use one that covers it, or have its entry in the file of http.tokens, or http.tls.client_scopes, \
                     changed and the process told to read it again (SIGHUP).",

@@ -128,6 +128,12 @@ impl From<AppendRefusal> for Problem {
                 );
                 Problem::new(Slug::LedgerImporting, detail).with("head", head.id.to_string())
             }
+            AppendRefusal::ImportNotBegun(head) => {
+                let ledger = head.id.ledger();
+                let detail =
+                    format!("ledger {ledger} takes other events: to begin an import into it needs the scope import");
+                Problem::new(Slug::Forbidden, detail).reason("scope").limit("import")
+            }
             AppendRefusal::HeadMoved { expected, head } => {
                 let detail = format!("expected_previous is {expected}, the head is {}", head.id);
                 Problem::new(Slug::HeadMoved, detail).with("head", head.id.to_string())

@@ -39,14 +39,18 @@ pub(in crate::http) async fn append_events(
         strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain", "import"])?;
     refuse_count(&query, "event", format)?;
     let encoding = encoding(&query, format)?;
-    let import = import_part(&query)?;
+    let permit = permit_of(&parts.extensions);
+    let import = match import_part(&query)? {
+        Some(ImportPart::More) if permit.is_some_and(|permit| !permit.begins_imports()) => Some(ImportPart::Further),
+        import => import,
+    };
     let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("an append"))?;
     let payer = payer_of(service, &parts.extensions);
     let timeout = service.limits().body_timeout;
     let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(request_body, key, import, permit_of(&parts.extensions))?;
+    let request = read_request(request_body, key, import, permit)?;
 
     let Appended { is_replayed, links } = service.append(served, request).await?;
     let ledger = links.first().expect("a request has at least one event").id.ledger();
@@ -104,9 +108,13 @@ fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
     serde_json::to_vec(&answer).expect("texts and numbers always serialize")
 }
 
-/// A request that works, for a service that has a ledger or not. However often it is sent, it appends one event.
-pub(in crate::http) fn example(service: &Service, format: &Format) -> String {
-    let Some(ledger) = service.any_ledger() else { return ledgers::example(service) };
+/// A request that works for a caller of this permit, whether the service has a ledger or not. However often it is sent, it
+/// appends one event.
+pub(in crate::http) fn example(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
+    let among = permit.and_then(Permit::ledgers);
+    let Some(ledger) = service.any_ledger(among) else {
+        return if among.is_some() { ledgers::LIST_EXAMPLE.to_owned() } else { ledgers::example(service) };
+    };
     let name = &format.name;
     format!(
         r#"POST /ids/{name} Idempotency-Key: example {{"ledger":"{ledger}","events":[{{"event":"Item Ordered","entities":{{"order":["1"]}}}}]}}"#

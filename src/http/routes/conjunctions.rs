@@ -46,10 +46,11 @@ pub(in crate::http) async fn list(
     let known = ["format", "from", "to", "primary", "secondary", "after", "limit"];
     let query = strict_query(request.uri().query().unwrap_or_default(), &known)?;
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;
-    let example = |problem: Problem| problem.or_example(|| format!("GET /conjunctions?limit={LIMIT}"));
-    let asked = list_query(&query).map_err(example)?;
+    let works = Arc::clone(&format);
+    let example = move |problem: Problem| problem.or_example(|| list_example(&works));
+    let asked = list_query(&query).map_err(&example)?;
     let after = query.get("after").map(|text| Ok((read_id(&format, "after", text)?, text.to_owned()))).transpose();
-    let after = after.map_err(example)?;
+    let after = after.map_err(&example)?;
     let _pass = service.load().requests.enter_bulk(LIST_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
@@ -77,9 +78,17 @@ pub(in crate::http) async fn one(
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;
     let [text] = path_params(ROUTE, request.uri())?;
     let id = read_id(&format, "id", &text);
-    let id = id.map_err(|problem| problem.or_example(|| "GET /conjunctions".to_owned()))?;
+    let id = id.map_err(|problem| problem.or_example(|| list_example(&format)))?;
     let found = service.read_records(move |service| service.conjunction(&minter, id)).await?;
     Ok(json(&info(&format, &found)))
+}
+
+/// A request that works for whoever may read conjunctions of this format.
+fn list_example(format: &Format) -> String {
+    match format.name.as_str() {
+        FORMAT => format!("GET /conjunctions?limit={LIMIT}"),
+        name => format!("GET /conjunctions?format={name}&limit={LIMIT}"),
+    }
 }
 
 /// The format that is asked for, which the caller may read, and what mints it.

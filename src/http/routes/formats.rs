@@ -30,9 +30,8 @@ pub(in crate::http) async fn list(
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
     no_query(request.uri())?;
-    let is_readable = |name: &String| {
-        permit_of(request.extensions()).and_then(Permit::formats).is_none_or(|formats| formats.contains(name))
-    };
+    let permit = permit_of(request.extensions());
+    let is_readable = |name: &str| permit.is_none_or(|permit| permit.has_format(name));
     let readable = service.formats().iter().filter(|served| is_readable(&served.format().name));
     let formats = readable.map(|served| service.format_info(served)).collect();
     Ok(json(&FormatList { formats }))
@@ -65,7 +64,8 @@ pub(in crate::http) async fn range(
     let [name] = path_params(RANGE_ROUTE, request.uri())?;
     let format = service.formats().named(&name).map_err(ServiceError::from)?.format();
     let found = range_of(format, request.uri().query().unwrap_or_default());
-    let found = found.map_err(|problem| problem.or_example(|| range_that_works(&service, format)))?;
+    let example = || range_that_works(&service, format, permit_of(request.extensions()));
+    let found = found.map_err(|problem| problem.or_example(example))?;
     Ok(json(&RangeAnswer::new(format, &found)))
 }
 
@@ -95,9 +95,10 @@ fn no_range(format: &Format, error: &RangeError) -> Problem {
     }
 }
 
-/// A request for a range that can be answered: of this format, or of the first that has ranges.
-fn range_that_works(service: &Service, format: &Format) -> String {
+/// A request for a range that can be answered: of this format, or of the first of the permit that has ranges.
+fn range_that_works(service: &Service, format: &Format, permit: Option<&Permit>) -> String {
     let formats = service.formats().iter().map(|served| served.format());
+    let formats = formats.filter(|format| permit.is_none_or(|permit| permit.has_format(&format.name)));
     let example = std::iter::once(format).chain(formats).find_map(|format: &Format| {
         let from = format.split(format.example()).ok()?.time?;
         let to = from.after(DAY);

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
-use crate::http::access::permit_of;
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate,
 };
@@ -24,6 +24,9 @@ use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}";
 pub(in crate::http) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
 pub(in crate::http) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
+
+/// A request that works for whoever may read any ledger.
+pub(in crate::http) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// About what reading a page of ledgers takes.
 const PAGE_ESTIMATE: Duration = Duration::from_millis(1);
@@ -69,7 +72,7 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     Ok(response)
 }
 
-/// All ledgers, a page at a time.
+/// All ledgers that the caller may read, a page at a time.
 ///
 /// # Errors
 /// A [`Problem`].
@@ -80,15 +83,13 @@ pub(in crate::http) async fn list(
     negotiate(request.headers(), &[MediaType::Json])?;
     let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
     let after = query.get("after").map(ledger_id).transpose();
-    let after = after.map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))?;
+    let after = after.map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let among = permit_of(request.extensions()).and_then(Permit::ledgers).cloned();
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
-    let page = service.load().requests.work_aside(move || reading.ledgers(after)).await?;
+    let page = service.load().requests.work_aside(move || reading.ledgers(among.as_ref(), after)).await?;
     let next = next(&page, |last| last.head.id.ledger().to_string());
-    let permit = permit_of(request.extensions());
-    let readable =
-        page.items.iter().filter(|ledger| permit.is_none_or(|permit| permit.has_ledger(ledger.head.id.ledger())));
-    Ok(json(&LedgerList { ledgers: readable.map(info).collect(), next }))
+    Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
 }
 
 /// One ledger.
@@ -173,7 +174,7 @@ fn next<T>(page: &Page<T>, name: impl Fn(&T) -> String) -> Option<String> {
 
 /// The ledger that an address names.
 fn read_ledger(text: &str) -> Result<LedgerId, Problem> {
-    ledger_id(text).map_err(|problem| problem.or_example(|| "GET /ledgers".to_owned()))
+    ledger_id(text).map_err(|problem| problem.or_example(|| LIST_EXAMPLE.to_owned()))
 }
 
 /// An event that the ledger has.

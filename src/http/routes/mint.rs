@@ -11,6 +11,7 @@ use axum::http::{Response, Uri};
 
 use super::appends;
 use super::reports;
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     Admitted, AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
@@ -72,9 +73,10 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
         }
         IdSource::Events => {
             let (service, served) = (Arc::clone(service), Arc::clone(served));
+            let permit = request.extensions().get::<Arc<Permit>>().cloned();
             MaybeReady::pending(async move {
                 let answer = appends::append_events(&service, &served, request).await;
-                count_refusal(&served, answer, || appends::example(&service, served.format()))
+                count_refusal(&served, answer, || appends::example(&service, served.format(), permit.as_deref()))
             })
         }
     }
@@ -122,7 +124,10 @@ fn mint_wish(
     match Wish::read(service, served, parts, request_body) {
         Ok(wish) if wish.request.count() > IDS_AT_ONCE_MAX => mint_many(service, served, &wish, parts),
         Ok(wish) => mint_few(service, served, &wish),
-        Err(problem) => MaybeReady::ready(refuse(service, served, problem, None)),
+        Err(problem) => {
+            let example = || example(service, served, None, permit_of(&parts.extensions));
+            MaybeReady::ready(count_refusal(served, Err(problem), example))
+        }
     }
 }
 
@@ -173,9 +178,9 @@ fn refuse_to_mint(service: &Service, served: &ServedFormat, refusal: Refusal) ->
     refuse(service, served, ServiceError::from(refusal).into(), most)
 }
 
-/// A refusal of ids by number, with a request for so many that works.
+/// A refusal of ids by number, of a format that is minted, with a request for so many that works.
 fn refuse(service: &Service, served: &ServedFormat, problem: Problem, count: Option<u64>) -> Answer {
-    count_refusal(served, Err(problem), || example(service, served, count))
+    count_refusal(served, Err(problem), || example(service, served, count, None))
 }
 
 /// What a request for so many ids wants.
@@ -216,11 +221,12 @@ fn not_minted(format: &Format) -> ServiceError {
     ServiceError::NotMinted { format: format.name.clone(), rule: format.rule }
 }
 
-/// A mint request that works: of this format, or of the first that is minted where this one is only read.
-fn example(service: &Service, served: &ServedFormat, count: Option<u64>) -> String {
-    let minted = || service.formats().iter().find(|other| other.minter().is_some()).map(AsRef::as_ref);
-    let served = Some(served).filter(|served| served.minter().is_some()).or_else(minted).unwrap_or(served);
-    let format = served.format();
+/// A request that works: a mint of this format, or of the first one of the permit that is minted where this one is only read.
+fn example(service: &Service, served: &ServedFormat, count: Option<u64>, permit: Option<&Permit>) -> String {
+    let permitted =
+        service.formats().iter().filter(|other| permit.is_none_or(|permit| permit.has_format(&other.format().name)));
+    let minted = std::iter::once(served).chain(permitted.map(AsRef::as_ref)).find(|other| other.minter().is_some());
+    let Some(format) = minted.map(ServedFormat::format) else { return "GET /openapi.yaml".to_owned() };
     let types = format.variants.iter().find_map(|variant| variant.name.as_deref());
     let of_type = types.filter(|_| service.siq().default_type.is_none()).map(|name| format!("type={name}"));
     let count = count.map(|count| format!("count={count}"));

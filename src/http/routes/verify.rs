@@ -8,6 +8,8 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 use bytes::Bytes;
 
+use super::ledgers::LIST_EXAMPLE;
+use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{MediaType, Problem, Slug, json, media_type_of_body, negotiate};
 use crate::http::request::{event_before, ledger_id, next_piece, path_params, payer_of, strict_query};
 use crate::ledger::{ChainChecker, ChainLines, LineTooLong};
@@ -22,7 +24,7 @@ const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::Oct
 /// As much is checked before the thread is left to others; a longer line is checked on a thread of its own.
 const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
 
-/// A request that works.
+/// A request that works for whoever may read this ledger.
 const EXAMPLE: &str = r#"POST /ledgers/aa77f99c/verify {"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
 
 /// Whether the events of the body, one a line, are a chain of this ledger. Works while nothing can be minted.
@@ -33,8 +35,10 @@ pub(in crate::http) async fn verify(
     State(service): State<Arc<Service>>,
     request: Request,
 ) -> Result<Response<Body>, Problem> {
+    let is_confined = permit_of(request.extensions()).and_then(Permit::ledgers).is_some();
+    let example = if is_confined { LIST_EXAMPLE } else { EXAMPLE };
     let checked = check(&service, request).await;
-    checked.map(|check| json(&check)).map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
+    checked.map(|check| json(&check)).map_err(|problem| problem.or_example(|| example.to_owned()))
 }
 
 async fn check(service: &Service, request: Request) -> Result<LedgerCheck, Problem> {

@@ -53,6 +53,9 @@ impl AppendPlan {
                 if head.is_importing && import.is_none() {
                     return Err(AppendRefusal::LedgerImporting(head));
                 }
+                if !head.is_importing && *import == Some(ImportPart::Further) {
+                    return Err(AppendRefusal::ImportNotBegun(head));
+                }
                 if let Some(expected) = expected_previous.filter(|expected| *expected != head.id) {
                     return Err(AppendRefusal::HeadMoved { expected, head });
                 }
@@ -65,7 +68,7 @@ impl AppendPlan {
         let entries = events.iter().enumerate().map(&mut entry).collect::<Result<Vec<_>, _>>()?;
         assert!(!entries.is_empty(), "a request has at least one event");
         let recorded = head.map_or(now, |head| head.recorded.max(now));
-        let is_importing = request.import() == Some(ImportPart::More);
+        let is_importing = matches!(request.import(), Some(ImportPart::More | ImportPart::Further));
         Ok(AppendPlan { before: head, entries, mark, recorded, is_importing })
     }
 

@@ -115,6 +115,10 @@ fn between_the_parts_of_an_import_nothing_else_is_appended() {
     let whole = plan(&request(Some(ImportPart::Last)), Some(head), NOW).head();
     assert!(!whole.is_importing && !plan(&request(None), Some(whole), NOW).head().is_importing);
     assert!(!plan(&part(Some(ImportPart::Last), 5), None, NOW).head().is_importing);
+    let further = request(Some(ImportPart::Further));
+    assert!(plan(&further, Some(head), NOW).head().is_importing, "it goes on with an import");
+    assert_eq!(refuse(&further, Some(whole), NOW), AppendRefusal::ImportNotBegun(whole), "and begins none");
+    assert!(plan(&request(Some(ImportPart::More)), Some(whole), NOW).head().is_importing);
 }
 
 #[test]

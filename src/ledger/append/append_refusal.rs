@@ -22,6 +22,9 @@ pub enum AppendRefusal {
     /// The ledger is being imported, and this is no part of that.
     #[error("the ledger {} is being imported", .0.id.ledger())]
     LedgerImporting(Head),
+    /// The ledger is not being imported, and this may not begin that.
+    #[error("the ledger {} is not being imported", .0.id.ledger())]
+    ImportNotBegun(Head),
     /// The head is not the one that the caller expected.
     #[error("the head is {}, not {expected}", .head.id)]
     HeadMoved {

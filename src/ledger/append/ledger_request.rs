@@ -40,18 +40,22 @@ pub fn digest_of(events: &[Event]) -> [u8; 32] {
 pub enum ImportPart {
     /// More parts follow: until the last one nothing else is appended.
     More,
+    /// The same, of an import that has begun: a ledger that takes other events is not kept from doing so.
+    Further,
     /// The last part.
     Last,
 }
 
 impl ImportPart {
-    /// Every part, by its name in a request.
+    /// What a request can say.
     pub const NAMED: [(&'static str, ImportPart); 2] = [("more", ImportPart::More), ("last", ImportPart::Last)];
 
     /// Its name in a request.
     pub fn name(self) -> &'static str {
-        let named = ImportPart::NAMED.iter().find(|(_, part)| *part == self);
-        named.expect("every part has a name").0
+        match self {
+            ImportPart::More | ImportPart::Further => "more",
+            ImportPart::Last => "last",
+        }
     }
 }
 

@@ -188,7 +188,9 @@ fn client_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<
             return Err(D::Error::custom(format_args!("{name:?} must be {expected}")));
         }
         if scopes.is_empty() {
-            return Err(D::Error::custom(format_args!("{name:?} must have one of mint, ledger, decode and metrics")));
+            return Err(D::Error::custom(format_args!(
+                "{name:?} must have one of mint, ledger, decode, metrics and import"
+            )));
         }
         // Only a URI has a colon; names of hosts are the same in either case.
         Ok((if name.contains(':') { name } else { name.to_ascii_lowercase() }, scopes))
