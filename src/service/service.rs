@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
+use tracing::warn;
+
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
 use super::lifecycle::{Lifecycle, Reserver};
@@ -15,6 +17,9 @@ use crate::service::formats::Formats;
 use crate::service::load::Load;
 use crate::storage::{Coordinator, HorizonKeeper, KnownFleet, RecordKeeper};
 use crate::time::Clock;
+
+/// How long work whose caller has gone is waited for at the end, so that an audit trail has it.
+const UNHEARD_MAX: Duration = Duration::from_secs(3);
 
 /// Mints, appends, groups and decodes. From its making on it answers; what it cannot do yet it refuses, with the reason.
 pub struct Service {
@@ -129,8 +134,15 @@ impl Service {
         self.lifecycle.begin(Reserver::Slot(keeper));
     }
 
-    /// Gives the slot back, if it is leased: after the last request was answered.
+    /// Gives the slot back, if it is leased: after the last request was answered, and after work whose caller has gone.
     pub async fn release_slot(&self) {
+        let unheard = self.load().requests.wait_for_unheard(UNHEARD_MAX).await;
+        if unheard > 0 {
+            warn!(
+                unheard,
+                "{unheard} requests whose callers had gone take longer than {UNHEARD_MAX:?}: nothing tells of them"
+            );
+        }
         if let Some(Reserver::Slot(keeper)) = self.reserver() {
             keeper.release().await;
         }

@@ -1,15 +1,18 @@
 //! The audit trail: who minted what, who was refused, what operators did, and what becomes of it when there is no room.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::Value;
 
 use crate::http1::{Answer, Client, request};
-use crate::service::{Ended, Home, Service, idmint, run, until};
+use crate::service::{Ended, Home, Service, idmint, run, until, without_size_signal};
+
+/// Longer than the files of the records.
+const FILE_LEN: u64 = 1 << 30;
 
 fn exchange(service: &Service, line: &str, headers: &str, body: &str) -> Answer {
     Client::connect(service.address()).exchange(request(line, headers, body))
@@ -63,6 +66,8 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         r#"{{"ledger":"{ledger}","events":[{{"event":"a","entities":{{}}}},{{"event":"b","entities":{{}}}}]}}"#
     );
     assert_eq!(exchange(&service, "POST /ids/evently", &named("appended"), &events).status, 201);
+    let again = named("appended").replacen("appended", "again", 1);
+    assert_eq!(exchange(&service, "POST /ids/evently", &again, &events).status, 200);
     back_up(&home, &home.path("copy")).assert(0, &[]);
     service.send(Signal::HUP);
     service.log_once_it_says("tokens are read again");
@@ -87,7 +92,9 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     assert_eq!((&told("scope")["shown"], &told("scope")["status"]), (&shown.into(), &403.into()));
     assert_eq!(told("begun")["ledger"], *ledger);
     assert_eq!((&told("appended")["ledger"], &told("appended")["count"]), (&ledger.into(), &2.into()));
-    assert_eq!(requests.len(), 6, "nothing else is audited: {requests:?}");
+    assert_eq!((&told("appended")["replayed"], &told("again")["replayed"]), (&Value::Null, &true.into()));
+    assert!(requests.iter().all(|line| line.get("answered").is_none()), "all were: {requests:?}");
+    assert_eq!(requests.len(), 7, "nothing else is audited: {requests:?}");
     assert!(!fs::read_to_string(&trail).unwrap().contains(&token), "a trail has no tokens");
     println!("{} acts and {} requests", acts.len(), requests.len());
 }
@@ -127,6 +134,49 @@ fn without_room_in_the_trail_operators_are_refused_and_ids_are_minted() {
     let read = reader.read(&mut some).unwrap();
     until("there is room", || (back_up(&home, &home.path("copy")).status.code() == Some(0)).then_some(()));
     println!("{minted} ids minted, {dropped} lines dropped, {read} bytes read");
+}
+
+#[test]
+fn a_line_that_a_full_disk_has_torn_is_counted_and_the_next_is_whole() {
+    const MINTS: usize = 20;
+    let home = Home::new();
+    let trail = home.path("audit.ndjson");
+    let service = Service::start(without_size_signal(&home.serve_with(&format!("log.audit = '{}'", trail.display()))));
+    service.wait_until_ready();
+    // Longer than any other file, so that the bound is that of this one: a hole, and then an end of a line.
+    let file = File::options().append(true).open(&trail).unwrap();
+    file.set_len(FILE_LEN).unwrap();
+    (&file).write_all(b"\n").unwrap();
+    let begin = file.metadata().unwrap().len();
+    let pid = Pid::from_raw(service.pid().try_into().unwrap());
+    let set_file_len_max = |current| prlimit(pid, Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
+    // Some lines fit, of which none is as short as 64 bytes, and one does in part.
+    set_file_len_max(Some(begin + 1_000));
+    (0..MINTS).for_each(|_| assert_eq!(service.mint("snowflake").len(), 1));
+    let dropped = || service.count("idmint_log_lines_dropped_total");
+    let settled = || tail(&trail, begin).lines().count() + dropped() >= MINTS;
+    until("each line is written or dropped", || settled().then_some(()));
+    back_up(&home, &home.path("refused")).assert(74, &["audit trail"]);
+    let dropped_before = dropped();
+    set_file_len_max(None);
+    (0..MINTS).for_each(|_| assert_eq!(service.mint("snowflake").len(), 1));
+    back_up(&home, &home.path("copy")).assert(0, &[]);
+    service.send(Signal::TERM);
+    service.wait();
+
+    let lines: Vec<_> = tail(&trail, begin).lines().map(serde_json::from_str::<Value>).map(Result::ok).collect();
+    let torn = lines.iter().filter(|line| line.is_none()).count();
+    let minted = lines.iter().flatten().filter(|line| line["path"] == "/ids/snowflake").count();
+    println!("{minted} of {} told, {torn} torn, {dropped_before} dropped", 2 * MINTS);
+    assert_eq!(minted + dropped_before, 2 * MINTS, "told or counted");
+    assert!(torn <= 1 && dropped_before > 0, "the one that was cut: {torn}, {dropped_before}");
+}
+
+/// What stands in this file from there on.
+fn tail(file: &Path, begin: u64) -> String {
+    let mut file = File::open(file).unwrap();
+    file.seek(SeekFrom::Start(begin)).unwrap();
+    std::io::read_to_string(file).unwrap()
 }
 
 #[test]

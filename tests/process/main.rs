@@ -18,6 +18,7 @@ mod tls_client;
 mod abuse;
 mod admin_listen;
 mod audit;
+mod audit_leaving;
 mod backup;
 mod cdm;
 mod commands;

@@ -76,6 +76,13 @@ pub(crate) fn run_by(mut wrapper: Command, command: &Command) -> Command {
     wrapper
 }
 
+/// Runs a command that gets an error, not a signal, where a file may not grow so far.
+pub(crate) fn without_size_signal(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ && exec \"$0\" \"$@\""]);
+    run_by(shell, command)
+}
+
 /// `idmint serve` on a free port of this machine.
 pub(crate) fn serve_from(data_dir: &Path) -> Command {
     let mut command = idmint(&["serve", "--listen", "127.0.0.1:0", "--data-dir"]);
@@ -182,6 +189,11 @@ impl Service {
         let text = self.get("/metrics").text();
         let value = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         value.unwrap_or_else(|| panic!("no {series} in:\n{text}")).parse().unwrap()
+    }
+
+    /// The same, of a series that counts.
+    pub(crate) fn count(&self, series: &str) -> usize {
+        self.metric(series).to_string().parse().unwrap()
     }
 
     /// `kill -9`: nothing of it runs any more when this returns.

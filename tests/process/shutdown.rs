@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use crate::http1::{Client, request};
 use crate::ids::assert_no_id_twice;
 use crate::load::{End, Load, assert_only_exhaustion_was_seen, into_received};
-use crate::service::{Home, Service, Signal, idmint, run_by, until};
+use crate::service::{Home, Service, Signal, idmint, until, without_size_signal};
 
 /// Loads a service, sends the signal, and starts it again: no answer may be cut, no id may come twice.
 fn no_answer_is_lost(signal: Signal, farewell: &str) {
@@ -116,13 +116,6 @@ fn a_service_whose_banner_cannot_be_written_serves() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(answer.status, 200);
-}
-
-/// Runs a command that gets an error, not a signal, where a file may not grow so far.
-fn without_size_signal(command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ && exec \"$0\" \"$@\""]);
-    run_by(shell, command)
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::{Method, Response, StatusCode, Uri};
 
 use super::caller_note::CallerNote;
-use crate::http::answer::{AuditedLedger, IDMINT_COUNT, X_REQUEST_ID};
+use crate::http::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
 use crate::ledger::LedgerId;
 
 /// A request that minted, or that was refused for want of access, with what came of it.
@@ -26,16 +26,20 @@ pub struct Audited<'a> {
     pub ledger: Option<LedgerId>,
     /// How many ids were minted.
     pub count: Option<u64>,
+    /// Whether the same request was done before, and these are its ids.
+    pub is_replayed: bool,
     /// The status of the answer.
     pub status: StatusCode,
+    /// Whether there was a caller to answer; else it had gone, and the work was done all the same.
+    pub is_answered: bool,
 }
 
 /// Takes in what is to be audited, without waiting.
 pub type Auditor = Arc<dyn Fn(&Audited<'_>) + Send + Sync>;
 
-/// The part of a request that is still to be told once there is an answer.
-#[derive(Debug)]
+/// The part of a request that is still to be told once there is an answer, and to whom.
 pub struct AuditedRequest {
+    auditor: Auditor,
     caller: IpAddr,
     method: Method,
     uri: Uri,
@@ -43,12 +47,12 @@ pub struct AuditedRequest {
 
 impl AuditedRequest {
     /// That of a request from this address.
-    pub fn new(caller: IpAddr, method: &Method, uri: &Uri) -> AuditedRequest {
-        AuditedRequest { caller, method: method.clone(), uri: uri.clone() }
+    pub fn new(auditor: &Auditor, caller: IpAddr, method: &Method, uri: &Uri) -> AuditedRequest {
+        AuditedRequest { auditor: Arc::clone(auditor), caller, method: method.clone(), uri: uri.clone() }
     }
 
-    /// Tells of it and its answer, if it is one of those that are audited.
-    pub fn tell<B>(&self, auditor: &Auditor, note: &CallerNote, answer: &Response<B>) {
+    /// Tells of it and its answer, if it is one of those that are audited; `is_answered`: whether the caller is there.
+    pub fn tell<B>(&self, note: &CallerNote, answer: &Response<B>, is_answered: bool) {
         let refuses_access = matches!(
             answer.status(),
             StatusCode::UNAUTHORIZED
@@ -60,7 +64,7 @@ impl AuditedRequest {
             return;
         }
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
-        auditor(&Audited {
+        (self.auditor)(&Audited {
             request_id: text(X_REQUEST_ID).unwrap_or_default(),
             caller: self.caller,
             shown: note.shown_by(),
@@ -68,7 +72,9 @@ impl AuditedRequest {
             path: self.uri.path(),
             ledger: answer.extensions().get().map(|AuditedLedger(ledger)| *ledger),
             count: text(IDMINT_COUNT).and_then(|count| count.parse().ok()),
+            is_replayed: answer.headers().contains_key(IDEMPOTENCY_REPLAYED),
             status: answer.status(),
+            is_answered,
         });
     }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::http::Extensions;
 
+use super::audited::Auditor;
 use super::caller_note::CallerNote;
 use super::client_certificate::ClientCertificate;
 
 /// Who calls. Requests carry it where callers have a rate, where they are audited, and where connections have TLS.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Caller {
     /// The other end of the connection, or whom a trusted proxy names.
     pub address: IpAddr,
@@ -17,6 +18,8 @@ pub struct Caller {
     pub certificate: Option<Arc<ClientCertificate>>,
     /// What is found out while the request is let in.
     pub note: CallerNote,
+    /// Whom to tell what it does.
+    pub auditor: Option<Auditor>,
 }
 
 impl Caller {

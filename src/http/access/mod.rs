@@ -21,6 +21,8 @@ mod client_certificates;
 
 mod caller;
 
+mod durable_work;
+
 mod guard;
 
 pub use audited::{Audited, AuditedRequest, Auditor};
@@ -28,6 +30,7 @@ pub use caller::Caller;
 pub use caller_note::CallerNote;
 pub use client_certificate::ClientCertificate;
 pub use client_certificates::{ClientCertificates, ClientCertificatesError};
+pub(in crate::http) use durable_work::DurableWork;
 pub use guard::Guard;
 pub(in crate::http) use need::Need;
 pub(in crate::http) use permit::{Permit, permit_of};

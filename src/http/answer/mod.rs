@@ -16,7 +16,7 @@ mod refusal;
 
 pub(in crate::http) use body::Admitted;
 pub use body::AnswerBody;
-pub(in crate::http) use events::{AuditedLedger, event_detail, mark_outcome};
+pub(in crate::http) use events::{AuditedLedger, IDEMPOTENCY_REPLAYED, event_detail, mark_outcome};
 pub(in crate::http) use ids::IdEncoder;
 pub(in crate::http) use json::{ANSWER_LEN, json};
 pub use media_type::MediaType;

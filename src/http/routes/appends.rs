@@ -7,7 +7,7 @@ use axum::http::Response;
 use serde_json::value::RawValue;
 
 use super::ledgers::{self, PARSE_PERCENT};
-use crate::http::access::{Permit, permit_of};
+use crate::http::access::{DurableWork, Permit, permit_of};
 use crate::http::answer::{
     AnswerBody, AuditedLedger, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome,
     media_type_of_body, minted, negotiate,
@@ -52,11 +52,21 @@ pub(in crate::http) async fn append_events(
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
     let request = read_request(request_body, key, import, permit)?;
 
-    let Appended { is_replayed, links } = service.append(served, request).await?;
+    let (of_service, served) = (Arc::clone(service), Arc::clone(served));
+    let append = async move {
+        let _paid = paid;
+        let appended = of_service.append(&served, request).await?;
+        Ok(answer(&served, media, encoding, &appended))
+    };
+    DurableWork::of(&parts, &service.load().requests, append).await
+}
+
+fn answer(served: &ServedFormat, media: MediaType, encoding: usize, appended: &Appended) -> Response<AnswerBody> {
+    let (format, links) = (served.format(), &appended.links);
     let ledger = links.first().expect("a request has at least one event").id.ledger();
     let count = u64::try_from(links.len()).expect("a list is shorter than 2^64");
     let content = match media {
-        MediaType::Json => AnswerBody::from(detailed(format, encoding, &links)),
+        MediaType::Json => AnswerBody::from(detailed(format, encoding, links)),
         _ => {
             let ids = Batch::of_ids(links.iter().map(|link| link.id.value()).collect());
             let encoder = IdEncoder::new(media, format, encoding, count, None);
@@ -64,9 +74,9 @@ pub(in crate::http) async fn append_events(
         }
     };
     let mut response = minted(media, format, count, content);
-    mark_outcome(&mut response, is_replayed);
+    mark_outcome(&mut response, appended.is_replayed);
     response.extensions_mut().insert(AuditedLedger(ledger));
-    Ok(response)
+    response
 }
 
 /// Reads what is to be appended, to a ledger that is permitted.

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
 
-use crate::http::access::{Permit, permit_of};
+use crate::http::access::{DurableWork, Permit, permit_of};
 use crate::http::answer::{
     AuditedLedger, MediaType, Problem, event_detail, json, mark_outcome, media_type_of_body, negotiate,
 };
@@ -45,7 +45,7 @@ pub(in crate::http) async fn create(
     create_from(&service, request).await.map_err(|problem| problem.or_example(|| example(&service)))
 }
 
-async fn create_from(service: &Service, request: Request) -> Result<Response<Body>, Problem> {
+async fn create_from(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["import"])?;
@@ -62,14 +62,22 @@ async fn create_from(service: &Service, request: Request) -> Result<Response<Bod
     }
     let digest = digest_of(std::slice::from_ref(&genesis));
     let mark = key.map(|key| RequestMark { key: KeyHash::of(None, key), digest });
-    let (appended, ledger) = service.create_ledger(genesis, mark, import).await?;
+    let of_service = Arc::clone(service);
+    let create = async move {
+        let _paid = paid;
+        let (appended, ledger) = of_service.create_ledger(genesis, mark, import).await?;
+        Ok(created(&ledger, appended.is_replayed))
+    };
+    DurableWork::of(&parts, &service.load().requests, create).await
+}
 
-    let mut response = json(&info(&ledger));
+fn created(ledger: &LedgerSummary, is_replayed: bool) -> Response<Body> {
+    let mut response = json(&info(ledger));
     let location = HeaderValue::try_from(format!("/ledgers/{}", ledger.head.id.ledger())).expect("hexadecimal digits");
     response.headers_mut().insert(header::LOCATION, location);
     response.extensions_mut().insert(AuditedLedger(ledger.head.id.ledger()));
-    mark_outcome(&mut response, appended.is_replayed);
-    Ok(response)
+    mark_outcome(&mut response, is_replayed);
+    response
 }
 
 /// All ledgers that the caller may read, a page at a time.

@@ -11,6 +11,7 @@ use axum::extract::Request;
 use axum::http::Response;
 
 use crate::conjunction::{Grouped, GroupedMinter, NotedRule, ReadRule, Report, ReportsError, Sighting, SortedReports};
+use crate::http::access::DurableWork;
 use crate::http::answer::{
     AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
 };
@@ -92,11 +93,11 @@ pub(in crate::http) async fn mint_reports(
     };
     pass.iter_mut().for_each(BulkPass::pause);
     let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
-    let (request_body, _paid) = paid.into_parts();
+    let (request_body, paid) = paid.into_parts();
     let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
     let requests = &service.load().requests;
-    let _turn = if request_body.len() > LARGE_LEN { Some(requests.turn_of_largest().await) } else { None };
-    let _pass = if is_short { None } else { Some(requests.go_on(pass, estimate(request_body.len()))?) };
+    let turn = if request_body.len() > LARGE_LEN { Some(requests.turn_of_largest().await) } else { None };
+    let pass = if is_short { None } else { Some(requests.go_on(pass, estimate(request_body.len()))?) };
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
 
@@ -109,19 +110,25 @@ pub(in crate::http) async fn mint_reports(
         let read = move || Ok::<_, Problem>(read_body()?.sort_out(&of_minter, &of_format, encoding));
         let SortedReports { sightings, refused } = at_once_or_aside(requests, is_short, read).await?;
         let (positions, sightings): (Vec<usize>, Vec<Sighting>) = sightings.into_iter().unzip();
-        // Looked at one by one above, so none of them is refused.
-        let reports = service.group(served, minter, &sightings, noted_rule).await.map_err(|error| match error {
-            GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
-            GroupFailure::Service(error) => Problem::from(error),
-        })?;
-        service.counters().count_refused_reports(refused.len());
-        let format = Arc::clone(format);
-        let write = move || {
-            let details = details(&format, encoding, &reports);
-            let body = partial(&format, positions.into_iter().zip(details), refused);
-            minted(media, &format, count_of(&reports.grouped), body)
+        let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
+        let group = async move {
+            let _held = (paid, turn, pass);
+            // Looked at one by one above, so none of them is refused.
+            let reports =
+                service.group(&served, &minter, &sightings, noted_rule).await.map_err(|error| match error {
+                    GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
+                    GroupFailure::Service(error) => Problem::from(error),
+                })?;
+            service.counters().count_refused_reports(refused.len());
+            let format = Arc::clone(&served.counted().format);
+            let write = move || {
+                let details = details(&format, encoding, &reports);
+                let body = partial(&format, positions.into_iter().zip(details), refused);
+                minted(media, &format, count_of(&reports.grouped), body)
+            };
+            Ok(at_once_or_aside(&service.load().requests, is_short, write).await)
         };
-        return Ok(at_once_or_aside(requests, is_short, write).await);
+        return DurableWork::of(&parts, requests, group).await;
     }
     let read = move || {
         let reports = read_body()?;
@@ -133,28 +140,34 @@ pub(in crate::http) async fn mint_reports(
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(requests, is_short, read).await?;
-    let found = service.group(served, minter, &sightings, noted_rule).await.map_err(|error| match error {
-        GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
-        GroupFailure::Service(error) => Problem::from(error),
-    })?;
-    let (counted, format) = (Arc::clone(served.counted()), Arc::clone(format));
-    let write = move || match (wanted, media) {
-        (Wanted::Messages, _) => {
-            let messages = reports.messages().expect("checked before anything was minted");
-            let ids: Vec<String> = found.grouped.iter().map(|one| format.encodings[encoding].to_text(one.id)).collect();
-            minted(media, &format, count_of(&found.grouped), messages.annotate(&ids))
-        }
-        (Wanted::Ids, MediaType::Json) => {
-            minted(media, &format, count_of(&found.grouped), detailed(&format, encoding, &found))
-        }
-        (Wanted::Ids, _) => {
-            let count = count_of(&found.grouped);
-            let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
-            let encoder = IdEncoder::new(media, &format, encoding, count, None);
-            minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids), None))
-        }
+    let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
+    let group = async move {
+        let _held = (paid, turn, pass);
+        let (counted, format) = (Arc::clone(served.counted()), Arc::clone(&served.counted().format));
+        let found = service.group(&served, &minter, &sightings, noted_rule).await.map_err(|error| match error {
+            GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
+            GroupFailure::Service(error) => Problem::from(error),
+        })?;
+        let write = move || match (wanted, media) {
+            (Wanted::Messages, _) => {
+                let messages = reports.messages().expect("checked before anything was minted");
+                let encoding = &format.encodings[encoding];
+                let ids: Vec<String> = found.grouped.iter().map(|one| encoding.to_text(one.id)).collect();
+                minted(media, &format, count_of(&found.grouped), messages.annotate(&ids))
+            }
+            (Wanted::Ids, MediaType::Json) => {
+                minted(media, &format, count_of(&found.grouped), detailed(&format, encoding, &found))
+            }
+            (Wanted::Ids, _) => {
+                let count = count_of(&found.grouped);
+                let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
+                let encoder = IdEncoder::new(media, &format, encoding, count, None);
+                minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids), None))
+            }
+        };
+        Ok(at_once_or_aside(&service.load().requests, is_short, write).await)
     };
-    Ok(at_once_or_aside(requests, is_short, write).await)
+    DurableWork::of(&parts, requests, group).await
 }
 
 /// Does short work here, and long work on a thread where nobody waits for it.

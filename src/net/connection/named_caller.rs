@@ -11,7 +11,7 @@ use axum::http::{Request, Response};
 use pin_project_lite::pin_project;
 
 use super::handler::Handler;
-use crate::http::{AnswerBody, AuditedRequest, Auditor, Caller, CallerNote, ClientCertificate};
+use crate::http::{AnswerBody, AuditedRequest, Caller, CallerNote, ClientCertificate};
 use crate::net::callers::Callers;
 
 /// The handler of one connection, whose requests carry their [`Caller`].
@@ -47,10 +47,10 @@ impl<H: Handler> tower::Service<Request<Body>> for NamedCaller<H> {
         let Connection { callers, peer, certificate } = &*self.connection;
         let note = CallerNote::default();
         let address = callers.address_of(*peer, request.headers());
-        let audited = callers
-            .auditor()
-            .map(|auditor| (Arc::clone(auditor), AuditedRequest::new(address, request.method(), request.uri())));
-        request.extensions_mut().insert(Caller { address, certificate: certificate.clone(), note: note.clone() });
+        let auditor = callers.auditor();
+        let audited = auditor.map(|auditor| AuditedRequest::new(auditor, address, request.method(), request.uri()));
+        let (certificate, auditor) = (certificate.clone(), auditor.cloned());
+        request.extensions_mut().insert(Caller { address, certificate, note: note.clone(), auditor });
         NotedAnswer { answer: self.handler.call(request), note, audited }
     }
 }
@@ -61,7 +61,7 @@ pin_project! {
         #[pin]
         answer: F,
         note: CallerNote,
-        audited: Option<(Auditor, AuditedRequest)>,
+        audited: Option<AuditedRequest>,
     }
 }
 
@@ -72,8 +72,8 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for No
         let this = self.project();
         let Ok(mut answer) = ready!(this.answer.poll(context));
         this.note.write(answer.headers_mut());
-        if let Some((auditor, request)) = this.audited {
-            request.tell(auditor, this.note, &answer);
+        if let Some(request) = this.audited {
+            request.tell(this.note, &answer, true);
         }
         Poll::Ready(Ok(answer))
     }

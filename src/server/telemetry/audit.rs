@@ -4,7 +4,7 @@
 //! written first, and not done unless that succeeds.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +15,7 @@ use tracing::error;
 use tracing_appender::non_blocking::NonBlocking;
 
 use super::output::Output;
+use super::whole_lines::WholeLines;
 use crate::http::{Audited, Auditor};
 use crate::storage::WithCauses;
 use crate::time::Clock;
@@ -106,7 +107,11 @@ struct RequestLine<'a> {
     ledger: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<bool>,
     status: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answered: Option<bool>,
 }
 
 impl Audit {
@@ -179,32 +184,35 @@ impl<'a> RequestLine<'a> {
             path: request.path,
             ledger: request.ledger.map(|ledger| ledger.to_string()),
             count: request.count,
+            replayed: request.is_replayed.then_some(true),
             status: request.status.as_u16(),
+            answered: (!request.is_answered).then_some(false),
         }
     }
 }
 
 /// The file, which several write to, a whole line at a time.
 #[derive(Clone)]
-struct SharedFile(Arc<Mutex<File>>);
+struct SharedFile(Arc<Mutex<WholeLines<File>>>);
 
 impl SharedFile {
-    fn lock(&self) -> MutexGuard<'_, File> {
+    fn lock(&self) -> MutexGuard<'_, WholeLines<File>> {
         // Whoever panicked with it has written a line or not.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_durably(&self, line: &[u8]) -> io::Result<()> {
         let mut file = self.lock();
-        file.write_all(line)?;
+        file.write(line)?;
+        let file = file.stream();
         // A pipe has nothing to sync.
         if file.metadata()?.is_file() { file.sync_data() } else { Ok(()) }
     }
 }
 
 impl Write for SharedFile {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lock().write(bytes)
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.lock().write(line).map(|()| line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -213,10 +221,25 @@ impl Write for SharedFile {
 }
 
 #[expect(clippy::disallowed_methods, reason = "an audit trail is a log, and holds no state")]
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path) -> io::Result<WholeLines<File>> {
     // A pipe whose reader has stopped refuses a line instead of holding up what is told in it.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
-    OpenOptions::new().append(true).create(true).mode(FILE_MODE).custom_flags(flags).open(path)
+    let file = OpenOptions::new().append(true).create(true).mode(FILE_MODE).custom_flags(flags).open(path)?;
+    let is_torn = file.metadata()?.is_file() && is_torn(path);
+    Ok(WholeLines::new(file, is_torn))
+}
+
+/// Whether the last line of this file has no end. Where that cannot be read it may be so, and an empty line does no harm.
+fn is_torn(path: &Path) -> bool {
+    let last = File::open(path).and_then(|mut file| {
+        if file.seek(SeekFrom::End(0))? == 0 {
+            return Ok(b'\n');
+        }
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last).map(|()| last[0])
+    });
+    last.map_or(true, |last| last != b'\n')
 }
 
 fn line(clock: &Clock, what: &impl Serialize) -> Vec<u8> {
@@ -263,7 +286,9 @@ mod tests {
             path: "/ids/payment",
             ledger: None,
             count: Some(3),
+            is_replayed: false,
             status: StatusCode::OK,
+            is_answered: true,
         });
         let dropped = audit.lines_dropped();
         audit.close();
@@ -275,6 +300,23 @@ mod tests {
             "path": "/ids/payment", "count": 3, "status": 200
         });
         assert_eq!(lines(&path), [json!({ "at": at, "act": "reload" }), minted]);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_closed_by_whoever_opens_the_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("audit");
+        let told = "{\"at\":\"2030-03-17T17:46:40.000Z\",\"act\":\"reload\"}\n";
+        for (left, then) in [("", ""), ("{}\n", "{}\n"), ("{\"at\":\"20", "{\"at\":\"20\n")] {
+            fs::write(&path, left).expect("written");
+            let audit = Audit::open(&path, clock()).expect("opens");
+            audit.tell(&Act::Reload).expect("told");
+            assert_eq!(fs::read_to_string(&path).expect("readable"), format!("{then}{told}"), "opened: {left:?}");
+            fs::write(&path, left).expect("written");
+            audit.reopen().expect("opens");
+            audit.tell(&Act::Reload).expect("told");
+            assert_eq!(fs::read_to_string(&path).expect("readable"), format!("{then}{told}"), "opened anew: {left:?}");
+        }
     }
 
     #[test]

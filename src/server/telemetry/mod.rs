@@ -4,6 +4,7 @@ mod audit;
 mod output;
 mod repetitions;
 mod telemetry;
+mod whole_lines;
 
 pub use audit::AuditError;
 pub(in crate::server) use audit::{Act, Audit};

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::shed::{Shed, ShedCounts};
 
@@ -32,7 +33,12 @@ pub struct Requests {
     /// One permit for each core that long work may keep busy.
     cores_free: Semaphore,
     /// For the one request whose parts may take many times its body.
-    largest: Semaphore,
+    largest: Arc<Semaphore>,
+    /// How many are worked on whose callers have gone; they are in flight as others are.
+    /// Written by: `work_unheard`, `Unheard`. Read by: `has_room`, `wait_for_unheard`.
+    unheard: AtomicUsize,
+    /// Told when there is none any more.
+    all_ended: Notify,
     counts: Arc<ShedCounts>,
 }
 // Ordering of all atomics: `Relaxed`. They bound how much goes on, and guard no other memory: each is raised before it is
@@ -50,7 +56,9 @@ impl Requests {
             backlog: AtomicU64::new(0),
             working: AtomicUsize::new(0),
             cores_free: Semaphore::new(cores),
-            largest: Semaphore::new(1),
+            largest: Arc::new(Semaphore::new(1)),
+            unheard: AtomicUsize::new(0),
+            all_ended: Notify::new(),
             counts,
         })
     }
@@ -58,6 +66,7 @@ impl Requests {
     /// Whether a request may be worked on while so many, itself counted, are in flight.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
+        let in_flight = in_flight + self.unheard.load(Ordering::Relaxed);
         in_flight.saturating_sub(self.held.load(Ordering::Relaxed)) <= self.in_flight_max
     }
 
@@ -108,14 +117,52 @@ impl Requests {
     }
 
     /// The turn of one of the largest requests, which is worked on alone among its kind until this is dropped.
-    pub async fn turn_of_largest(&self) -> SemaphorePermit<'_> {
-        self.largest.acquire().await.expect("nobody closes it")
+    pub async fn turn_of_largest(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.largest).acquire_owned().await.expect("nobody closes it")
     }
 
     /// Does a part of long work on a thread where nobody waits for it, when a core is free for that.
     pub async fn work_aside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let _core = self.cores_free.acquire().await.expect("nobody closes it");
         tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody aborts it")
+    }
+
+    /// Goes on with work whose caller has gone.
+    pub fn work_unheard(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime the process ends, and so does the work.
+        let Ok(runtime) = Handle::try_current() else { return };
+        self.unheard.fetch_add(1, Ordering::Relaxed);
+        let unheard = Unheard(Arc::clone(self));
+        runtime.spawn(async move {
+            work.await;
+            drop(unheard);
+        });
+    }
+
+    /// Waits until there is no work whose caller has gone, for so long at most; how many there are then.
+    pub async fn wait_for_unheard(&self, wait_max: Duration) -> usize {
+        let all_end = async {
+            // Asked before the look, so that no end falls in between.
+            let mut ended = self.all_ended.notified();
+            while self.unheard.load(Ordering::Relaxed) > 0 {
+                ended.await;
+                ended = self.all_ended.notified();
+            }
+        };
+        // Whether all have ended or not, the number says.
+        let _ = tokio::time::timeout(wait_max, all_end).await;
+        self.unheard.load(Ordering::Relaxed)
+    }
+}
+
+/// Work whose caller has gone, until dropped.
+struct Unheard(Arc<Requests>);
+
+impl Drop for Unheard {
+    fn drop(&mut self) {
+        if self.0.unheard.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.all_ended.notify_waiters();
+        }
     }
 }
 
@@ -205,6 +252,18 @@ mod tests {
         assert!(requests.has_room(3) && !requests.has_room(4));
         drop(held);
         assert!(!requests.has_room(3));
+    }
+
+    #[tokio::test]
+    async fn requests_whose_callers_have_gone_are_in_flight_until_they_end() {
+        let (requests, _) = requests(2);
+        let (end, ended) = tokio::sync::oneshot::channel();
+        requests.work_unheard(async { ended.await.expect("it ends") });
+        assert!(requests.has_room(1) && !requests.has_room(2));
+        assert_eq!(requests.wait_for_unheard(Duration::ZERO).await, 1);
+        end.send(()).expect("it is waited for");
+        assert_eq!(requests.wait_for_unheard(Duration::from_secs(60)).await, 0);
+        assert!(requests.has_room(2));
     }
 
     #[test]
