@@ -200,6 +200,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     flood("HTTP/2 SETTINGS flood", floods::settings),
     flood("HTTP/2 WINDOW_UPDATE flood", floods::window_updates),
     flood("HTTP/2 PRIORITY flood", floods::priorities),
+    flood("HTTP/2 RST_STREAM flood", floods::resets),
+    flood("HTTP/2 flood of unknown frames", floods::unknown),
     flood_known("HTTP/2 flood of empty DATA", floods::empty_data),
     flood_known("HTTP/2 rapid reset", floods::rapid_resets),
     flood_known("HTTP/2 resets that the server is made to send", floods::resets_made_by_the_server),

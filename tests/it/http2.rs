@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use idmint::net::Limits;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -112,17 +112,42 @@ async fn a_stream_that_is_not_read_is_reset_and_its_neighbour_goes_on() {
 
 #[tokio::test]
 async fn a_flood_of_frames_without_a_request_ends_the_connection() {
-    const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    const PING: &[u8] = &[0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    const UNKNOWN: &[u8] = &[0, 0, 0, 0xbb, 0, 0, 0, 0, 0];
+    /// Of the first request, which is over.
+    const RST_STREAM: &[u8] = &[0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 8];
+    /// `POST http://localhost/hello` by the static table and two texts (RFC 7541); 405, and the stream is closed.
+    const POST: &[u8] = b"\0\0\x15\x01\x05\0\0\0\x01\x83\x86\x04\x06/hello\x01\x09localhost";
     let server = Running::start(WIDE).await;
-    let mut client = server.connect().await;
-    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
-    let mut sent = 0;
-    while tokio::io::AsyncWriteExt::write_all(&mut client.stream, &PING).await.is_ok() {
-        sent += 1;
-        assert!(sent < 1_000_000, "any number of pings is answered");
-        tokio::task::yield_now().await;
+    for frame in [PING, UNKNOWN, RST_STREAM] {
+        let mut client = server.connect().await;
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        client.send(POST).await;
+        until(|| server.metrics().contains("idmint_http_in_flight 0")).await;
+        let mut sent = 0;
+        while client.stream.write_all(frame).await.is_ok() {
+            sent += 1;
+            assert!(sent < 300_000, "any number of frames of type {} is taken", frame[3]);
+            tokio::task::yield_now().await;
+        }
+        until(|| server.open.count() == 0).await;
     }
-    until(|| server.open.count() == 0).await;
+}
+
+#[tokio::test]
+async fn a_caller_who_cancels_each_of_its_requests_keeps_its_connection() {
+    const AT_ONCE: usize = 50;
+    let server = Running::start(WIDE).await;
+    let (sender, _connection) = connect(&server).await;
+    for _ in 0..24 {
+        let mut asked = JoinSet::new();
+        (0..AT_ONCE).for_each(|_| drop(asked.spawn(ask(sender.clone(), "GET", "/slow", ""))));
+        until(|| server.metrics().contains(&format!("idmint_http_in_flight {AT_ONCE}"))).await;
+        asked.shutdown().await;
+        until(|| server.metrics().contains("idmint_http_in_flight 0")).await;
+    }
+    assert_eq!(ask(sender, "GET", "/hello", "").await, (200, "hello".to_owned()));
+    assert_eq!(server.open.count(), 1);
 }
 
 #[tokio::test]

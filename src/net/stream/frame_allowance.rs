@@ -1,7 +1,7 @@
-//! How many HTTP/2 frames may come that ask for nothing: PING, SETTINGS, WINDOW_UPDATE, PRIORITY, empty DATA.
+//! How many HTTP/2 frames may come that ask for nothing: all but HEADERS, CONTINUATION and DATA with bytes in it.
 //!
-//! Each costs its sender nothing and this side an answer, or a look at every stream; hyper and h2 take any number of them.
-//! So the headers of frames are read here, below hyper:
+//! Each costs its sender nothing and this side an answer, a look at every stream, or at least a turn; hyper and h2 take any
+//! number of them. So the headers of frames are read here, below hyper:
 //!
 //! ```text
 //! | length: 3 bytes | type: 1 | flags: 1 | stream: 4 | as many bytes as length says | length …
@@ -15,7 +15,7 @@ use crate::service::{Shed, ShedCounts};
 /// How many may come before anything is asked; and the most that can be saved up.
 const FULL: usize = 1_000;
 
-/// A request allows so many more: its stream may be given a window, and each of its answer's frames too.
+/// A request allows so many more: its stream may be given a window, each of its answer's frames too, and it may be cancelled.
 const FOR_A_REQUEST: usize = 16;
 
 /// Bytes sent that allow one more.
@@ -28,10 +28,7 @@ const HEADER_LEN: usize = 9;
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
 
 /// The frames of one connection that may still come without a request.
 pub(in crate::net) struct FrameAllowance {
@@ -77,11 +74,12 @@ impl FrameAllowance {
         self.skip = usize::try_from(len).expect("24 bits");
         match (frame_type, len) {
             (HEADERS, _) => self.refill(FOR_A_REQUEST),
-            (DATA, 0) | (PRIORITY | SETTINGS | PING | WINDOW_UPDATE, _) => {
+            (DATA, 1..) | (CONTINUATION, _) => {}
+            // Of types that nobody knows, too: they are read and passed over (RFC 9113 section 5.5).
+            _ => {
                 self.left =
                     self.left.checked_sub(1).ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
             }
-            _ => {}
         }
         Ok(())
     }
@@ -101,6 +99,13 @@ impl FrameAllowance {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PRIORITY: u8 = 2;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const WINDOW_UPDATE: u8 = 8;
+    const UNKNOWN: u8 = 0xbb;
 
     fn frame(frame_type: u8, payload: &[u8]) -> Vec<u8> {
         let len = u8::try_from(payload.len()).expect("short");
@@ -124,6 +129,25 @@ mod tests {
             assert!(allowance.spend_on(&frame(WINDOW_UPDATE, &[0; 4])).is_err());
             assert_eq!(counts.of(Shed::Frames), 1);
         }
+    }
+
+    #[test]
+    fn frames_that_cost_only_this_side_are_counted_whatever_their_type() {
+        for idle in [frame(RST_STREAM, &[0, 0, 0, 8]), frame(UNKNOWN, &[]), frame(UNKNOWN, &[7; 100])] {
+            let (mut allowance, counts) = allowance();
+            allowance.spend_on(&idle.repeat(FULL)).expect("as many as may come");
+            assert!(allowance.spend_on(&idle).is_err(), "type {}", idle[3]);
+            assert_eq!(counts.of(Shed::Frames), 1);
+        }
+    }
+
+    #[test]
+    fn whoever_cancels_each_request_keeps_the_connection() {
+        let (mut allowance, counts) = allowance();
+        let cancelled =
+            [frame(HEADERS, b"a request"), frame(UNKNOWN, b"grease"), frame(RST_STREAM, &[0, 0, 0, 8])].concat();
+        allowance.spend_on(&cancelled.repeat(10_000)).expect("each was a request");
+        assert_eq!(counts.of(Shed::Frames), 0);
     }
 
     #[test]
