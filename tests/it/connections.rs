@@ -38,6 +38,51 @@ async fn two_lengths_for_one_body_are_refused() {
 }
 
 #[tokio::test]
+async fn a_body_is_chunked_once_and_coded_in_no_other_way() {
+    let server = Running::start(WIDE).await;
+    let post = |codings: &str| {
+        let (head, chunks) =
+            ("POST /echo HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain", "4\r\nabcd\r\n0\r\n\r\n");
+        format!("{head}\r\ntransfer-encoding: {codings}\r\n\r\n{chunks}")
+    };
+    for (codings, status, problem) in [
+        ("gzip, chunked", "501", "unknown-transfer-coding"),
+        ("gzip\r\ntransfer-encoding: chunked", "501", "unknown-transfer-coding"),
+        ("identity,chunked", "501", "unknown-transfer-coding"),
+        ("chunked, chunked", "400", "malformed-request"),
+        ("chunked\r\ntransfer-encoding: Chunked", "400", "malformed-request"),
+    ] {
+        let mut client = server.connect().await;
+        client.send(post(codings)).await;
+        let answer = client.read_to_close().await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")) && answer.contains(problem),
+            "{codings:?}: {answer}"
+        );
+    }
+    for codings in ["chunked", "Chunked", ", chunked"] {
+        let mut client = server.connect().await;
+        client.send(post(codings)).await;
+        assert_eq!(client.receive().await.text(), "abcd", "{codings:?}");
+        assert_eq!(client.exchange(&get_request("/hello")).await.text(), "hello", "it stays open");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_who_sent_what_may_begin_a_preface_and_left_is_noticed() {
+    let server = Running::start(Limits { header_timeout: 10 * LONG, ..WIDE }).await;
+    let (mut gone, mut staying) = (server.connect().await, server.connect().await);
+    for client in [&mut gone, &mut staying] {
+        client.send("P").await;
+    }
+    until(|| server.open.count() == 2).await;
+    drop(gone);
+    until(|| server.open.count() == 1).await;
+    staying.send(&post_request("/echo", "", "abc")[1..]).await;
+    assert_eq!(staying.receive().await.text(), "abc");
+}
+
+#[tokio::test]
 async fn a_head_too_large_is_answered_431() {
     let server = Running::start(WIDE).await;
     let many = "x: y\r\n".repeat(10_000);

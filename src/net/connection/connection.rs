@@ -66,10 +66,13 @@ impl<H: Handler> Connection<H, TcpStream> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
     pub(in crate::net) async fn run(self) {
         let head_deadline = self.begin();
-        match before_request(head_deadline, &self.stop, &self.activity, detect_protocol(&self.stream)).await {
-            Some(Ok(Some(protocol))) => self.serve(protocol, head_deadline).await,
-            _ => debug!("a connection ended before its first request"),
-        }
+        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let detected = before_request(head_deadline, &stop, &activity, detect_protocol(stream)).await;
+        let Some(Ok(Some((protocol, stream)))) = detected else {
+            return debug!("a connection ended before its first request");
+        };
+        let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
+        connection.serve(protocol, head_deadline).await;
     }
 
     /// The same; each request carries who calls.

@@ -10,6 +10,7 @@ mod tls_wire;
 
 mod socket;
 
+mod begun_stream;
 mod outbox;
 mod protocol;
 mod tracked_stream;

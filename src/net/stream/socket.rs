@@ -1,7 +1,6 @@
 //! What the bytes of a connection go through: the kernel's socket, or TLS on top of it.
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 
 use super::tls_wire::TlsWire;
 
@@ -9,10 +8,6 @@ use super::tls_wire::TlsWire;
 pub(in crate::net) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Whether it keeps bytes that it has taken until it is flushed. A constant, so that a plain socket is never asked.
     const KEEPS_BYTES: bool;
-}
-
-impl Socket for TcpStream {
-    const KEEPS_BYTES: bool = false;
 }
 
 impl Socket for tokio_rustls::server::TlsStream<TlsWire> {
