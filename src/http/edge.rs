@@ -22,7 +22,7 @@ use super::fallback::{method_not_allowed, not_found};
 use super::metrics::{HttpMetrics, Measured, Route};
 use crate::http::access::Permit;
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
-use crate::http::request::{LateBody, request_id};
+use crate::http::request::{LateBody, check_transfer_coding, request_id};
 use crate::http::sites::Sites;
 use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
@@ -50,7 +50,8 @@ pub trait Handle {
 /// Whatever answers requests, with the edge around it.
 ///
 /// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
-/// `URI_LEN_MAX` is 414, what [`Sites`] keeps out 400, 421 or 403, and a handler that panics has answered 500.
+/// `URI_LEN_MAX` is 414, a body that is coded for its way in more than chunks 501, what [`Sites`] keeps out 400, 421 or
+/// 403, and a handler that panics has answered 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
 /// Shared as a whole: every request has a clone.
@@ -133,7 +134,8 @@ impl<H: Handle> Service<Request> for Edge<H> {
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
         let has_room = check_room(requests, metrics, request.uri());
-        let admitted = has_room.and_then(|()| sites.check(&request)).and_then(|()| match admission {
+        let is_read = has_room.and_then(|()| check_transfer_coding(request.headers()));
+        let admitted = is_read.and_then(|()| sites.check(&request)).and_then(|()| match admission {
             Some(admission) => admission(route, &mut request),
             None => Ok(()),
         });

@@ -264,6 +264,17 @@ impl Slug {
                     Idempotency-Key.",
                 dangerous_action: "Retrying an append without its key: the first attempt may have been written.",
             },
+            Self::UnknownTransferCoding => &Page {
+                name: "unknown-transfer-coding",
+                status: 501,
+                title: "The transfer coding is not read here",
+                cause: "Transfer-Encoding names a coding beside chunked, such as gzip. Often a proxy that compresses what it passes \
+                    on.",
+                safe_action: "Send the body uncompressed: with Content-Length, or with `Transfer-Encoding: chunked` alone. \
+                    Nothing was minted or written.",
+                dangerous_action: "Having a proxy drop the header and pass the body on as it is: its bytes are then read as \
+                    something they are not.",
+            },
             Self::SequenceExhausted => &Page {
                 name: "sequence-exhausted",
                 status: 503,

@@ -53,6 +53,8 @@ pub enum Slug {
     RateLimited,
     /// 500: a fault in the service.
     InternalError,
+    /// 501: the body is coded in a way that is not read.
+    UnknownTransferCoding,
     /// 503: every id of the moment is taken.
     SequenceExhausted,
     /// 503: the clock is behind the ids already minted.
@@ -106,6 +108,7 @@ impl Slug {
         Self::IdempotencyConflict,
         Self::RateLimited,
         Self::InternalError,
+        Self::UnknownTransferCoding,
         Self::SequenceExhausted,
         Self::ClockBehind,
         Self::ClockJumped,
