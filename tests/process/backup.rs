@@ -1,7 +1,10 @@
 //! `idmint backup`: a copy of a running node, and a node that begins on it.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -70,6 +73,28 @@ fn a_backup_of_a_running_node_has_what_was_acknowledged_and_starts_only_above_a_
     let replayed = append(&restored, &json!(ledger), "before-7");
     assert_eq!(replayed, before[7], "its key is known");
     assert!(restored.mint("snowflake")[0].parse::<u64>().unwrap() > minted);
+}
+
+#[test]
+fn whoever_connects_and_says_nothing_holds_up_no_backup() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let connect = || UnixStream::connect(home.data_dir().join("backup.sock")).unwrap();
+    let mut slow = connect();
+    slow.write_all(home.path("slow").to_str().unwrap().as_bytes()).unwrap();
+    let few: Vec<_> = (0..20).map(|_| connect()).collect();
+    slow.shutdown(Shutdown::Write).unwrap();
+    let mut reply = String::new();
+    slow.read_to_string(&mut reply).unwrap();
+    assert_eq!(reply, "done 0 0\n", "so few do not make room for each other");
+
+    // One after the other they take 5 s each, far longer than a command is waited for.
+    let many: Vec<_> = (0..200).map(|_| connect()).collect();
+    let ended = back_up(&home, &home.path("copy"));
+    ended.assert(0, &[]);
+    assert!(ended.out.starts_with("0 appends and 0 conjunctions"), "{}", ended.out);
+    drop((few, many));
 }
 
 #[test]

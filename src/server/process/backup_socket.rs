@@ -1,7 +1,9 @@
 //! The socket in the data folder over which an operator of this machine asks for a backup.
 //!
-//! Whoever connects sends the path of a folder, closes its half, and reads one line: a [`BackupReply`].
+//! Whoever connects sends the path of a folder, closes its half, and reads one line: a [`BackupReply`]. Whoever connects and
+//! says nothing keeps nobody else waiting.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,7 +15,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::timeout;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::server::telemetry::{Act, Audit};
@@ -28,6 +31,12 @@ const MODE: u32 = 0o600;
 
 /// How long whoever connects may take to say where to.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
+
+/// How many may take that time at once. For one more the one that has taken longest is let go,
+const UNHEARD_MAX: usize = 64;
+
+/// but not before it had so long.
+const UNHEARD_MIN: Duration = Duration::from_millis(100);
 
 const PATH_LEN_MAX: u64 = 4_096;
 
@@ -94,18 +103,62 @@ impl BackupSocket {
 
     /// Makes one backup after the other, for whoever asks.
     pub(in crate::server) async fn answer(&self, service: &Arc<Service>) {
+        let (mut hearing, mut unheard) = (JoinSet::new(), VecDeque::new());
         loop {
-            let asked = match self.listener.accept().await {
-                Ok((mut stream, _)) => answer(&mut stream, service, self.audit.as_deref()).await,
-                Err(error) => {
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                    Err(error)
-                }
+            let next = async {
+                wait_for_room(&mut unheard).await;
+                self.listener.accept().await
             };
-            if let Err(error) = asked {
+            let ended = tokio::select! {
+                // First whoever has said where to: it is not to be taken for silent.
+                biased;
+                Some(heard) = hearing.join_next() => match heard {
+                    Ok(Ok((stream, asked))) => self.reply(stream, asked, service).await,
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(io::Error::other("it said nothing while others waited")),
+                },
+                accepted = next => match accepted {
+                    Ok((stream, _)) => {
+                        if unheard.len() == UNHEARD_MAX && let Some((_, silent)) = unheard.pop_front() {
+                            silent.abort();
+                        }
+                        unheard.push_back((Instant::now(), hearing.spawn(hear(stream))));
+                        Ok(())
+                    }
+                    Err(error) => {
+                        sleep(Duration::from_secs(1)).await;
+                        Err(error)
+                    }
+                },
+            };
+            if let Err(error) = ended {
                 warn!("a backup was not asked for to the end: {error}");
             }
         }
+    }
+
+    async fn reply(&self, mut stream: UnixStream, asked: Asked, service: &Arc<Service>) -> io::Result<()> {
+        let reply = match asked {
+            Asked::For(folder) => back_up(folder, service, self.audit.as_deref()).await,
+            Asked::InVain(why) => BackupReply::Refused(why),
+        };
+        stream.write_all(reply.to_line().as_bytes()).await?;
+        stream.shutdown().await
+    }
+}
+
+/// What somebody who connected has asked for.
+enum Asked {
+    For(PathBuf),
+    /// Why it is refused.
+    InVain(String),
+}
+
+/// Forgets those who were heard, and waits until one more can be: at once unless all that may have just come.
+async fn wait_for_room(unheard: &mut VecDeque<(Instant, AbortHandle)>) {
+    unheard.retain(|(_, caller)| !caller.is_finished());
+    if unheard.len() == UNHEARD_MAX {
+        sleep_until(unheard[0].0 + UNHEARD_MIN).await;
     }
 }
 
@@ -128,18 +181,17 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn answer(stream: &mut UnixStream, service: &Arc<Service>, audit: Option<&Audit>) -> io::Result<()> {
+/// Reads what is asked for.
+async fn hear(mut stream: UnixStream) -> io::Result<(UnixStream, Asked)> {
     // Between binding and setting the mode anybody who may enter the folder could have connected.
     let (caller, own) = (stream.peer_cred()?.uid(), rustix::process::geteuid().as_raw());
-    let reply = if caller == own || caller == 0 {
-        let mut folder = Vec::new();
-        timeout(REQUEST_MAX, (&mut *stream).take(PATH_LEN_MAX).read_to_end(&mut folder)).await??;
-        back_up(PathBuf::from(OsString::from_vec(folder)), service, audit).await
-    } else {
-        BackupReply::Refused(format!("user {caller} may not ask for a backup, this process runs as {own}"))
-    };
-    stream.write_all(reply.to_line().as_bytes()).await?;
-    stream.shutdown().await
+    if caller != own && caller != 0 {
+        let why = format!("user {caller} may not ask for a backup, this process runs as {own}");
+        return Ok((stream, Asked::InVain(why)));
+    }
+    let mut folder = Vec::new();
+    timeout(REQUEST_MAX, (&mut stream).take(PATH_LEN_MAX).read_to_end(&mut folder)).await??;
+    Ok((stream, Asked::For(PathBuf::from(OsString::from_vec(folder)))))
 }
 
 async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>) -> BackupReply {
