@@ -73,6 +73,31 @@ fn each_token_has_a_rate_of_its_own_and_whoever_has_none_shares_that_of_the_addr
 }
 
 #[test]
+fn who_guesses_tokens_at_the_metrics_is_slowed_down_and_who_has_one_is_not() {
+    let home = Home::new();
+    let file = home.path("tokens.toml");
+    let made =
+        run(idmint(&["token", "new", "--name", "scraper", "--scopes", "metrics", "--file", file.to_str().unwrap()]));
+    made.assert(0, &[]);
+    let service = Service::start(home.serve_with(&format!("http.rate = 1\nhttp.tokens = '{}'\n", file.display())));
+    service.wait_until_ready();
+    let ask = |target: &str, token: &str| {
+        let headers = format!("authorization: Bearer {token}\r\n");
+        Client::connect(service.address()).exchange(request(target, &headers, "")).status
+    };
+    for target in ["GET /metrics", "POST /metrics", "POST /health/live"] {
+        // However slow the machine: two within a second must come once.
+        let statuses: Vec<_> = (0..2_000).map(|_| ask(target, "wrong")).take_while(|status| *status != 429).collect();
+        assert!(statuses.len() < 2_000, "{target}: no guess is 429");
+        assert!(statuses.iter().all(|status| *status == 401), "{target}: {statuses:?}");
+    }
+    for _ in 0..20 {
+        assert_eq!(ask("GET /metrics", made.out.trim_end()), 200, "from the same address");
+        assert_eq!(ask("GET /health/live", "wrong"), 200, "anybody may ask that");
+    }
+}
+
+#[test]
 fn without_a_rate_answers_say_nothing_of_one() {
     let home = Home::new();
     let service = home.start();

@@ -110,14 +110,18 @@ impl Guard {
     pub(in crate::http) fn admit(&self, need: Need, template: &str, request: &mut Request) -> Result<(), Problem> {
         let asks = self.tokens.is_some() || self.certificates.is_some();
         // Browsers ask without a token whether they may send one.
+        let is_free = is_probe(request.uri());
         if !asks || need == Need::Nothing || *request.method() == Method::OPTIONS {
-            return self.count(None, request);
+            return if is_free { Ok(()) } else { self.count(None, request) };
         }
         let permit = self.permit(request);
         if let (Ok(permit), Some(caller)) = (&permit, Caller::of(request.extensions())) {
             caller.note.has_shown(permit);
         }
-        self.count(permit.as_ref().ok(), request)?;
+        // Whoever may ask how the service is can do so at any time; a token can be guessed there as anywhere.
+        if !is_free || permit.is_err() {
+            self.count(permit.as_ref().ok(), request)?;
+        }
         let permit = permit?;
         self.check(&permit, need, template, request)?;
         // Whose body is waited for is told by it.
@@ -127,10 +131,9 @@ impl Guard {
         Ok(())
     }
 
-    /// Counts a request for the permit that was shown, else for the address that it comes from. Whoever asks how the service
-    /// is may always do so.
+    /// Counts a request for the permit that was shown, else for the address that it comes from.
     fn count(&self, permit: Option<&Arc<Permit>>, request: &Request) -> Result<(), Problem> {
-        let (Some(rate), false) = (&self.rate, is_probe(request.uri())) else { return Ok(()) };
+        let Some(rate) = &self.rate else { return Ok(()) };
         let caller = Caller::of(request.extensions());
         let taken = match (permit, caller) {
             (Some(permit), _) => rate.take(&permit.allowance),
