@@ -134,12 +134,13 @@ impl<H: Handle> Service<Request> for Edge<H> {
         let measured = metrics.begin(route, request.method());
         let request_id = request_id(request.headers());
         let has_room = check_room(requests, metrics, request.uri());
-        let is_read = has_room.and_then(|()| check_transfer_coding(request.headers()));
+        let has_body = !request.body().is_end_stream();
+        let is_read = has_room.and_then(|()| if has_body { check_transfer_coding(request.headers()) } else { Ok(()) });
         let admitted = is_read.and_then(|()| sites.check(&request)).and_then(|()| match admission {
             Some(admission) => admission(route, &mut request),
             None => Ok(()),
         });
-        if admitted.is_ok() && !request.body().is_end_stream() {
+        if admitted.is_ok() && has_body {
             request = with_late_body(request, bodies, metrics);
         }
         // Filled where it stays: it is large, and each move of it costs as much as a look at a header.

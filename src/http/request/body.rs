@@ -19,7 +19,7 @@ use crate::service::{Charge, Payer, Service, Shed};
 /// end; the listener sees to it that the caller can read the answer first.
 ///
 /// # Errors
-/// 413 `payload-too-large`, 408 `request-timeout`, 503 `overloaded` if its place was needed by a caller who has fewer, and 400
+/// 413 `payload-too-large`, 408 `request-timeout`, 503 `overloaded` if its place was needed for another request, and 400
 /// `malformed-request` if it breaks off or is badly framed.
 pub async fn read_body(body: Body, len_max: usize, timeout: Duration) -> Result<Bytes, Problem> {
     if body.is_end_stream() {

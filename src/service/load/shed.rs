@@ -12,7 +12,7 @@ pub enum Shed {
     #[error("as many requests are in flight as may be")]
     InFlight,
     /// Room for requests whose bodies have not come, as many as `http.in_flight_max`.
-    #[error("the body did not come, and its place was needed by a caller who has fewer")]
+    #[error("the body did not come, and its place was needed for another request")]
     Bodies,
     /// Room for long work.
     #[error("as much long work is going on as this node can do soon")]
