@@ -119,7 +119,8 @@ pub enum SlotLack {
     Founding,
     /// There is no fleet yet, and the clocks of those who would found it differ.
     #[error(
-        "there is no fleet yet, and the clock of this node is at least {} s ahead of another founder's: one of them is wrong, and          the fleet would begin where this one stands", .ahead.as_secs()
+        "there is no fleet yet, and the clock of this node is at least {} s ahead of another founder's: one of them is wrong, and \
+         the fleet would begin where this one stands", .ahead.as_secs()
     )]
     AheadOfFounder {
         /// By how much, for certain.

@@ -181,6 +181,19 @@ fn a_node_that_has_not_seen_what_the_fleet_agreed_on_writes_nothing() {
 }
 
 #[test]
+fn a_write_without_an_answer_that_is_refused_for_another_fleet_may_have_been_done_in_the_former_one() {
+    for (fates, may_be_done) in [(&[Fate::Lost][..], true), (&[], false)] {
+        let (faulty, records, _, next) = bench();
+        let meta = Write::Put { key: "/idmint/v1/default/meta".to_owned(), value: b"{}".to_vec(), lease: None };
+        faulty.memory.commit(&Transaction { write: vec![meta], ..Transaction::default() }).unwrap();
+        tell(&faulty, fates);
+        let written = records.write(&[RecordPlan::Append(next)]);
+        assert_eq!(matches!(written, Err(WriteError::Store(_))), may_be_done, "{written:?}");
+        assert_eq!(matches!(written, Err(WriteError::NotWritten(_))), !may_be_done, "{written:?}");
+    }
+}
+
+#[test]
 fn without_room_nothing_is_appended_and_all_else_goes_on() {
     let coordinator = Arc::new(MemoryCoordinator::default()) as Arc<dyn Coordinator>;
     let room = Arc::new(Room::default());

@@ -119,8 +119,24 @@ impl KnownFleet {
     /// [`StoreError`]: it cannot follow from what this node was told before, so the coordinator was restored from a backup. This
     /// node agrees with nothing from now on, until it has looked anew.
     pub(super) fn see(&self, asked: Revision, found: Revision) -> Result<(), StoreError> {
+        self.see_from(asked, asked, found)
+    }
+
+    /// The same of a write that was done, which makes a revision of its own.
+    ///
+    /// # Errors
+    /// As [`KnownFleet::see`].
+    pub(super) fn see_written(&self, asked: Revision, found: Revision) -> Result<(), StoreError> {
+        self.see_from(asked, asked.next(), found)
+    }
+
+    fn see_from(&self, asked: Revision, least: Revision, found: Revision) -> Result<(), StoreError> {
         let mut known = self.lock();
-        if found < asked {
+        if asked > known.highest {
+            // The fleet was fenced since it was sent, and goes on from another revision, of which this says nothing.
+            return Err(lost());
+        }
+        if found < least {
             known.doubt();
             return Err(lost());
         }
@@ -200,4 +216,22 @@ impl Known {
 fn lost() -> StoreError {
     let text = "the coordinator has lost what it had acknowledged; nothing is read or written until it was fenced";
     StoreError::new(FailureKind::Unreachable, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_outlived_a_fence_says_nothing_of_what_comes_after_it() {
+        let known = KnownFleet::default();
+        let of = |fleet| AgreedMeta { fleet, ..AgreedMeta::default() };
+        known.agree(of(1), Revision(1_000), 0);
+        let asked = known.highest();
+        known.agree(of(2), Revision(12), 0);
+        assert!(known.see(asked, Revision(1_005)).is_err() && known.see_written(asked, Revision(1_005)).is_err());
+        assert_eq!((known.highest(), known.doubts(), known.meta().is_some()), (Revision(12), 0, true));
+        assert!(known.see_written(known.highest(), Revision(13)).is_ok(), "the control");
+        assert!(known.see(known.highest(), Revision(12)).is_err() && known.meta().is_none());
+    }
 }

@@ -170,7 +170,7 @@ impl SharedStore {
             match self.coordinator.commit(&transaction) {
                 // A write makes a revision of its own.
                 Ok(Outcome::Committed(written)) => {
-                    self.known.see(highest.next(), written.revision).map_err(NotWritten::Unknown)?;
+                    self.known.see_written(highest, written.revision).map_err(NotWritten::Unknown)?;
                     return Ok(self.note(Written::Committed(asked)));
                 }
                 Ok(Outcome::Refused(snapshot)) => {
@@ -179,7 +179,7 @@ impl SharedStore {
                     if is_unanswered && is_ours(&snapshot) {
                         return Ok(self.note(Written::Committed(asked)));
                     }
-                    return self.refused(&terms, &snapshot);
+                    return self.refused(&terms, &snapshot).map_err(refused);
                 }
                 Err(CoordinatorError::NoAnswer(_)) => is_unanswered = true,
                 // Not sent this time; an earlier one may still be on its way.
@@ -193,17 +193,17 @@ impl SharedStore {
         Err(NotWritten::Unknown(self.note_failure(&error)))
     }
 
-    /// What it means that a write which has not landed was refused with this: whether to decide again.
-    fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, NotWritten> {
+    /// What it means that a write was refused with this and nothing of it is there: whether to decide again.
+    fn refused(&self, terms: &Terms, snapshot: &Snapshot) -> Result<Written, StoreError> {
         self.note(());
         let (_, found) = snapshot.ranges.split_at(snapshot.ranges.len() - terms.compare.len());
         let meta = found.first().and_then(|meta| meta.first());
         if meta.map_or(Revision::ABSENT, |meta| meta.modified) != terms.meta {
             let error = "the fleet has agreed on something new, which this node has not seen yet";
-            return Err(NotWritten::Refused(StoreError::new(FailureKind::Unreachable, error)));
+            return Err(StoreError::new(FailureKind::Unreachable, error));
         }
         if let Some(horizon) = found.get(1) {
-            self.known.see_horizon(snapshot.revision, horizon.first()).map_err(NotWritten::Refused)?;
+            self.known.see_horizon(snapshot.revision, horizon.first())?;
         }
         Ok(Written::Stale)
     }
