@@ -15,11 +15,11 @@ pub struct Seen {
 /// The reports of a conjunction: a hint, which a crash can set back by some seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReportTally {
-    /// How many there were.
+    /// How many there were; none where the anchor was found without a tally.
     pub count: u64,
-    /// The first one.
+    /// The first one; where there was none, when the anchor was found.
     pub first: Seen,
-    /// The last one.
+    /// The last one, as the first.
     pub last: Seen,
 }
 
@@ -29,9 +29,15 @@ impl ReportTally {
         ReportTally { count: 1, first: seen, last: seen }
     }
 
+    /// The tally of an anchor that was found without one: from now on it is known to have been there.
+    pub fn found(seen: Seen) -> ReportTally {
+        ReportTally { count: 0, ..ReportTally::of(seen) }
+    }
+
     /// This tally, followed by a later one.
     #[must_use]
     pub fn followed_by(self, later: ReportTally) -> ReportTally {
-        ReportTally { count: self.count.saturating_add(later.count), first: self.first, last: later.last }
+        let first = if self.count == 0 { later.first } else { self.first };
+        ReportTally { count: self.count.saturating_add(later.count), first, last: later.last }
     }
 }

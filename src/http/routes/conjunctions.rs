@@ -163,7 +163,7 @@ fn instant(query: &Query<'_>, name: &'static str) -> Result<Option<Tca>, Problem
 fn info(format: &Format, listed: &ListedConjunction) -> ConjunctionInfo {
     let text = |id: u128| format.canonical().to_text(id);
     let told = |time: UnixTime| time.to_text(TIME_DIGITS);
-    let tally: Option<ReportTally> = listed.stored.tally;
+    let tally: Option<ReportTally> = listed.stored.tally.filter(|tally| tally.count > 0);
     let came = |seen: fn(&ReportTally) -> Seen| tally.as_ref().and_then(|tally| told(UnixTime::from(seen(tally).at)));
     let tca = |seen: fn(&ReportTally) -> Seen| tally.as_ref().and_then(|tally| told(UnixTime::from(seen(tally).tca)));
     ConjunctionInfo {

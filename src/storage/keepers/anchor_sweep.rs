@@ -7,10 +7,13 @@
 //!                              the third-last day on which a request with a key was recorded or a report counted
 //! old is      an anchor whose TCA and whose last report are both before that, by more than the retention
 //! ```
+//!
+//! Of an anchor without a tally nothing tells when it was reported: a node was killed before it counted, or it came back from a
+//! journal. A sweep that finds it old by its TCA gives it a tally of no report, by which the next ones judge it.
 
 use std::time::Duration;
 
-use crate::conjunction::Tca;
+use crate::conjunction::{ReportTally, Seen, Tca};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{AnchorKey, LastDays, RecordStore, TalliedAnchor, WrittenDay};
 use crate::time::{Clock, UnixNanos, UnixTime};
@@ -54,11 +57,20 @@ impl AnchorSweep {
             records.request_days()?.into_iter().for_each(|day| self.days.add(day));
         }
         let anchors = records.anchors(self.after.as_ref(), STEP_LEN)?;
-        for tally in anchors.iter().filter_map(|anchor| anchor.tally) {
+        for tally in anchors.iter().filter_map(|anchor| anchor.tally).filter(|tally| tally.count > 0) {
             [tally.first.at, tally.last.at].into_iter().for_each(|at| self.days.add(WrittenDay::of_clock(at)));
         }
         if let Some(before) = self.old_before(now) {
-            let old: Vec<TalliedAnchor> = anchors.iter().filter(|anchor| is_old(anchor, before)).cloned().collect();
+            let is_past = |anchor: &&TalliedAnchor| anchor.key.tca < Tca::at(before);
+            let found = anchors.iter().filter(is_past).filter(|anchor| anchor.tally.is_none());
+            let found: Vec<(AnchorKey, ReportTally)> = found
+                .map(|TalliedAnchor { key, .. }| (key.clone(), ReportTally::found(Seen { at: now, tca: key.tca })))
+                .collect();
+            if !found.is_empty() {
+                records.add_reports(&found)?;
+            }
+            let old: Vec<TalliedAnchor> =
+                anchors.iter().filter(is_past).filter(|anchor| was_reported_before(anchor, before)).cloned().collect();
             if !old.is_empty() {
                 records.forget_anchors(&old)?;
             }
@@ -79,15 +91,15 @@ impl AnchorSweep {
     }
 }
 
-/// Whether both its time and its last report are before that instant.
-fn is_old(TalliedAnchor { key, tally }: &TalliedAnchor, before: UnixTime) -> bool {
-    key.tca < Tca::at(before) && tally.is_none_or(|tally| UnixTime::from(tally.last.at) < before)
+/// Whether its last report came before that instant, as far as was counted.
+fn was_reported_before(anchor: &TalliedAnchor, before: UnixTime) -> bool {
+    anchor.tally.is_some_and(|tally| UnixTime::from(tally.last.at) < before)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Seen};
+    use crate::conjunction::{Anchor, AnchorPlan, Pair};
     use crate::storage::memory::MemoryRecords;
     use crate::storage::records::RecordPlan;
     use crate::time::ManualClock;
@@ -102,8 +114,16 @@ mod tests {
         Tca(i64::from(day) * 86_400_000_000)
     }
 
-    /// Anchors of these days, each of another pair.
+    /// Anchors of these days, each of another pair, which sweeps have found long ago.
     fn anchors_of(days: std::ops::RangeInclusive<u32>) -> MemoryRecords {
+        let records = uncounted_anchors_of(days.clone());
+        let found = |day| (key_of(day), ReportTally::found(Seen { at: at(0), tca: tca(day) }));
+        records.add_reports(&days.map(found).collect::<Vec<_>>()).expect("memory");
+        records
+    }
+
+    /// The same, of which nothing was counted.
+    fn uncounted_anchors_of(days: std::ops::RangeInclusive<u32>) -> MemoryRecords {
         let records = MemoryRecords::default();
         let plan = |day: u32| {
             let pair = Pair { primary: u64::from(day), secondary: 99_999 };
@@ -115,9 +135,12 @@ mod tests {
 
     /// A report that is counted on a day, of the anchor of another.
     fn report(records: &MemoryRecords, on: u32, of: u32) {
-        let pair = Pair { primary: u64::from(of), secondary: 99_999 };
-        let key = AnchorKey { format: "conjunction".to_owned(), pair, tca: tca(of) };
-        records.add_reports(&[(key, ReportTally::of(Seen { at: at(on), tca: tca(of) }))]).expect("memory");
+        records.add_reports(&[(key_of(of), ReportTally::of(Seen { at: at(on), tca: tca(of) }))]).expect("memory");
+    }
+
+    fn key_of(day: u32) -> AnchorKey {
+        let pair = Pair { primary: u64::from(day), secondary: 99_999 };
+        AnchorKey { format: "conjunction".to_owned(), pair, tca: tca(day) }
     }
 
     fn left(records: &MemoryRecords) -> Vec<i64> {
@@ -161,6 +184,36 @@ mod tests {
             [vec![18], (26..=40).collect::<Vec<_>>()].concat(),
             "by the clock, which shows day 36"
         );
+    }
+
+    #[test]
+    fn an_anchor_that_nobody_has_counted_is_kept_as_long_as_one_that_was_reported_when_it_was_found() {
+        let records = uncounted_anchors_of(1..=40);
+        [28, 29, 30].into_iter().for_each(|day| report(&records, day, day));
+        let hand = ManualClock::at(at(30));
+        let (clock, mut sweep) = (hand.clock(), AnchorSweep::new(10 * DAY));
+        let mut sweep_after = |days: u32| {
+            hand.advance(DAY * days);
+            sweep.step(&records, &clock).expect("memory");
+        };
+        sweep_after(1);
+        assert_eq!(left(&records), (1..=40).collect::<Vec<_>>());
+        let tallies = || records.anchors(None, usize::MAX).expect("memory").into_iter().filter_map(|one| one.tally);
+        // By day 28 those of 17 days are old, on which a clock showed day 31.
+        assert_eq!(tallies().filter(|tally| tally.count == 0).count(), 17);
+        report(&records, 30, 5);
+        assert!(tallies().any(|tally| tally.count == 1 && tally.first.at == at(30) && tally.first.tca == tca(5)));
+        [39, 40, 41].into_iter().for_each(|day| report(&records, day, day - 1));
+        sweep_after(12);
+        let all_but_one: Vec<i64> = (1..=40).filter(|day| *day != 28).collect();
+        assert_eq!(
+            left(&records),
+            all_but_one,
+            "by day 39 one was reported long ago, and the others were found too late"
+        );
+        [42, 43, 44].into_iter().for_each(|day| report(&records, day, day - 7));
+        sweep_after(3);
+        assert!(left(&records)[..2].iter().all(|day| *day > 17), "{:?}", left(&records));
     }
 
     #[test]
