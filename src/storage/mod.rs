@@ -62,6 +62,6 @@ pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
 pub use records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records,
-    StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
+    StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay, remembered_among,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};

@@ -99,15 +99,14 @@ impl RecordAdopter {
         RecordAdopter { is_trial: true, ..self }
     }
 
-    /// Adopts a ledger, of which `read` gives so many appends behind one of them, and the keys of its requests of the last
-    /// day: the one before `newest`, when the last append of all ledgers was recorded, by whatever clock that was.
+    /// Adopts a ledger, of which `read` gives so many appends behind one of them, and the keys of its requests since then.
     ///
     /// # Errors
     /// [`AdoptError`].
     pub fn adopt_ledger(
         &self,
         ledger: &LedgerSummary,
-        newest: EventTime,
+        since: EventTime,
         read: &dyn Fn(Option<EventId>, usize) -> Result<Vec<StoredAppend>, StoreError>,
     ) -> Result<AdoptedCount, AdoptError> {
         let id = ledger.head.id.ledger();
@@ -117,7 +116,6 @@ impl RecordAdopter {
         if there.is_some_and(|there| there.genesis != ledger.genesis || there.head.place < ledger.head.place) {
             return Err(differs(&key));
         }
-        let since = remembered_since(newest);
         let mut batch = AdoptedBatch::new(&self.store, self.is_trial);
         let (mut count, mut previous) = (AdoptedCount::default(), None);
         loop {

@@ -1,7 +1,7 @@
 //! A request with a key that was done, and for how long that is remembered.
 
 use super::record_plan::RecordPlan;
-use super::written_day::{LAST_DAYS, WrittenDay};
+use super::written_day::{LAST_DAYS, LastDays, WrittenDay};
 use crate::ledger::{EventId, EventTime, KeyHash};
 
 const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
@@ -35,6 +35,18 @@ pub(in crate::storage) fn remembered_since(now: EventTime) -> EventTime {
     EventTime::from_micros(now.micros().saturating_sub(DAY_MICROS)).expect("earlier than a time there is")
 }
 
+/// The same where these are times at which something was recorded, whatever clocks wrote them: not after the third-last day of
+/// them, so that one clock that was ahead frees no key of the real last day. All keys where they are of fewer days.
+pub fn remembered_among(recorded: impl IntoIterator<Item = EventTime>) -> EventTime {
+    let (mut days, mut newest) = (LastDays::default(), EventTime::from_micros(0).expect("the first time there is"));
+    for time in recorded {
+        days.add(WrittenDay::of(time));
+        newest = newest.max(time);
+    }
+    let third_last = days.third_last().map_or(0, |day| day.begins().get() / 1_000);
+    remembered_since(newest).min(EventTime::from_micros(third_last).expect("earlier than a time there is"))
+}
+
 /// Which of these days, in their order, hold no request since that time. The last three are none of them whatever the time:
 /// a clock that is wrong at one start must not have the keys of real days forgotten.
 pub(in crate::storage) fn days_to_forget(days: &[WrittenDay], since: EventTime) -> &[WrittenDay] {
@@ -51,6 +63,23 @@ mod tests {
         let at = |micros| EventTime::from_micros(micros).expect("in range");
         assert_eq!(remembered_since(at(DAY_MICROS + 7)), at(7));
         assert_eq!(remembered_since(at(5)), at(0));
+    }
+
+    #[test]
+    fn one_clock_that_was_ahead_frees_no_key_of_the_real_last_day() {
+        let at = |hours: u64| EventTime::from_micros(hours * DAY_MICROS / 24).expect("in range");
+        let days_ago = |days: u64| at(24 * (1_000 - days));
+        let real = [days_ago(3), days_ago(2), days_ago(1), days_ago(0)];
+        assert_eq!(
+            remembered_among(real),
+            days_ago(2),
+            "the control is in time: the third-last day is earlier than 24 h"
+        );
+        for ahead in [28, 400 * 24] {
+            let since = remembered_among(real.into_iter().chain([at(24 * 1_000 + ahead)]));
+            assert_eq!(since, days_ago(1), "{ahead} h");
+        }
+        assert_eq!(remembered_among(real[..2].iter().copied()), at(0), "fewer days than three: all");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod stored_append;
 mod written_day;
 
 pub use done_request::DoneRequest;
+pub use done_request::remembered_among;
 pub(in crate::storage) use done_request::{days_to_forget, remembered_since};
 pub use record_plan::RecordPlan;
 pub use record_store::{BackedUp, LedgerSummary, RecordStore, Records, WriteError};

@@ -14,7 +14,7 @@ use crate::conjunction::Pair;
 use crate::ledger::{EventTime, LedgerId};
 use crate::storage::{
     AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, Entry, FormatsError,
-    KeptFormat, KnownFleet, LedgerSummary, Namespace, Range, RecordAdopter,
+    KeptFormat, KnownFleet, LedgerSummary, Namespace, Range, RecordAdopter, remembered_among,
 };
 use crate::time::UnixNanos;
 
@@ -234,10 +234,10 @@ impl Adoption {
         tell: &mut dyn FnMut(&AdoptedRecords),
     ) -> Result<AdoptedRecords, AdoptionError> {
         let mut records = AdoptedRecords { formats: count_formats(folder), ..AdoptedRecords::default() };
-        let newest = last_recorded(folder)?;
+        let since = remembered_since(folder)?;
         for_each_ledger(folder, |ledger| {
             let read = |after, count_max| folder.appends(ledger.head.id.ledger(), after, count_max);
-            records.ledgers += adopter.adopt_ledger(ledger, newest, &read)?;
+            records.ledgers += adopter.adopt_ledger(ledger, since, &read)?;
             tell(&records);
             Ok(())
         })?;
@@ -252,14 +252,15 @@ impl Adoption {
     }
 }
 
-/// When the last append of all ledgers was recorded.
-fn last_recorded(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
-    let mut newest = EventTime::from_micros(0).expect("the first time there is");
+/// Since when requests were recorded whose keys are adopted: no later than those of all appends say, of which the last ones of
+/// ledgers are some.
+fn remembered_since(folder: &AdoptedFolder) -> Result<EventTime, AdoptionError> {
+    let mut last = Vec::new();
     for_each_ledger(folder, |ledger| {
-        newest = newest.max(ledger.head.recorded);
+        last.push(ledger.head.recorded);
         Ok(())
     })?;
-    Ok(newest)
+    Ok(remembered_among(last))
 }
 
 fn for_each_ledger(

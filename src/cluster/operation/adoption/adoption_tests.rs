@@ -72,15 +72,18 @@ impl Node {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let store = ready(open(folder.path()).expect("it is new"), HORIZON, &[format("1ms")]);
         let records = store.records().expect("the store works");
-        let old = plan(&create("old", 90), None, NOW - 2 * DAY_MICROS);
-        write(&*records, std::slice::from_ref(&old));
+        // Keys of the last three days are adopted, of which the last one may be of a clock that was ahead.
+        let of_days = [("old", 90, 4), ("before", 91, 2), ("ahead", 92, 1)]
+            .map(|(name, key, days)| plan(&create(name, key), None, NOW - days * DAY_MICROS));
+        of_days.iter().for_each(|plan| write(&*records, std::slice::from_ref(plan)));
         let mut long = vec![plan(&create("long", 100), None, NOW)];
         for key in 101..600 {
             let (ledger, head) = (long[0].ledger(), long.last().map(AppendPlan::head));
             long.push(plan(&append(ledger, &["a", "b", "c"], key), head, NOW + 5));
         }
         write(&*records, &long);
-        let ledgers = vec![vec![old], write_ledger(&*records, "genesis", 10).to_vec(), long];
+        let mut ledgers: Vec<Vec<AppendPlan>> = of_days.map(|plan| vec![plan]).into();
+        ledgers.extend([write_ledger(&*records, "genesis", 10).to_vec(), long]);
         let anchors = [anchor(5_000_000, 0), anchor(6_500_000, 1), anchor_of("other", (1, 2), 5_000_000, 0)];
         records.write(&anchors).expect("nothing was written meanwhile");
         let many: Vec<RecordPlan> = (1..=150).map(|second| anchor_of("conjunction", (7, 100 + second), 9, 0)).collect();
@@ -175,8 +178,8 @@ fn assert_all_is_there(node: &Node, store: &Arc<MemoryCoordinator>) {
             assert_eq!(links, plan.links().collect::<Vec<_>>());
             let key = plan.mark.expect("each has one").key;
             let done = records.request(key).expect("reads");
-            let is_of_the_last_day = plan.recorded > at(NOW - DAY_MICROS);
-            assert_eq!(done.map(|done| done.last), is_of_the_last_day.then(|| plan.head().id));
+            let is_of_the_last_days = plan.recorded > at(NOW - 3 * DAY_MICROS);
+            assert_eq!(done.map(|done| done.last), is_of_the_last_days.then(|| plan.head().id));
         }
     }
     assert_eq!(near(&records, 5_500_000), [(5_000_000, 0), (6_500_000, 1)]);
@@ -201,8 +204,8 @@ fn a_fleet_has_all_of_a_folder_and_no_node_starts_there_any_more() {
     assert_all_is_there(&node, &store);
     let Adopted::Done { floor, records } = done else { panic!("{done:?}") };
     assert_eq!(floor, UnixNanos::new(1_800_000_033_001_000_000), "the horizon, in whole milliseconds");
-    assert_eq!((records.formats, records.ledgers.written, records.ledgers.parts), (1, 3, 504));
-    assert_eq!((records.ledgers.requests, records.ledgers.found), (503, 0), "one key is older than a day");
+    assert_eq!((records.formats, records.ledgers.written, records.ledgers.parts), (1, 5, 506));
+    assert_eq!((records.ledgers.requests, records.ledgers.found), (505, 0), "one key is older than three days");
     assert_eq!((records.pairs.written, records.pairs.parts, records.pairs.found), (152, 153, 0));
     assert_eq!(steps[..2], [AdoptionStep::Marked, AdoptionStep::FloorRaised(floor)]);
     let refused = node.start().expect_err("its ids go on in the fleet");
@@ -361,7 +364,7 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
     }
     let (done, steps) = run(&adoption, &node).expect("it was adopted under a former name");
     let Adopted::Done { records, .. } = done else { panic!("{done:?}") };
-    assert_eq!((steps[0], records.ledgers.written, records.ledgers.found), (AdoptionStep::Resumed, 2, 1));
+    assert_eq!((steps[0], records.ledgers.written, records.ledgers.found), (AdoptionStep::Resumed, 4, 1));
     assert_all_is_there(&node, &store);
     let before = content(&store);
     assert_eq!(run(&adoption, &node).expect("it is known").0, Adopted::Before);
@@ -401,7 +404,7 @@ fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
 
     let (done, _) = run(&adoption(Arc::clone(&store) as Arc<dyn Coordinator>), &node).expect("it is there, and more");
     let Adopted::Done { records, .. } = done else { panic!("{done:?}") };
-    assert_eq!((records.ledgers.written, records.ledgers.found), (2, 1));
+    assert_eq!((records.ledgers.written, records.ledgers.found), (4, 1));
     assert_eq!(of_node.head(head.id.ledger()).expect("reads"), Some(more.head()));
 }
 

@@ -133,9 +133,9 @@ impl JournalCopies {
         &self.unreadable
     }
 
-    /// When the last commit of all ledgers was recorded.
-    pub(super) fn newest(&self) -> Option<EventTime> {
-        self.ledgers.values().flat_map(BTreeMap::values).map(|commit| commit.recorded).max()
+    /// When commits were recorded.
+    pub(super) fn recorded(&self) -> impl Iterator<Item = EventTime> {
+        self.ledgers.values().flat_map(BTreeMap::values).map(|commit| commit.recorded)
     }
 
     /// The row of a commit, as it was committed.

@@ -25,7 +25,7 @@ use crate::storage::fleet::rows::{
     Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_to_bytes,
 };
 use crate::storage::fleet::shared_store::{NotWritten, SharedStore, Written};
-use crate::storage::records::{DoneRequest, LedgerSummary, remembered_since};
+use crate::storage::records::{DoneRequest, LedgerSummary, remembered_among, remembered_since};
 
 /// Rows that are looked for at once.
 const ROWS_READ_MAX: usize = 100;
@@ -111,8 +111,7 @@ impl<'a> JournalImport<'a> {
         copies: &'a JournalCopies,
     ) -> JournalImport<'a> {
         let known = Arc::new(KnownFleet::agreeing(AgreedMeta { revision: agreed, ..AgreedMeta::default() }));
-        let since = copies.newest().map(remembered_since);
-        let since = since.unwrap_or(EventTime::from_micros(0).expect("the first time there is"));
+        let since = remembered_among(copies.recorded());
         JournalImport { store: SharedStore::new(coordinator, Keys::of(namespace), known), copies, since }
     }
 

@@ -80,6 +80,23 @@ fn what_a_restored_store_forgot_comes_back_byte_for_byte_and_once() {
 }
 
 #[test]
+fn one_clock_that_was_a_day_ahead_takes_no_key_of_the_others_away() {
+    const DAY: u64 = 86_400_000_000;
+    let samples = SampleNodes::of(1);
+    let node = samples.node(0, FIRST);
+    let backup = samples.store.copy();
+    for (key, micros) in [(1, NOW - 4 * DAY), (2, NOW - DAY), (3, NOW), (4, NOW + 28 * DAY / 24)] {
+        write(&node, plan(&create(&format!("genesis {key}"), key), None, micros));
+    }
+    samples.store.restore(&backup);
+    let done = samples.import(&samples.copies([0]));
+    assert_eq!((done.events, done.requests), (4, 3));
+    let node = samples.node(0, FIRST);
+    let is_known = |key| node.request(KeyHash(key)).unwrap().is_some();
+    assert_eq!([1, 2, 3, 4].map(is_known), [false, true, true, true]);
+}
+
+#[test]
 fn what_stands_in_another_ones_place_or_behind_a_gap_is_lost_and_never_renumbered() {
     let samples = SampleNodes::of(3);
     let [one, two, three] = [0, 1, 2].map(|node| samples.node(node, FIRST));
