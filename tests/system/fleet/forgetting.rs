@@ -27,7 +27,10 @@ fn report(node: &Service, hour_s: i64, millis: i64) -> Vec<Value> {
         let at = hour_s + 10 * i64::try_from(number).unwrap();
         let time = idmint::time::UnixTime::from_nanos(i128::from(at * 1_000 + millis) * 1_000_000);
         let body = json!({ "tca": time.to_string(), "primary": 2 * number + 1, "secondary": 2 * number + 2 });
-        let answer = client.exchange(post_json("/ids/conjunction", "", &body.to_string()));
+        let answer = until("it is answered", || {
+            let answer = client.exchange(post_json("/ids/conjunction", "", &body.to_string()));
+            Some(answer).filter(|answer| ![503, 504].contains(&answer.status))
+        });
         assert_eq!(answer.status, 200, "{body}: {}", answer.text());
         ids.push(answer.json()["details"][0]["id"].clone());
     }

@@ -48,10 +48,10 @@ fn a_wiped_etcd_is_founded_above_all_that_a_node_still_mints_which_was_cut_off()
     until_within(LONG, "a minute is reserved", || {
         (old.metric("idmint_horizon_remaining_seconds") > 44.0).then_some(())
     });
+    let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
     // It is not asked again whether it may mint.
     lost.kill(0);
     // The control believes an operator who is wrong.
-    let wiped = [EtcdCluster::start(1), EtcdCluster::start(1)];
     let founder = Service::start(serve_unsaid(&homes[1], &wiped[0], SLOTS));
     let misled = starting(&homes[2], &wiped[1], SLOTS);
     misled.wait_until_ready();
@@ -85,7 +85,7 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let of_ahead = Minter::at(&ahead);
 
     let right = starting(&homes[1], &etcd, 4);
-    until("it says what it waits for", || detail_of(&right).contains("the fleet begins at 202").then_some(()));
+    until("it says what it waits for", || detail_of(&right).contains("the fleet begins at ").then_some(()));
     right.log_once_it_says("A fleet that begins too late");
     let refused = right.post("/ids/snowflake");
     assert_eq!(refused.status, 503, "{}", refused.text());

@@ -75,7 +75,10 @@ struct Running {
 }
 
 fn mint(node: &Running) -> String {
-    let answer = Client::connect(node.address).exchange(request("POST /ids/snowflake", "", ""));
+    let answer = until("it mints", || {
+        let answer = Client::connect(node.address).exchange(request("POST /ids/snowflake", "", ""));
+        Some(answer).filter(|answer| answer.status != 503)
+    });
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()["ids"][0].as_str().unwrap().to_owned()
 }

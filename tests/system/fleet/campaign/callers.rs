@@ -72,6 +72,11 @@ fn take_in(minted: &mut Minted, format: usize, count: u32, client: &mut Client) 
             minted.cut += 1;
             false
         }
+        // Of what comes later nothing is counted, as of an answer that never comes.
+        Err(ReceiveError::TimedOut) => {
+            minted.cut += 1;
+            false
+        }
         Err(error) => panic!("{}: {error}", FORMATS[format].name),
     }
 }
