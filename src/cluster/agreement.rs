@@ -2,7 +2,7 @@
 
 use super::fleet_keys::FleetKeys;
 use super::slot_share::{SlotRange, SlotShare};
-use super::stored::{FleetMeta, ceil_to_millis};
+use super::stored::{FleetMeta, StoredInstant};
 use super::token::Token;
 use crate::storage::{
     AgreedMeta, Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError,
@@ -65,7 +65,8 @@ impl OwnLayout {
         self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
     }
 
-    /// The same for a fleet none of whose slots may be used below `least`: its floor is to be raised if it is not that high.
+    /// The same for a fleet none of whose slots may be used below `least`, whatever fences come: it is to know that, and its floor
+    /// to be raised if it is not that high.
     ///
     /// # Errors
     /// As [`compare`](Self::compare).
@@ -89,8 +90,10 @@ impl OwnLayout {
             let text = |range: Option<SlotRange>| range.unwrap_or(SlotShare::all(slots).range()).to_string();
             return Err(FormatsError::ShareChanged { kept: text(meta.share), now: text(self.share.as_part()) });
         }
-        let mut is_whole = found.is_some() && meta.floor >= least;
-        meta.floor = meta.floor.max(ceil_to_millis(least));
+        let least = (least > UnixNanos::default()).then(|| StoredInstant::ceil(least));
+        let mut is_whole = found.is_some() && meta.least >= least && Some(StoredInstant(meta.floor)) >= least;
+        meta.least = meta.least.max(least);
+        meta.floor = least.map_or(meta.floor, |least| meta.floor.max(least.0));
         for format in &self.formats {
             match meta.formats.get(&format.name) {
                 Some(kept) => format.compare(kept)?,

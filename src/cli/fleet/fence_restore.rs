@@ -144,7 +144,8 @@ fn advice(has_journals: bool) -> &'static str {
 fn failure(error: &FenceError) -> Failure {
     match error {
         FenceError::Coordinator(error) => failure_of(error),
-        FenceError::Unreadable { .. } | FenceError::FarAhead { .. } => Failure::of(Exit::Damaged, error),
+        FenceError::Unreadable { .. } => Failure::of(Exit::Damaged, error),
+        FenceError::FarAhead { .. } => Failure::of(Exit::Config, error),
         FenceError::Contended => Failure::of(Exit::Busy, error),
     }
 }

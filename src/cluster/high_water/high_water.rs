@@ -108,9 +108,12 @@ impl HighWater {
                 known.floor = known.floor.max(StoredInstant(floor));
                 known.told(revision, now);
             }
-            // What was acknowledged in a former fleet is below the floor of this one.
+            // What was acknowledged in a former fleet is below the floor of this one, or kept there, by whatever revision.
             known => {
-                let (floor, at, slots) = (StoredInstant(floor), StoredInstant::ceil(now), BTreeMap::new());
+                let (floor, at) = (StoredInstant(floor), StoredInstant::ceil(now));
+                let slots = known.as_ref().map(|known| known.slots.clone()).unwrap_or_default();
+                let far = slots.into_iter().filter(|(_, acknowledged)| acknowledged.horizon >= floor);
+                let slots = far.map(|(slot, far)| (slot, Acknowledged { revision: 0, ..far })).collect();
                 *known = Some(Known { version: (), fleet, floor, at, revision: revision.0, slots });
             }
         }
@@ -184,7 +187,8 @@ impl HighWater {
         if meta.fleet != known.fleet {
             let (highest, floor) = (known.highest(), meta.floor);
             let lost = Regression::OtherFleet { found: meta.fleet, floor, known: known.fleet, highest };
-            let follows = meta.former.contains(&known.fleet) || floor > known.floor.0;
+            // What is not fenced was founded by somebody who knew of nothing that was there before.
+            let follows = meta.former.contains(&known.fleet) || meta.is_fenced() && floor > known.floor.0;
             let mut slots = known.slots.iter().filter(|(slot, _)| was_read(**slot));
             let is_above = |(slot, acknowledged): (&u32, &Acknowledged)| {
                 acknowledged.horizon.0 < floor || acknowledged.is_reached(horizons, &keys.horizon(*slot))
@@ -256,12 +260,26 @@ mod tests {
 
     /// A coordinator at this revision, with a fleet that begins at an instant, and slot 7 with this horizon.
     fn found(revision: u64, fleet: Token, floor: u64, horizon: Option<u64>) -> Snapshot {
+        found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
+    }
+
+    /// The same where it was fenced, by an operator who was told of no fleet that it was.
+    fn fenced(revision: u64, fleet: Token, floor: u64, horizon: Option<u64>) -> Snapshot {
+        let mut meta = FleetMeta::new(fleet, share(), at(0));
+        meta.fence(fleet, at(floor), &[]);
+        found_meta(revision, meta, horizon)
+    }
+
+    fn share() -> SlotShare {
+        SlotShare::all(NonZeroU32::new(8).expect("not zero"))
+    }
+
+    fn found_meta(revision: u64, meta: FleetMeta, horizon: Option<u64>) -> Snapshot {
         let entry = |key, value| {
             let modified = Revision(revision);
             vec![Entry { key, value, created: modified, modified }]
         };
-        let share = SlotShare::all(NonZeroU32::new(8).expect("not zero"));
-        let meta = entry(keys().meta(), FleetMeta::new(fleet, share, at(floor)).to_bytes());
+        let meta = entry(keys().meta(), meta.to_bytes());
         let record = |horizon| HorizonRecord::new(at(horizon), Token::new(2), Token::new(3), at(0));
         let horizons = horizon.map(|horizon| entry(keys().horizon(7), record(horizon).to_bytes()));
         Snapshot { revision: Revision(revision), ranges: vec![meta, horizons.unwrap_or_default(), Vec::new()] }
@@ -281,9 +299,9 @@ mod tests {
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
             // Fenced: of another fleet, which begins above all that was minted, whatever else it has.
-            found(3, Token::new(5), 201, None),
+            fenced(3, Token::new(5), 201, None),
             // What was minted above that is kept by its slot.
-            found(3, Token::new(5), 101, Some(200)),
+            fenced(3, Token::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
             assert_eq!(HighWater::default().check_all(&keys(), &fine), Ok(()));
@@ -304,7 +322,12 @@ mod tests {
             (Regression::NoFleet { known: FLEET }, none),
             (
                 Regression::OtherFleet { found: other, floor: at(200), known: FLEET, highest: at(200) },
-                found(99, other, 200, Some(199)),
+                fenced(99, other, 200, Some(199)),
+            ),
+            // Wiped, and founded by somebody who knew of nothing: above all that was minted, but with none of the records.
+            (
+                Regression::OtherFleet { found: other, floor: at(300), known: FLEET, highest: at(200) },
+                found(99, other, 300, Some(300)),
             ),
             (Regression::Revision { found: 8, known: 9 }, found(8, FLEET, 100, Some(200))),
             (horizon.clone(), found(99, FLEET, 100, Some(199))),
@@ -325,6 +348,17 @@ mod tests {
         assert_eq!(known.check_all(&keys(), &found(2, Token::new(5), 300, None)), Ok(()));
         let back = known.check_all(&keys(), &found(99, FLEET, 100, Some(200)));
         assert!(matches!(back, Err(Regression::OtherFleet { .. })), "restored to before the fence: {back:?}");
+    }
+
+    #[test]
+    fn a_slot_that_a_fence_has_left_far_ahead_stays_known() {
+        let mut known = known();
+        let other = Token::new(5);
+        known.meet(other, at(150), Revision(2), at(150));
+        assert_eq!(known.highest(), Some(at(200)));
+        assert_eq!(known.check_all(&keys(), &fenced(2, other, 150, Some(200))), Ok(()));
+        let lost = known.check_all(&keys(), &fenced(3, other, 150, Some(160)));
+        assert!(matches!(lost, Err(Regression::Horizon { slot: 7, .. })), "{lost:?}");
     }
 
     #[test]

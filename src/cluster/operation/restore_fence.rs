@@ -116,7 +116,7 @@ pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Re
 
 /// Sees to it that no slot is used below what nodes have minted, before anything else is written to a store that was restored.
 /// For each write brings its revision nearer to what nodes have seen, and a node without a slot knows of the restore by that
-/// alone. Returns the revision of what the fleet has agreed on, [`Revision::ABSENT`] where there is no fleet any more: then
+/// alone; so `meta` is written in any case, which tells it from a store that has lost nothing after all. Returns the revision of what the fleet has agreed on, [`Revision::ABSENT`] where there is no fleet any more: then
 /// nodes know of it by that.
 ///
 /// # Errors
@@ -132,11 +132,10 @@ pub fn raise_restored_floor(
         let snapshot = coordinator.read(&keys.survey())?;
         let Found { meta, modified, floor, .. } = Found::of(&snapshot, keys, rule, high_waters, now)?;
         let Some(mut meta) = meta else { return Ok(Revision::ABSENT) };
-        if meta.floor >= floor {
-            return Ok(modified);
+        meta.floor = meta.floor.max(floor);
+        if let Some(written) = commit(coordinator, &to_write(keys, &meta, modified))? {
+            return Ok(written);
         }
-        meta.floor = floor;
-        commit(coordinator, &to_write(keys, &meta, modified))?;
     }
     Err(FenceError::Contended)
 }
@@ -167,7 +166,7 @@ pub fn fence_restored(
             transaction.compare.push(Compare::Modified(key.clone(), revision));
             transaction.write.push(Write::Put { key, value: record.to_bytes(), lease: None });
         }
-        if commit(coordinator, &transaction)? {
+        if commit(coordinator, &transaction)?.is_some() {
             return Ok(fence);
         }
     }
@@ -187,6 +186,8 @@ struct Found {
     far_from: UnixNanos,
     /// The slots that are far ahead: one at most.
     far: BTreeMap<u32, Far>,
+    /// The fleets that nodes knew of whose high waters there are.
+    known_as: Vec<Token>,
 }
 
 /// Up to where a slot was used by a clock that was far ahead.
@@ -246,7 +247,8 @@ impl Found {
         let since = high_waters.iter().filter_map(|high_water| renewed_since_written(high_water, rule));
         let floors = high_waters.iter().filter_map(HighWater::floor);
         let floor = since.chain(floors).filter(|instant| *instant < far_from).fold(floor, UnixNanos::max);
-        Ok(Found { meta, modified, horizons, floor: above(floor), far_from, far })
+        let known_as = high_waters.iter().filter_map(HighWater::fleet).collect();
+        Ok(Found { meta, modified, horizons, floor: above(floor), far_from, far, known_as })
     }
 }
 
@@ -257,14 +259,14 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
 
 /// The fence, and what all nodes have to agree on then.
 fn plan(found: Found, rule: &FenceRule, fleet: Token) -> (RestoreFence, FleetMeta) {
-    let Found { meta, horizons, floor, far_from, far, .. } = found;
+    let Found { meta, horizons, floor, far_from, far, known_as, .. } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
     // Above and not at: a floor that is no higher than what a node knows is none that was made for it.
     let former_floor = meta.as_ref().map(|meta| above(meta.floor)).filter(|floor| *floor < far_from);
-    let floor = former_floor.map_or(floor, |former| former.max(floor));
-    let mut meta = meta.unwrap_or_else(|| founded_by(rule, fleet, floor));
-    meta.former.extend(former.or(rule.origin));
-    (meta.fleet, meta.floor) = (fleet, floor);
+    let least = meta.as_ref().and_then(|meta| meta.least).map(|least| least.0);
+    let floor = former_floor.into_iter().chain(least).fold(floor, UnixNanos::max);
+    let mut meta = meta.unwrap_or_else(|| founded_by(rule, rule.origin.unwrap_or(fleet), floor));
+    meta.fence(fleet, floor, &known_as);
     let highest = horizons.iter().copied().max();
     let far = far.into_iter().next().map(|(slot, far)| (slot, far.horizon));
     (RestoreFence { former, fleet, floor, horizons: horizons.len(), highest, far }, meta)
@@ -291,16 +293,17 @@ fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transacti
     }
 }
 
-/// Whether this was written; `false`: something else was, meanwhile.
-fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<bool, CoordinatorError> {
+/// The revision of `meta` once this was written; `None`: something else was, meanwhile.
+fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Option<Revision>, CoordinatorError> {
     let mut failed = None;
     for _ in 0..SENT_MAX {
         match coordinator.commit(transaction) {
-            Ok(Outcome::Committed(_)) => return Ok(true),
+            Ok(Outcome::Committed(snapshot)) => return Ok(Some(snapshot.revision)),
             Ok(Outcome::Refused(snapshot)) => {
                 let there = snapshot.ranges.first().and_then(|meta| meta.first());
-                let is_it = |write: &Write| matches!(write, Write::Put { value, .. } if there.is_some_and(|there| there.value == *value));
-                return Ok(transaction.write.iter().all(is_it));
+                let is_it =
+                    |there: &&Entry| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
+                return Ok(there.filter(is_it).map(|there| there.modified));
             }
             // The same bytes again: of all copies one can be done.
             Err(error @ (CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_))) => failed = Some(error),
@@ -321,6 +324,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::operation::samples::{NOON, after, keys, put};
+    use crate::cluster::stored::StoredInstant;
     use crate::storage::MemoryCoordinator;
 
     fn rule() -> FenceRule {
@@ -391,6 +395,22 @@ mod tests {
     }
 
     #[test]
+    fn what_an_adopted_node_minted_is_above_every_fence_however_far_ahead_it_was() {
+        let year = after(365 * 86_400);
+        for least in [None, Some(year)] {
+            let store = MemoryCoordinator::default();
+            let mut meta = found(&store, year);
+            meta.least = least.map(StoredInstant);
+            put(&store, keys().meta(), meta.to_bytes());
+            for _ in 0..2 {
+                let floor = fence(&store, &[]).floor;
+                assert_eq!(floor >= year, least.is_some(), "the control is the floor of a founder: {floor}");
+                assert_eq!(stored(&store).least, meta.least);
+            }
+        }
+    }
+
+    #[test]
     fn a_clock_that_was_far_ahead_is_waited_for_by_its_slot_alone() {
         let year = 365 * 86_400;
         // In the store; in the file of a node alone, which has renewed its slot since; by a fence that went by it.
@@ -443,7 +463,9 @@ mod tests {
         let raised = raise().expect("memory answers");
         expected.floor = after(500).after(Duration::from_millis(1));
         assert_eq!(stored(&store), expected);
-        assert_eq!((raise().expect("memory answers"), store.revision()), (raised, raised), "once");
+        let again = raise().expect("memory answers");
+        assert!(again > raised && store.revision() == again, "it is written in any case, so that nodes know of it");
+        assert_eq!(stored(&store), expected);
         // Whatever name a fence gives it.
         for _ in 0..2 {
             fence(&store, &[]);
@@ -483,6 +505,17 @@ mod tests {
         let fenced = fence(&store, std::slice::from_ref(&known));
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
+        assert_eq!(known.check_all(&keys(), &survey(&store)), Ok(()));
+        // Somebody whom nobody told of it has founded a fleet there first.
+        let store = MemoryCoordinator::default();
+        found(&store, after(3_600));
+        let known = {
+            let mut known = HighWater::default();
+            known.meet(Token::new(9), NOON, Revision(1), NOON);
+            known
+        };
+        assert!(known.check_all(&keys(), &survey(&store)).is_err());
+        fence(&store, &[]);
         assert_eq!(known.check_all(&keys(), &survey(&store)), Ok(()));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::slot_lease::{Reply, Request};
-use crate::cluster::stored::{HorizonRecord, ceil_to_millis};
+use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::cluster::token::Token;
 use crate::storage::{Compare, Coordinator, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
@@ -31,6 +31,8 @@ pub(super) enum Mistake {
     ComparesNoOwnHorizon,
     /// A fleet whose store was wiped is founded as if nobody could be minting.
     FoundsAsIfNobodyMinted,
+    /// A fleet that somebody has founded who knew of no other is taken for one that was fenced, if it begins late enough.
+    TakesAFounderForAFence,
     /// A fence goes above every horizon, however far one of them is ahead.
     FencesAboveEveryHorizon,
     /// A node forgets the keys of requests that its own clock calls old, however wrong that is.
@@ -94,6 +96,16 @@ impl Mistake {
             (Mistake::StartsAtOwnClock, _, Reply::Read(mut snapshot)) => {
                 for entry in snapshot.ranges.iter_mut().skip(1).take(1).flatten() {
                     rewrite(entry, |record| record.horizon = UnixNanos::default());
+                }
+                Reply::Read(snapshot)
+            }
+            (Mistake::TakesAFounderForAFence, _, Reply::Read(mut snapshot)) => {
+                for entry in snapshot.ranges.iter_mut().take(1).flatten() {
+                    let mut meta = FleetMeta::from_bytes(&entry.value).expect("it is whole");
+                    if !meta.is_fenced() {
+                        meta.fence(meta.fleet, meta.floor, &[]);
+                    }
+                    entry.value = meta.to_bytes();
                 }
                 Reply::Read(snapshot)
             }

@@ -113,6 +113,7 @@ fn every_deliberate_mistake_is_found() {
         Mistake::LooksAtNoRevision,
         Mistake::ComparesNoOwnHorizon,
         Mistake::FoundsAsIfNobodyMinted,
+        Mistake::TakesAFounderForAFence,
         Mistake::FencesAboveEveryHorizon,
         Mistake::SweepsByItsOwnClock,
     ] {

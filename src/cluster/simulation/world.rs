@@ -1,5 +1,6 @@
 //! One run: a fleet from its first start on, for some minutes of its own time.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::{AddAssign, Range};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::cluster::slot_lease::{NodeName, Reply, Request};
 use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::slot_tenure::Event;
 use crate::cluster::stored::HorizonRecord;
-use crate::storage::Outcome;
+use crate::storage::{Outcome, Revision};
 use crate::time::UnixNanos;
 
 pub(super) const BEGINS: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
@@ -119,6 +120,8 @@ struct World {
     adopted: Option<Range<UnixNanos>>,
     /// When the coordinator is wiped, if it is. Then clocks are right: nothing else keeps apart what a wipe forgets.
     wiped_at: Option<Duration>,
+    /// The processes that know what the coordinator had before it was wiped, and up to which revision.
+    knew: BTreeMap<u128, Revision>,
     ledgers: Ledgers,
     minted: Vec<u128>,
     tally: Tally,
@@ -176,6 +179,7 @@ fn run_share(mut dice: Dice, share: SlotShare, mistake: Mistake, tally: &mut Tal
         adopts_at: adopts_at.filter(|_| !is_wiped),
         adopted: None,
         wiped_at,
+        knew: BTreeMap::new(),
         ledgers: Ledgers::default(),
         are_clocks_right: is_wiped,
         minted: Vec::new(),
@@ -256,7 +260,7 @@ impl World {
 
     /// A caller appends at any of the nodes, where a restore may take something away.
     fn append(&mut self) -> Result<(), String> {
-        if self.wiped_at.is_some() || self.tally.wipes > 0 || !self.dice.per_mille(150) {
+        if !self.dice.per_mille(150) {
             return Ok(());
         }
         let place = self.any_place();
@@ -264,8 +268,17 @@ impl World {
         let Some(records) = node.records.as_ref().filter(|_| node.condition == Condition::Running) else {
             return Ok(());
         };
+        let seen = match self.tally.wipes {
+            0 => node.tenure.known.highest(),
+            // One that knows of no other fleet appends to the new one, whose ledgers are others.
+            _ => match self.knew.get(&node.name.instance.bits()) {
+                Some(seen) => *seen,
+                None => return Ok(()),
+            },
+        };
         // By others, and by leases that end.
-        let is_carried = self.restore.is_under_way() && self.network.store.revision() >= node.tenure.known.highest();
+        let has_lost = self.restore.is_under_way() || self.tally.wipes > 0;
+        let is_carried = has_lost && self.network.store.revision() >= seen;
         if self.dice.per_mille(100) {
             let shows = wrong_by_days(node.clock_shows(), &mut self.dice);
             self.ledgers.forget(records, shows, self.mistake, &self.network.store);
@@ -277,6 +290,8 @@ impl World {
     /// The coordinator is wiped; nodes that do not reach it mint on, and somebody starts a new one.
     fn wipe(&mut self) {
         self.wiped_at = None;
+        let known = self.nodes.iter().filter(|node| node.high_water().fleet().is_some());
+        self.knew = known.map(|node| (node.name.instance.bits(), node.high_water().revision())).collect();
         let (cut, machine) = (self.nodes.len(), 50 + self.dice.below(10));
         self.network.wipe(self.at, cut, self.at + Duration::from_secs(70));
         self.start(machine);
@@ -461,6 +476,9 @@ impl World {
         };
         let earlier = self.nodes.iter().rev().find(|node| node.name.node == name.node);
         let high_water = earlier.map(|node| node.high_water().clone()).unwrap_or_default();
+        if let Some(seen) = earlier.and_then(|node| self.knew.get(&node.name.instance.bits())) {
+            self.knew.insert(name.instance.bits(), *seen);
+        }
         // Where nothing is wiped nobody has minted before.
         let founding = match self.are_clocks_right && self.mistake != Mistake::FoundsAsIfNobodyMinted {
             true => Founding::Again(WINDOW),

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use super::value::{self, ValueError, millis};
+use super::value::{self, StoredInstant, ValueError, millis};
 use crate::cluster::slot_share::{SlotRange, SlotShare};
 use crate::cluster::token::Token;
 use crate::time::UnixNanos;
@@ -18,7 +18,8 @@ pub(in crate::cluster) struct FleetMeta {
     version: (),
     /// Which fleet it is: another one after it was restored from a backup.
     pub(in crate::cluster) fleet: Token,
-    /// Which fleets it was before, each until the next fence.
+    /// Which fleets it was before, each until the next fence; its own name where a fence found none and was told of none. So what
+    /// nobody has fenced has no name here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::cluster) former: Vec<Token>,
     /// How many slots there are.
@@ -29,6 +30,9 @@ pub(in crate::cluster) struct FleetMeta {
     /// No slot is used below this instant, whatever its horizon says; whole milliseconds.
     #[serde(rename = "floor_ms", with = "millis")]
     pub(in crate::cluster) floor: UnixNanos,
+    /// No fence goes below, however far ahead it is: up to here single nodes minted that were adopted.
+    #[serde(rename = "least_ms", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::cluster) least: Option<StoredInstant>,
     /// What makes the ids of each minted format comparable, and under a name of its own what each of its encodings writes.
     pub(in crate::cluster) formats: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -42,6 +46,7 @@ impl FleetMeta {
             slots: share.slots(),
             share: share.as_part(),
             floor: value::ceil_to_millis(floor),
+            least: None,
             formats: BTreeMap::new(),
         }
     }
@@ -49,6 +54,22 @@ impl FleetMeta {
     /// Which fleet it was at first: a fence changes its name, and not what it is.
     pub(in crate::cluster) fn origin(&self) -> Token {
         self.former.first().copied().unwrap_or(self.fleet)
+    }
+
+    /// Gives it another name and floor; `known_as` are fleets that it is known to have been where it says nothing of that itself.
+    pub(in crate::cluster) fn fence(&mut self, fleet: Token, floor: UnixNanos, known_as: &[Token]) {
+        self.former.push(self.fleet);
+        for name in known_as {
+            if !self.former.contains(name) {
+                self.former.push(*name);
+            }
+        }
+        (self.fleet, self.floor) = (fleet, floor);
+    }
+
+    /// Whether an operator has said by a fence that it goes on from what was lost.
+    pub(in crate::cluster) fn is_fenced(&self) -> bool {
+        !self.former.is_empty()
     }
 
     /// The slots that are handed out here.

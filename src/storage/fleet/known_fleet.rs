@@ -61,6 +61,8 @@ pub struct KnownFleet(Mutex<Known>);
 struct Known {
     agreed: AgreedMeta,
     is_withdrawn: bool,
+    /// The coordinator has lost what it had acknowledged, as far as is known.
+    is_lost: bool,
     /// The highest revision of any answer.
     highest: Revision,
     own_horizon: Option<OwnHorizon>,
@@ -138,6 +140,7 @@ impl KnownFleet {
         }
         if found < least {
             known.doubt();
+            known.is_lost = true;
             return Err(lost());
         }
         known.highest = known.highest.max(found);
@@ -178,8 +181,16 @@ impl KnownFleet {
 
     /// An answer to a request that was sent after so many [doubts](Self::doubts), and whatever this node knew before, say that
     /// this is what the nodes have agreed on, and that the coordinator is at `revision`. A doubt since then stands.
+    ///
+    /// What was lost is not back for the revision alone: others write, and an operator brings back records before the fence. So
+    /// the same fleet is agreed with again only by what it had agreed on before, which such an operator writes anew first.
     pub fn agree(&self, agreed: AgreedMeta, revision: Revision, doubts: u64) {
         let mut known = self.lock();
+        let is_rewritten = known.agreed.fleet == agreed.fleet && known.agreed.revision != agreed.revision;
+        if known.is_lost && is_rewritten {
+            return;
+        }
+        known.is_lost = false;
         // A fleet that was fenced goes on from what its coordinator has now.
         known.highest = if known.agreed.fleet == agreed.fleet { known.highest.max(revision) } else { revision };
         known.agreed = agreed;
@@ -198,7 +209,8 @@ impl KnownFleet {
 
     /// This node agrees with nothing until it agrees again: the coordinator has lost what it had acknowledged.
     pub fn withdraw(&self) {
-        self.lock().is_withdrawn = true;
+        let mut known = self.lock();
+        (known.is_withdrawn, known.is_lost) = (true, true);
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -233,5 +245,28 @@ mod tests {
         assert_eq!((known.highest(), known.doubts(), known.meta().is_some()), (Revision(12), 0, true));
         assert!(known.see_written(known.highest(), Revision(13)).is_ok(), "the control");
         assert!(known.see(known.highest(), Revision(12)).is_err() && known.meta().is_none());
+    }
+
+    #[test]
+    fn what_was_lost_is_back_by_the_fence_and_not_by_what_is_written_before_it() {
+        let of = |fleet, revision| AgreedMeta { fleet, revision: Revision(revision), ..AgreedMeta::default() };
+        for is_noticed_by_records in [true, false] {
+            let known = KnownFleet::default();
+            let lose = || match is_noticed_by_records {
+                true => drop(known.see(known.highest(), Revision(3))),
+                false => known.withdraw(),
+            };
+            known.agree(of(1, 2), Revision(20), 0);
+            lose();
+            known.agree(of(1, 2), Revision(21), known.doubts());
+            assert_eq!(known.meta(), Some(Revision(2)), "the control: nothing was lost after all");
+            lose();
+            known.agree(of(1, 22), Revision(25), known.doubts());
+            assert_eq!(known.meta(), None, "somebody brings back records");
+            known.agree(of(2, 26), Revision(26), known.doubts());
+            assert_eq!(known.meta(), Some(Revision(26)), "fenced");
+            known.agree(of(2, 30), Revision(30), known.doubts());
+            assert_eq!(known.meta(), Some(Revision(30)), "a format was added");
+        }
     }
 }

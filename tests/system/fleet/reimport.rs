@@ -10,7 +10,7 @@ use serde_json::json;
 use super::etcd_cluster::EtcdCluster;
 use super::fencing::fence_restore;
 use super::lengths::short_or_whole;
-use super::nodes::{Minter, assert_all_different, node, until_within};
+use super::nodes::{Minter, assert_all_different, node, starting, until_within};
 use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::http1::{Answer, Client, post_json};
 use crate::service::{Ended, Home, Service, until};
@@ -28,7 +28,7 @@ fn exchange(service: &Service, target: &str, key: &str, body: &serde_json::Value
     let headers = if key.is_empty() { String::new() } else { format!("idempotency-key: {key}\r\n") };
     until("it is answered", || {
         let answer = Client::connect(service.address()).exchange(post_json(target, &headers, &body.to_string()));
-        Some(answer).filter(|answer| answer.status != 503)
+        Some(answer).filter(|answer| ![503, 504].contains(&answer.status))
     })
 }
 
@@ -88,7 +88,7 @@ fn restore_under_appenders(away: Duration) {
         go_on(150);
         let ledger = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
         let appended = append(&nodes[0], &ledger, "once");
-        assert_eq!(appended.status, 201, "{}", appended.text());
+        assert!([200, 201].contains(&appended.status), "{}", appended.text());
         let reported: Vec<_> = (1..=20).map(|object| report(&nodes[(object % 2) as usize], object)).collect();
         wait_for_renewals(&nodes);
 
@@ -116,7 +116,7 @@ fn restore_under_appenders(away: Duration) {
     let (late, appended, reported) = late.expect("it was told");
     let again = append(&nodes[1], &late, "once");
     assert_eq!((again.status, again.json()["ids"].take()), (200, appended.json()["ids"].take()), "{}", again.text());
-    assert_eq!(append(&nodes[0], &late, "another").status, 201, "it goes on");
+    assert!([200, 201].contains(&append(&nodes[0], &late, "another").status), "it goes on");
     for (object, before) in (1..=20).zip(&reported) {
         let again = report(&nodes[0], object);
         assert_eq!((&again["id"], &again["created"]), (&before["id"], &json!(false)), "{again}");
@@ -174,6 +174,56 @@ fn what_stopped_nodes_are_told_after_a_fence_done_within_a_second_is_acknowledge
     assert_all_is_kept(&nodes[0], ledgers, seen);
 }
 
+/// The stranger begins above all that the nodes may have minted, so no id is in the way of taking it for their fleet.
+#[test]
+fn a_wiped_etcd_that_a_stranger_has_founded_anew_is_joined_by_nobody_who_knows_of_ledgers_in_it() {
+    let mut etcd = EtcdCluster::start(1);
+    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
+    let mut nodes: Vec<Service> = homes[..2].iter().map(|home| node(home, &etcd, SLOTS)).collect();
+    let ledger = create(&nodes[0], "before").json()["ledger"].as_str().unwrap().to_owned();
+    let appended = append(&nodes[1], &ledger, "once");
+    assert!([200, 201].contains(&appended.status), "{}", appended.text());
+    etcd.wipe();
+    for node in &nodes {
+        until_within(LONG, "it notices", || (node.metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    }
+    let endpoints = etcd.endpoints();
+    let stranger = homes[2]
+        .serve_with(&format!("storage.engine = 'etcd'\netcd.endpoints = {endpoints:?}\nworker.slots = {SLOTS}"));
+    let stranger = Service::start(stranger);
+    until_within(LONG, "the stranger mints", || (stranger.get("/health/ready").status == 200).then_some(()));
+    // One more starts again, and has nothing but its files.
+    nodes.pop().expect("there are two").kill();
+    nodes.push(starting(&homes[1], &etcd, SLOTS));
+    until("it has looked", || (nodes[1].metric("idmint_coordinator_regressed") == 1.0).then_some(()));
+    let target = format!("/ledgers/{ledger}/ids");
+    // The control has them looked for in the stranger's fleet, where they are not.
+    assert_eq!(stranger.get(&target).status, 404);
+    for _ in 0..20 {
+        for node in &nodes {
+            let read = node.get(&target);
+            assert_eq!(read.status, 503, "{}", read.text());
+            assert_eq!(node.get("/health/ready").status, 503);
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    stranger.kill();
+    etcd.wipe();
+    let fenced = fence(&homes[0], &[&homes[0].data_dir(), &homes[1].data_dir()]);
+    println!("{}", fenced.out);
+    fenced.assert(0, &[]);
+    for node in &nodes {
+        until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
+        let again = append(node, &ledger, "once");
+        assert_eq!(
+            (again.status, again.json()["ids"].take()),
+            (200, appended.json()["ids"].take()),
+            "{}",
+            again.text()
+        );
+    }
+}
+
 #[test]
 fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     let mut etcd = EtcdCluster::start(1);
@@ -191,7 +241,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
     assert!(fenced.out.contains("this may be run again with it"), "{}", fenced.out);
     until_within(LONG, "it mints again", || (node.get("/health/ready").status == 200).then_some(()));
     let instead = append(&node, &ledger, "instead");
-    assert_eq!(instead.status, 201, "{}", instead.text());
+    assert!([200, 201].contains(&instead.status), "{}", instead.text());
 
     let late = fence(&home, &[&home.data_dir()]);
     println!("{}", late.out);

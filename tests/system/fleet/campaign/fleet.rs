@@ -120,7 +120,7 @@ impl Fleet {
         nodes.iter_mut().for_each(|node| node.start(&[]));
         let says_why = |node: &Node| {
             let ready = node.service().get("/health/ready").json();
-            ready["detail"].as_str().is_some_and(|detail| detail.contains("the fleet begins at 202")).then_some(())
+            ready["detail"].as_str().is_some_and(|detail| detail.contains("the fleet begins at ")).then_some(())
         };
         nodes.iter().for_each(|node| until_within(LONG, "it says what it waits for", || says_why(node)));
         founder.service.take().expect("it runs").kill();

@@ -78,12 +78,11 @@ impl Campaign<'_> {
                 self.lose(meanwhile, round.node, is_fenced_at_once, |fleet| fleet.etcd.wipe());
             }
             Disaster::Stranger { ahead_s } => {
-                (0..NODES).for_each(|node| self.fleet.kill(node));
                 self.fleet.etcd.wipe();
                 self.fleet.have_strangers_found(ahead_s);
+                self.fleet.wait_until_noticed(0..NODES);
                 self.fleet.etcd.wipe();
                 self.came_back += self.fleet.fence();
-                (0..NODES).for_each(|node| self.fleet.start(node));
             }
         }
         self.count(match round.disaster {
