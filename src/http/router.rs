@@ -11,7 +11,8 @@ use super::edge::with_fallbacks;
 use crate::http::access::{Need, Scope};
 use crate::http::routes::documents::SheetOrigin;
 use crate::http::routes::{
-    conjunctions, decode, decode_many, documents, formats, health, ledgers, metrics, mint, problem_page, verify,
+    conjunctions, decode, decode_many, documents, formats, health, ledger_events, ledgers, metrics, mint, problem_page,
+    verify,
 };
 use crate::service::Service;
 
@@ -32,8 +33,10 @@ fn routes(sheet_origin: SheetOrigin) -> Vec<Row> {
         ("/ledgers", Method::POST, Need::AnyLedger, post(ledgers::create)),
         ("/ledgers", Method::GET, Need::Ledgers, get(ledgers::list)),
         (ledgers::ROUTE, Method::GET, Need::Ledger, get(ledgers::one)),
+        (ledger_events::ROUTE, Method::POST, Need::Ledger, post(ledger_events::append)),
         (ledgers::IDS_ROUTE, Method::GET, Need::Ledger, get(ledgers::ids)),
         (ledgers::ID_ROUTE, Method::GET, Need::Ledger, get(ledgers::id)),
+        ("/conjunctions", Method::POST, Need::Scope(Scope::Mint), post(conjunctions::report)),
         ("/conjunctions", Method::GET, Need::Conjunctions, get(conjunctions::list)),
         (conjunctions::ROUTE, Method::GET, Need::Conjunctions, get(conjunctions::one)),
         (verify::ROUTE, Method::POST, Need::Ledger, post(verify::verify)),

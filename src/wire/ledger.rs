@@ -14,13 +14,13 @@ pub const EVENT_LEN_MAX: usize = 256 * 1024;
 /// The most events in a request: they are stored together, in one transaction of whichever store.
 pub const EVENTS_MAX: usize = 10_000;
 
-/// The body of `POST /ids/evently`.
+/// The body of `POST /ledgers/{ledger}/events` and of `POST /ids/evently`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AppendRequest<'a> {
-    /// The ledger, eight hexadecimal digits.
-    #[serde(borrow)]
-    pub ledger: Cow<'a, str>,
+    /// The ledger, eight hexadecimal digits; that of the address where the address has one.
+    #[serde(borrow, default)]
+    pub ledger: Option<Cow<'a, str>>,
     /// The events as they were sent: what a checksum covers depends on every digit of them.
     #[serde(borrow)]
     pub events: Vec<&'a RawValue>,

@@ -63,6 +63,22 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
     }
 }
 
+/// What a generator makes 32 bits of, unless it is told otherwise.
+#[test]
+fn every_integer_that_may_pass_31_bits_is_said_to_have_64() {
+    let mut wide = 0;
+    each_value(&openapi(), &mut |value| {
+        let is_integer = |name: &Value| name == "integer" || name.as_array().is_some_and(|names| names[0] == "integer");
+        if !value.get("type").is_some_and(is_integer) {
+            return;
+        }
+        let fits = value.get("maximum").and_then(Value::as_u64).is_some_and(|most| most <= i32::MAX as u64);
+        assert_eq!(value.get("format").is_some_and(|name| name == "int64"), !fits, "{value}");
+        wide += usize::from(!fits);
+    });
+    assert!(wide > 10, "only {wide} were found");
+}
+
 #[test]
 fn every_example_is_of_its_schema() {
     let document = openapi();
@@ -111,9 +127,17 @@ fn create(event: &str, status: u16) -> Call {
     Call { method: Method::POST, ..get("/ledgers", "/ledgers", status) }.sending(event)
 }
 
+fn report(query: &str, status: u16) -> Call {
+    Call { method: Method::POST, ..get("/conjunctions", &format!("/conjunctions{query}"), status) }
+}
+
+fn append_to(ledger: &str, status: u16) -> Call {
+    Call { method: Method::POST, ..get("/ledgers/{ledger}/events", &format!("/ledgers/{ledger}/events"), status) }
+}
+
 /// Always with the same key.
 fn append(events: &str, status: u16) -> Call {
-    mint("/ids/evently", status).with("idempotency-key", "1").sending(events)
+    append_to("aa77f99c", status).with("idempotency-key", "1").sending(events)
 }
 
 const APPEND: &str = r#"{"ledger":"aa77f99c","events":[{"event":"Item Ordered","entities":{}}]}"#;
@@ -159,32 +183,24 @@ async fn every_answer_is_as_described() {
         mint("/ids/conjunction-v1?encoding=sqids", 200),
         mint("/ids/flax?count=100000", 200),
         mint("/ids/siq?type=message", 200),
-        mint("/ids/conjunction", 200).sending(REPORT),
-        mint("/ids/conjunction?encoding=decimal", 200).sending(format!("[{REPORT},{REPORT}]")),
-        mint("/ids/conjunction", 200).with("accept", "application/octet-stream").sending(REPORT),
-        mint("/ids/conjunction", 400).sending("["),
-        mint("/ids/conjunction", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
-        mint("/ids/conjunction?return=cdm", 200)
-            .with("content-type", "text/plain")
-            .sending(include_str!("../cdm/one.kvn")),
-        mint("/ids/conjunction?return=cdm", 200)
-            .with("content-type", "text/xml")
-            .sending(include_str!("../cdm/one.xml")),
-        mint("/ids/conjunction?return=cdm", 200)
-            .with("content-type", "application/xml")
-            .sending(include_str!("../cdm/several.xml")),
-        mint("/ids/conjunction?return=cdm", 200)
-            .with("content-type", "application/json")
-            .sending(include_str!("../cdm/cdm.json")),
-        mint("/ids/conjunction?return=cdm", 200)
-            .with("content-type", "application/json")
-            .sending(include_str!("../cdm/cdm_public.json")),
-        mint("/ids/conjunction", 422).with("content-type", "text/plain").sending(REPORT),
-        mint("/ids/conjunction?return=cdm", 422).sending(REPORT),
-        mint("/ids/conjunction", 415).with("content-type", "text/csv").sending(REPORT),
-        mint("/ids/conjunction?count=1", 422).sending(REPORT),
-        mint("/ids/conjunction", 422).sending("[]"),
-        mint("/ids/conjunction", 422),
+        report("", 200).sending(REPORT),
+        report("?encoding=decimal", 200).sending(format!("[{REPORT},{REPORT}]")),
+        report("", 200).with("accept", "application/octet-stream").sending(REPORT),
+        report("", 400).sending("["),
+        report("", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
+        report("?return=cdm", 200).with("content-type", "text/plain").sending(include_str!("../cdm/one.kvn")),
+        report("?return=cdm", 200).with("content-type", "text/xml").sending(include_str!("../cdm/one.xml")),
+        report("?return=cdm", 200).with("content-type", "application/xml").sending(include_str!("../cdm/several.xml")),
+        report("", 422).with("content-type", "text/plain").sending(REPORT),
+        report("?return=cdm", 422).sending(REPORT),
+        report("", 415).with("content-type", "text/csv").sending(REPORT),
+        report("?count=1", 422).sending(REPORT),
+        report("", 422).sending("[]"),
+        report("", 422),
+        report("?partial=true", 200).sending(format!("[{REPORT},{{}}]")),
+        report("?format=conjunction", 200).sending(REPORT),
+        report("?format=flax", 422).sending(REPORT),
+        report("?format=invoice", 404).sending(REPORT),
         create(GENESIS, 201),
         create(GENESIS, 409),
         create("{", 400),
@@ -200,11 +216,12 @@ async fn every_answer_is_as_described() {
         append(APPEND, 200).with("accept", "text/plain"),
         append(APPEND, 200).with("accept", "application/octet-stream"),
         append("{", 400),
-        append(r#"{"ledger":"00000000","events":[{"event":"a","entities":{}}]}"#, 404),
-        append(r#"{"ledger":"aa77f99c","events":[{"event":"other","entities":{}}]}"#, 422),
+        append_to("00000000", 404).with("idempotency-key", "1").sending(r#"{"events":[{"event":"a","entities":{}}]}"#),
+        append(r#"{"ledger":"00000000","events":[{"event":"a","entities":{}}]}"#, 422),
+        append(r#"{"events":[{"event":"other","entities":{}}]}"#, 422),
         append(r#"{"ledger":"aa77f99c","events":[]}"#, 422),
-        mint("/ids/evently", 409).with("idempotency-key", "2").sending(MOVED),
-        mint("/ids/evently", 400).sending(APPEND),
+        append_to("aa77f99c", 409).with("idempotency-key", "2").sending(MOVED),
+        append_to("aa77f99c", 400).sending(APPEND),
         get("/ledgers", "/ledgers", 200),
         get("/ledgers", "/ledgers?after=aa77f99c", 200),
         get("/ledgers", "/ledgers?after=aa77f99d", 422),
@@ -219,7 +236,7 @@ async fn every_answer_is_as_described() {
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815daa77f99c", 200),
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/0005cd7556b05092aecc815eaa77f99c", 404),
         get(LEDGER_ID, "/ledgers/aa77f99c/ids/1", 422),
-        mint("/ids/conjunction", 200).with("content-type", "application/json").sending(REPORT),
+        report("", 200).with("content-type", "application/json").sending(REPORT),
         get("/conjunctions", "/conjunctions", 200),
         get(
             "/conjunctions",
@@ -241,6 +258,7 @@ async fn every_answer_is_as_described() {
         mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
         mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),
         mint("/ids/snowflake", 200).with("content-type", "application/json").sending("{\"count\":2}"),
+        mint("/ids/snowflake", 200).with("content-type", "application/json").sending("null"),
         mint("/ids/snowflake", 400).sending("{\"count\":"),
         mint("/ids/%zz", 400),
         mint("/ids/invoice", 404),
@@ -334,9 +352,9 @@ async fn a_service_that_waits_answers_as_described() {
     let (router, _) = waiting();
     ask(&document, &router, mint("/ids/snowflake", 503)).await;
     ask(&document, &router, mint("/ids/flax", 200)).await;
-    let report = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
-    ask(&document, &router, mint("/ids/conjunction", 503).sending(report)).await;
-    ask(&document, &router, mint("/ids/evently", 503).with("idempotency-key", "1").sending(APPEND)).await;
+    let reported = r#"{"tca":"2024-032T00:00:00","primary":1,"secondary":2}"#;
+    ask(&document, &router, report("", 503).sending(reported)).await;
+    ask(&document, &router, append_to("aa77f99c", 503).with("idempotency-key", "1").sending(APPEND)).await;
     ask(&document, &router, get("/ledgers", "/ledgers", 503)).await;
     ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
     ask(&document, &router, get("/decode/{id}", "/decode/1", 200)).await;

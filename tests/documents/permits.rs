@@ -244,6 +244,7 @@ impl Stored {
             ("ledgers", None) if method == "POST" => confinement.has_format("evently") && confinement.ledgers.is_none(),
             ("ledgers", None) => confinement.has_format("evently"),
             ("ledgers", Some(ledger)) => confinement.has_ledger(ledger),
+            ("conjunctions", None) if method == "POST" => confinement.has_format("conjunction"),
             ("conjunctions", _) => confinement.has_format("conjunction") && confinement.ledgers.is_none(),
             ("metrics", None) => !confinement.is_any(),
             (other, _) => panic!("what may a confined token do with {other}?"),

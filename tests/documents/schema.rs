@@ -124,6 +124,7 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                     must(self::faults(document, one, value).is_empty(), keyword);
                 }
             }
+            "format" => must(rule == "int64" && (value.is_i64() || value.is_null()), &format!("format {rule}")),
             "$ref" | "properties" | "additionalProperties" | "items" | "description" => {}
             other => panic!("{place}: this test does not know the keyword {other}"),
         }

@@ -72,6 +72,24 @@ async fn a_report_gets_the_id_of_its_second_and_its_objects() {
 }
 
 #[tokio::test]
+async fn reports_come_to_the_address_of_conjunctions_as_to_that_of_their_format() {
+    let service = Service::start("").await;
+    let first = service.exchange(&post("/conjunctions", KNOWN)).await;
+    assert_eq!((first.status, ids_of(&first)), (200, vec![KNOWN_ID.to_owned()]), "{first:?}");
+    let again = service.exchange(&post("/ids/conjunction", KNOWN)).await;
+    assert_eq!(again.json()["details"][0]["created"], false, "it is the same conjunction: {again:?}");
+    let named = service.exchange(&post("/conjunctions?format=conjunction&encoding=decimal", KNOWN)).await;
+    assert_eq!(ids_of(&named), ["30025386125795551919250"]);
+    let refused = service.exchange(&post("/conjunctions?format=flax", KNOWN)).await;
+    assert_eq!((refused.status, &refused.json()["reason"]), (422, &json!("format")), "{refused:?}");
+    let refused = service.exchange(&post("/conjunctions?limit=1", KNOWN)).await;
+    assert_eq!((refused.status, &refused.json()["reason"]), (422, &json!("unknown_parameter")), "{refused:?}");
+    // Where the path names the format the query does not.
+    let refused = service.exchange(&post("/ids/conjunction?format=conjunction", KNOWN)).await;
+    assert_eq!((refused.status, &refused.json()["reason"]), (422, &json!("unknown_parameter")), "{refused:?}");
+}
+
+#[tokio::test]
 async fn every_spelling_of_an_instant_is_the_same_instant() {
     let service = Service::start(PURE).await;
     for tca in [

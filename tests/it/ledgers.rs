@@ -449,3 +449,29 @@ async fn a_request_holds_at_most_ten_thousand_events() {
     let again = append(&service, "key", &events(10_000)).await;
     assert_eq!((again.status, ids_of(&again)), (200, ids_of(&answer)), "the same ids, all of them");
 }
+
+#[tokio::test]
+async fn events_come_to_the_address_of_their_ledger_as_to_that_of_their_format() {
+    let service = Service::start("").await;
+    let ledger = ledger(&service, 1).await;
+    let post = |ledger: &str, key: &str, body: &str| {
+        post_request(&format!("/ledgers/{ledger}/events"), &format!("{JSON}idempotency-key: {key}\r\n"), body)
+    };
+    let events = format!(r#"{{"events":[{}]}}"#, event(2));
+    let first = service.exchange(&post(&ledger, "a", &events)).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    // The key is of the ledger, not of the address.
+    let again = append(&service, "a", &order(&ledger, &[event(2)])).await;
+    assert_eq!((again.status, again.json()["ids"].take()), (200, first.json()["ids"].take()), "{again:?}");
+    let named = service.exchange(&post(&ledger, "b", &order(&ledger, &[event(3)]))).await;
+    assert_eq!(named.status, 201, "{named:?}");
+    let other = service.exchange(&post(&ledger, "c", &order("aa77f99c", &[event(4)]))).await;
+    let problem = assert_problem(&other, 422, "invalid-event", "ledger");
+    assert!(text(&problem["detail"]).contains("aa77f99c") && text(&problem["detail"]).contains(&ledger), "{problem}");
+    let unknown = service.exchange(&post("aa77f99c", "d", &events)).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    let missing = append(&service, "e", &events).await;
+    assert_problem(&missing, 422, "invalid-event", "ledger");
+    let ids = service.exchange(&get_request(&format!("/ledgers/{ledger}/ids"))).await.json();
+    assert_eq!(ids["ids"].as_array().map(Vec::len), Some(3), "nothing else was appended");
+}

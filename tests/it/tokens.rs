@@ -81,6 +81,7 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
         "" | "health" | "openapi.yaml" | "problems" if reads => return None,
         "ids" if *method == Method::POST => "mint",
+        "conjunctions" if path == "/conjunctions" && *method == Method::POST => "mint",
         "formats" if reads => "decode",
         "decode" if reads || path == "/decode" => "decode",
         "conjunctions" if reads => "ledger",

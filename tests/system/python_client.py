@@ -9,9 +9,10 @@ folder, url, chain = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 sys.path.insert(0, str(folder.parent))
 
 from ids_client import AuthenticatedClient, Client  # noqa: E402
+from ids_client.api.conjunctions import report  # noqa: E402
 from ids_client.api.formats import list_formats  # noqa: E402
 from ids_client.api.ids import decode, decode_many, mint  # noqa: E402
-from ids_client.api.ledgers import create_ledger, list_ledger_ids, verify_ledger  # noqa: E402
+from ids_client.api.ledgers import append, create_ledger, list_ledger_ids, verify_ledger  # noqa: E402
 from ids_client.models import AppendRequest, Event, MintRequest, Problem, Report  # noqa: E402
 from ids_client.types import File  # noqa: E402
 
@@ -40,17 +41,18 @@ refused = mint.sync("snowflake", client=client, body=MintRequest(count=0))
 assert isinstance(refused, Problem) and refused.status == 422 and refused.reason == "count", refused
 
 # A report.
-report = Report.from_dict({"tca": "2024-02-01T00:00:00Z", "primary": 25544, "secondary": 48274})
-assert mint.sync("conjunction", client=client, body=report).ids == ["zwwqlzz-pjjmxmd-lkpvwq"]
+of_two = Report.from_dict({"tca": "2024-02-01T00:00:00Z", "primary": 25544, "secondary": 48274})
+reported = report.sync(client=client, body=[of_two])
+assert reported.ids == ["zwwqlzz-pjjmxmd-lkpvwq"] and reported.details[0].created is True, reported
 
 # A ledger: created, appended to, a retry that appends nothing, and a chain checked.
 lines = chain.read_text("utf-8").splitlines()
 ledger = create_ledger.sync(client=client, body=Event.from_dict(json.loads(lines[0])))
 assert ledger.events == 1, ledger
 event = Event.from_dict({"event": "Item Ordered", "entities": {"order": ["1"]}})
-append = AppendRequest(ledger=ledger.ledger, events=[event], expected_previous=ledger.head)
-first = mint.sync_detailed("evently", client=client, body=append, idempotency_key="order-1")
-again = mint.sync_detailed("evently", client=client, body=append, idempotency_key="order-1")
+order = AppendRequest(events=[event], expected_previous=ledger.head)
+first = append.sync_detailed(ledger.ledger, client=client, body=order, idempotency_key="order-1")
+again = append.sync_detailed(ledger.ledger, client=client, body=order, idempotency_key="order-1")
 assert (first.status_code, again.status_code) == (201, 200), (first, again)
 assert first.parsed.ids == again.parsed.ids and len(list_ledger_ids.sync(ledger.ledger, client=client).ids) == 2
 checked = verify_ledger.sync(ledger.ledger, client=client, body=File(payload=io.BytesIO(chain.read_bytes())))

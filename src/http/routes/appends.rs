@@ -1,4 +1,4 @@
-//! `POST /ids/{format}` of a chained format: events at the end of a ledger, one id for each.
+//! `POST /ledgers/{ledger}/events`, and `POST /ids/{format}` of a chained format: events at the end of a ledger, one id for each.
 
 use std::sync::Arc;
 
@@ -17,19 +17,20 @@ use crate::http::request::{
     read_paid_body, refuse_count, shallow_json, strict_query,
 };
 use crate::id::Format;
-use crate::ledger::{EventId, ImportPart, KeyHash, LedgerRequest, Link, RequestMark, digest_of};
+use crate::ledger::{EventId, ImportPart, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
 use crate::minting::Batch;
 use crate::service::{Outgoing, ServedFormat, Service};
 use crate::storage::Appended;
 use crate::wire::{AppendRequest, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
 
-/// Appends all events in the body, or none.
+/// Appends all events in the body, or none, to the ledger that the address names, or else the body.
 ///
 /// # Errors
 /// A [`Problem`]: nothing was appended, or 504 `outcome-unknown`.
 pub(in crate::http) async fn append_events(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
+    addressed: Option<LedgerId>,
     request: Request,
 ) -> Result<Response<AnswerBody>, Problem> {
     let (parts, request_body) = request.into_parts();
@@ -50,7 +51,7 @@ pub(in crate::http) async fn append_events(
     let paid = read_paid_body(request_body, LEDGER_BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let request_body = &paid.bytes;
     media_type_of_body(&parts.headers, request_body.is_empty(), &[MediaType::Json])?;
-    let request = read_request(request_body, key, import, permit)?;
+    let request = read_request(request_body, addressed, key, import, permit)?;
 
     let (of_service, served) = (Arc::clone(service), Arc::clone(served));
     let append = async move {
@@ -82,12 +83,23 @@ fn answer(served: &ServedFormat, media: MediaType, encoding: usize, appended: &A
 /// Reads what is to be appended, to a ledger that is permitted.
 fn read_request(
     json: &[u8],
+    addressed: Option<LedgerId>,
     key: &str,
     import: Option<ImportPart>,
     permit: Option<&Permit>,
 ) -> Result<LedgerRequest, Problem> {
     let Object(AppendRequest { ledger, events, expected_previous }) = shallow_json(json, Slug::InvalidEvent)?;
-    let ledger = ledger_id(&ledger)?;
+    let ledger = match (addressed, ledger.map(|ledger| ledger_id(&ledger)).transpose()?) {
+        (Some(addressed), Some(ledger)) if addressed != ledger => {
+            let detail = format!("ledger is {ledger} in the body, and {addressed} in the address: give it once");
+            return Err(Problem::new(Slug::InvalidEvent, detail).reason("ledger"));
+        }
+        (Some(ledger), _) | (None, Some(ledger)) => ledger,
+        (None, None) => {
+            let detail = "ledger is missing: the ledger that the events are appended to";
+            return Err(Problem::new(Slug::InvalidEvent, detail).reason("ledger"));
+        }
+    };
     permit.map_or(Ok(()), |permit| permit.check_ledger(ledger))?;
     let expected_previous = expected_previous.map(|id| event_id("expected_previous", &id)).transpose()?;
     if events.is_empty() {

@@ -1,4 +1,4 @@
-//! `/conjunctions`: the conjunctions that are stored, listed and shown.
+//! `/conjunctions`: reports in, and the conjunctions that are stored, listed and shown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Extensions, Response};
 
+use super::mint::count_refusal;
+use super::reports;
 use crate::conjunction::{GroupedMinter, ReportTally, Seen, Tca};
 use crate::http::access::permit_of;
 use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
 use crate::http::request::{Query, path_params, strict_query};
 use crate::id::Format;
-use crate::service::{CONJUNCTIONS_MAX, IdSource, ListQuery, ListedConjunction, Service, ServiceError};
+use crate::service::{CONJUNCTIONS_MAX, IdSource, ListQuery, ListedConjunction, ServedFormat, Service, ServiceError};
 use crate::storage::ListPlace;
 use crate::time::{UnixTime, UtcTextError};
 use crate::wire::{ConjunctionInfo, ConjunctionInfos};
@@ -33,6 +35,21 @@ const NUMBER_MAX: u64 = (1 << 53) - 1;
 
 /// Digits of a second that are told of a time.
 const TIME_DIGITS: u8 = 6;
+
+/// Mints ids of reports, as `POST /ids/{format}` does.
+///
+/// # Errors
+/// A [`Problem`]: nothing was minted.
+pub(in crate::http) async fn report(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let query = strict_query(request.uri().query().unwrap_or_default(), &reports::ALL_PARAMETERS)?;
+    let (served, minter) = grouped(&service, &query, request.extensions())?;
+    let answer = reports::mint_reports(&service, &served, &minter, &reports::ALL_PARAMETERS, request).await;
+    let answer = count_refusal(&served, answer, || reports::example(&minter, served.format()));
+    answer.map(|answer| answer.map(Body::new))
+}
 
 /// Conjunctions by time; the latest first, unless the list begins at a time.
 ///
@@ -97,11 +114,21 @@ fn grouped_format(
     query: &Query<'_>,
     extensions: &Extensions,
 ) -> Result<(Arc<Format>, Arc<GroupedMinter>), Problem> {
+    let (served, minter) = grouped(service, query, extensions)?;
+    Ok((Arc::clone(&served.counted().format), minter))
+}
+
+/// The format that is asked for, which the caller may mint or read, and what mints it.
+fn grouped(
+    service: &Service,
+    query: &Query<'_>,
+    extensions: &Extensions,
+) -> Result<(Arc<ServedFormat>, Arc<GroupedMinter>), Problem> {
     let name = query.get("format").unwrap_or(FORMAT);
     permit_of(extensions).map_or(Ok(()), |permit| permit.check_format(name))?;
     let served = service.formats().named(name).map_err(ServiceError::from)?;
     match served.source() {
-        IdSource::Reports(minter) => Ok((Arc::clone(&served.counted().format), Arc::clone(minter))),
+        IdSource::Reports(minter) => Ok((Arc::clone(served), Arc::clone(minter))),
         _ => {
             let detail = format!("format is {name}, whose rule is {}, and not grouped", served.format().rule.name());
             Err(Problem::new(Slug::InvalidParameter, detail).reason("format"))

@@ -67,7 +67,7 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
         IdSource::Reports(minter) => {
             let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
             MaybeReady::pending(async move {
-                let answer = reports::mint_reports(&service, &served, &minter, request).await;
+                let answer = reports::mint_reports(&service, &served, &minter, reports::PARAMETERS, request).await;
                 count_refusal(&served, answer, || reports::example(&minter, served.format()))
             })
         }
@@ -75,7 +75,7 @@ pub(in crate::http) fn mint(service: &Arc<Service>, request: Request) -> MaybeRe
             let (service, served) = (Arc::clone(service), Arc::clone(served));
             let permit = request.extensions().get::<Arc<Permit>>().cloned();
             MaybeReady::pending(async move {
-                let answer = appends::append_events(&service, &served, request).await;
+                let answer = appends::append_events(&service, &served, None, request).await;
                 count_refusal(&served, answer, || appends::example(&service, served.format(), permit.as_deref()))
             })
         }
@@ -88,7 +88,7 @@ fn format_in<'a>(service: &'a Service, uri: &Uri) -> Result<&'a Arc<ServedFormat
 }
 
 /// An answer, counted for its format if it is a refusal, and then with a request that works.
-fn count_refusal(served: &ServedFormat, answer: Answer, example: impl FnOnce() -> String) -> Answer {
+pub(super) fn count_refusal(served: &ServedFormat, answer: Answer, example: impl FnOnce() -> String) -> Answer {
     answer.map_err(|problem| {
         if problem.status().is_client_error() {
             served.counters().count_invalid();
@@ -203,7 +203,11 @@ impl Wish {
             MintRequest::default()
         } else {
             media_type_of_body(&parts.headers, false, &[MediaType::Json])?;
-            strict_json::<Object<MintRequest>>(request_body, Slug::InvalidParameter)?.0
+            match request_body.trim_ascii() {
+                // What clients send for no body.
+                b"null" => MintRequest::default(),
+                json => strict_json::<Object<MintRequest>>(json, Slug::InvalidParameter)?.0,
+            }
         };
         let count = count(&query, &in_body, service.limits().batch_max)?;
         let encoding = encoding(&query, served.format())?;

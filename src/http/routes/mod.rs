@@ -7,6 +7,7 @@ pub(in crate::http) mod decode_many;
 pub(in crate::http) mod documents;
 pub(in crate::http) mod formats;
 pub(in crate::http) mod health;
+pub(in crate::http) mod ledger_events;
 pub(in crate::http) mod ledgers;
 pub(in crate::http) mod metrics;
 pub(in crate::http) mod mint;

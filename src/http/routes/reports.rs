@@ -1,4 +1,4 @@
-//! `POST /ids/{format}` of a grouped format: reports in, one id for each out, or the same messages with the ids in them.
+//! `POST /conjunctions`, and `POST /ids/{format}` of a grouped format: reports in, one id for each out, or the same messages with the ids in them.
 //!
 //! A report joins a conjunction that is stored, or is the first of one; in mode `pure` nothing is stored, and a node that
 //! cannot mint others answers too.
@@ -48,6 +48,13 @@ const BODY_TYPES: [MediaType; 4] = [MediaType::Json, MediaType::Text, MediaType:
 /// Digits of a second that are told of a time of closest approach.
 const TCA_DIGITS: u8 = 6;
 
+/// What may stand in the query of reports whose format is named in the query, too.
+pub(super) const ALL_PARAMETERS: [&str; 8] =
+    ["format", "count", "encoding", "type", "domain", "return", "noted", "partial"];
+
+/// What may where it is named in the path.
+pub(super) const PARAMETERS: &[&str] = ALL_PARAMETERS.split_at(1).1;
+
 /// What comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
@@ -57,7 +64,7 @@ enum Wanted {
     Messages,
 }
 
-/// Mints the ids of all reports in the body, or of none.
+/// Mints the ids of all reports in the body, or of none. `parameters`: what may stand in the query.
 ///
 /// # Errors
 /// A [`Problem`]: nothing was minted. `invalid-report` names the report and its member, such as `[3].primary`, or the line
@@ -66,12 +73,13 @@ pub(in crate::http) async fn mint_reports(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     minter: &Arc<GroupedMinter>,
+    parameters: &'static [&'static str],
     request: Request,
 ) -> Result<Response<AnswerBody>, Problem> {
     let (parts, request_body) = request.into_parts();
     let format = &served.counted().format;
     let query = parts.uri.query().unwrap_or_default();
-    let query = strict_query(query, &["count", "encoding", "type", "domain", "return", "noted", "partial"])?;
+    let query = strict_query(query, parameters)?;
     refuse_count(&query, "report", format)?;
     let (wanted, encoding) = (wanted(&query)?, encoding(&query, format)?);
     // A message that comes back has the id that it got, so it cannot have got another one than stands in it.
