@@ -39,6 +39,11 @@ impl Door {
         Door { address, tls: Some(Arc::new(trusting([certificate]))) }
     }
 
+    /// How whoever comes in encrypts.
+    pub(crate) fn encryption(&self) -> Option<Arc<ClientConfig>> {
+        self.tls.clone()
+    }
+
     /// # Errors
     /// When nobody takes the connection in this time.
     pub(crate) fn try_connect_within(&self, timeout: Duration) -> io::Result<AnyClient> {
