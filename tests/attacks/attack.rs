@@ -223,7 +223,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: greedy::pages,
         is_made: |deeds| deeds.requests.get() >= greedy::PAGERS as u64,
         is_met: |deeds, _| deeds.of_status(200) > 0,
-        ..DEFAULT
     },
     Attack {
         name: "32 callers who list all formats 16 times at once, again and again",
@@ -244,12 +243,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
         name: "300 callers who ask for the interface 60 times at once and read nothing",
         begin: greedy::interfaces,
         is_made: |deeds| deeds.requests.get() >= greedy::UNREAD as u64,
-        ..DEFAULT
-    },
-    Attack {
-        name: "10 000 callers who ask for 400 ids 60 times at once and read nothing",
-        begin: greedy::pipelined_mints,
-        is_made: |deeds| deeds.requests.get() >= greedy::PIPELINERS as u64,
         ..DEFAULT
     },
     Attack {

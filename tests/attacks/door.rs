@@ -39,9 +39,11 @@ impl Door {
         Door { address, tls: Some(Arc::new(trusting([certificate]))) }
     }
 
-    /// How whoever comes in encrypts.
+    /// How whoever comes in to speak HTTP/2 encrypts.
     pub(crate) fn encryption(&self) -> Option<Arc<ClientConfig>> {
-        self.tls.clone()
+        let mut config = ClientConfig::clone(self.tls.as_ref()?);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Some(Arc::new(config))
     }
 
     /// # Errors

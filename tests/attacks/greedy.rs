@@ -15,7 +15,6 @@ pub(super) const PAGERS: usize = 48;
 pub(super) const LISTERS: usize = 32;
 pub(super) const UNREAD: usize = 300;
 pub(super) const DECODERS: usize = 32;
-pub(super) const PIPELINERS: usize = 10_000;
 
 /// The longest body that is not long by itself.
 const BODY_LEN: usize = 60 * 1024;
@@ -124,8 +123,4 @@ fn ask_unread(aim: &Aim, callers: usize, ask: &str, times: usize) -> JoinSet<()>
 
 pub(super) fn interfaces(aim: &Aim) -> JoinSet<()> {
     ask_unread(aim, UNREAD, &request("GET /openapi.yaml", "", ""), PIPELINED_UNREAD)
-}
-
-pub(super) fn pipelined_mints(aim: &Aim) -> JoinSet<()> {
-    ask_unread(aim, PIPELINERS, &request("POST /ids/uuid4?count=400", "", ""), PIPELINED_UNREAD)
 }
