@@ -105,7 +105,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// [`ReportsError::Message`], [`ReportsError::Count`].
     pub fn read_messages(form: CdmForm, source: B, most: u32, rule: ReadRule<'_>) -> Result<Reports<B>, ReportsError> {
         let document = Document::read_by(rule, form, source)?;
-        check_count(document.messages().len() + document.refused().len(), most)?;
+        ReportsError::check_count(document.messages().len() + document.refused().len(), most)?;
         Ok(Reports::Messages(document))
     }
 
@@ -119,7 +119,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         most: u32,
         is_partial: bool,
     ) -> Result<Reports<B>, ReportsError> {
-        check_count(given.len(), most)?;
+        ReportsError::check_count(given.len(), most)?;
         let read = |index: usize, written: Result<WrittenReport<'_>, String>| {
             let form = |message| ReportsError::Form { index: is_list.then_some(index), message };
             let written = written.map_err(form)?;
@@ -238,11 +238,17 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 }
 
-fn check_count(count: usize, most: u32) -> Result<(), ReportsError> {
-    if count > 0 && count <= usize::try_from(most).unwrap_or(usize::MAX) {
-        return Ok(());
+impl ReportsError {
+    /// Whether there are 1 to `most` reports.
+    ///
+    /// # Errors
+    /// [`ReportsError::Count`].
+    pub fn check_count(count: usize, most: u32) -> Result<(), ReportsError> {
+        if count > 0 && count <= usize::try_from(most).unwrap_or(usize::MAX) {
+            return Ok(());
+        }
+        Err(ReportsError::Count { count, most })
     }
-    Err(ReportsError::Count { count, most })
 }
 
 fn refuse_noted(is_list: bool, index: usize, text: &str, fault: NotedFault) -> ReportsError {

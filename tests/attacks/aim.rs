@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
 /// Attackers come from so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
@@ -21,6 +22,10 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
+    /// How whoever knows the protocol encrypts; `None` in the clear.
+    pub(crate) encryption: Option<Arc<ClientConfig>>,
+    /// The service, whether it is this that is attacked or the control.
+    pub(crate) service: SocketAddr,
     pub(crate) deeds: Arc<Deeds>,
     /// Cancelled when the attackers are to leave.
     pub(crate) is_over: CancellationToken,
@@ -66,8 +71,8 @@ impl Counter {
 }
 
 impl Aim {
-    pub(crate) fn at(address: SocketAddr) -> Aim {
-        Aim { address, deeds: Arc::default(), is_over: CancellationToken::new() }
+    pub(crate) fn at(address: SocketAddr, encryption: Option<Arc<ClientConfig>>, service: SocketAddr) -> Aim {
+        Aim { address, encryption, service, deeds: Arc::default(), is_over: CancellationToken::new() }
     }
 
     /// Where the attacker of this number comes from.

@@ -9,15 +9,15 @@ use tokio::task::JoinSet;
 use super::aim::{Aim, Deeds};
 use super::door::Door;
 use super::metrics::Shed;
-use super::outcome::P99_FLOOR;
-use super::{bodies, floods, handshakes, listed, logged, malformed, slow, unread, windows};
+use super::outcome::{P99_ANSWERED_FLOOR, P99_FLOOR};
+use super::{bodies, floods, greedy, handshakes, listed, logged, malformed, slow, unread, windows};
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
-    /// How long the control's answers are; 0 where nobody waits for them.
-    pub(crate) control_answer_len: usize,
+    /// The request that the control answers, and how long its answers are; `None` where nobody waits for them.
+    pub(crate) control: Option<fn() -> (String, usize)>,
     /// Begins it; it goes on until the set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
     /// Whether as much was done as makes it an attack.
@@ -29,7 +29,15 @@ pub(crate) struct Attack {
 impl Attack {
     /// Up to which p99 nobody objects: a control that answers keeps the machine as busy as the service does.
     pub(crate) fn p99_floor(&self) -> Duration {
-        if self.control_answer_len == 0 { P99_FLOOR } else { Duration::ZERO }
+        if self.control.is_none() { P99_FLOOR } else { P99_ANSWERED_FLOOR }
+    }
+
+    /// How long requests and answers of the control are.
+    pub(crate) fn control_lengths(&self) -> (usize, usize) {
+        self.control.map_or((0, 0), |control| {
+            let (ask, answer_len) = control();
+            (ask.len(), answer_len)
+        })
     }
 }
 
@@ -41,6 +49,8 @@ pub(crate) enum Node {
     FewDescriptors,
     /// With ledgers that have long appends.
     LongLedgers,
+    /// With a ledger of a page of events.
+    Page,
     /// By TLS, with a certificate of its own.
     Tls,
     /// At level `trace`, into a pipe that nobody reads.
@@ -52,7 +62,7 @@ const LOG_PIPE: &str = "log.pipe";
 impl Node {
     pub(crate) fn start(self, home: &Home) -> Service {
         match self {
-            Node::Default | Node::LongLedgers => home.start(),
+            Node::Default | Node::LongLedgers | Node::Page => home.start(),
             Node::FewDescriptors => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
@@ -82,8 +92,10 @@ impl Node {
 
     /// Stores what it has to have before the attack.
     pub(crate) fn prepare(self, service: &Service) {
-        if self == Node::LongLedgers {
-            listed::prepare(service);
+        match self {
+            Node::LongLedgers => listed::prepare(service),
+            Node::Page => greedy::prepare_page(service),
+            _ => {}
         }
     }
 
@@ -101,7 +113,7 @@ impl Node {
 const DEFAULT: Attack = Attack {
     name: "",
     node: Node::Default,
-    control_answer_len: 0,
+    control: None,
     begin: |_| JoinSet::new(),
     is_made: |deeds| deeds.requests.get() > 0,
     is_met: |_, _| true,
@@ -184,10 +196,69 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "8 callers who list 150 ledgers, each with an append of half a megabyte",
         node: Node::LongLedgers,
-        control_answer_len: listed::ANSWER_LEN_MIN,
+        control: Some(|| (listed::list(), listed::ANSWER_LEN_MIN)),
         begin: listed::lists,
         is_made: |deeds| deeds.requests.get() >= listed::LISTERS as u64,
         is_met: |deeds, _| listed::are_whole(deeds),
+    },
+    Attack {
+        name: "32 callers who report nothing 20 000 times in 60 KiB, again and again",
+        control: Some(|| (greedy::empty_reports(), greedy::REFUSAL_LEN)),
+        begin: greedy::reports,
+        is_made: |deeds| deeds.requests.get() >= greedy::REPORTERS as u64,
+        is_met: |deeds, _| deeds.of_status(422) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "32 callers who have 10 000 reports told apart that are none, again and again",
+        begin: greedy::told_reports,
+        is_made: |deeds| deeds.requests.get() >= greedy::REPORTERS as u64,
+        is_met: |deeds, shed| deeds.of_status(200) > 0 && shed.bulk > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "48 callers who list 1 000 events, again and again",
+        node: Node::Page,
+        control: Some(|| (greedy::page("aa77f99c"), greedy::PAGE_LEN)),
+        begin: greedy::pages,
+        is_made: |deeds| deeds.requests.get() >= greedy::PAGERS as u64,
+        is_met: |deeds, _| deeds.of_status(200) > 0,
+    },
+    Attack {
+        name: "32 callers who list all formats 16 times at once, again and again",
+        control: Some(|| (greedy::formats(), greedy::FORMATS_LEN)),
+        begin: greedy::lists_of_formats,
+        is_made: |deeds| deeds.requests.get() >= greedy::LISTERS as u64,
+        is_met: |deeds, _| deeds.of_status(200) > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "32 callers who have 30 000 texts decoded in full, 260 MB for 60 KiB",
+        begin: greedy::decodes_in_full,
+        is_made: |deeds| deeds.requests.get() >= greedy::DECODERS as u64,
+        is_met: |deeds, shed| deeds.received.get() > 1 << 20 && shed.bulk > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "300 callers who ask for the interface 60 times at once and read nothing",
+        begin: greedy::interfaces,
+        is_made: |deeds| deeds.requests.get() >= greedy::UNREAD as u64,
+        ..DEFAULT
+    },
+    Attack {
+        name: "4 500 requests whose bodies come a byte a second",
+        begin: slow::bodies_by_the_second,
+        is_made: |deeds| deeds.requests.get() >= slow::WITHOUT_BODIES as u64,
+        is_met: |_, shed| shed.bodies + shed.memory > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "by TLS, 60 connections of 100 requests whose bodies do not come",
+        node: Node::Tls,
+        begin: windows::without_bodies,
+        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
+        is_met: |_, shed| shed.bodies > 0,
+        ..DEFAULT
     },
     Attack {
         name: "10 000 idle connections",

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpSocket;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::aim::{Aim, Deeds};
 use crate::http1::AnswerParser;
@@ -17,8 +19,13 @@ pub(super) const COME_AGAIN: Duration = Duration::from_secs(1);
 /// How much is read at once.
 pub(super) const READ_LEN: usize = 16 * 1024;
 
+/// What an attacker sends on.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
 pub(crate) struct Attacker {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Box<dyn Stream>,
     pub(super) deeds: Arc<Deeds>,
     /// What has begun to come, and is not parsed.
     pub(super) unread: Vec<u8>,
@@ -41,10 +48,27 @@ impl Attacker {
                 Ok(Ok(stream)) => {
                     aim.deeds.opened();
                     let deeds = Arc::clone(&aim.deeds);
+                    let stream = Box::new(stream);
                     return Attacker { stream, deeds, unread: Vec::new(), parser: AnswerParser::new() };
                 }
                 _ => aim.deeds.not_connected.add(1),
             };
+            sleep(COME_AGAIN).await;
+        }
+    }
+
+    /// The same, encrypted where the service speaks TLS.
+    pub(super) async fn connect_encrypted(aim: &Aim, number: usize) -> Attacker {
+        let Some(encryption) = &aim.encryption else { return Attacker::connect(aim, number).await };
+        loop {
+            let mut attacker = Attacker::connect(aim, number).await;
+            let connector = TlsConnector::from(Arc::clone(encryption));
+            let plain = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
+            if let Ok(stream) = connector.connect(ServerName::try_from("localhost").expect("a name"), plain).await {
+                attacker.stream = Box::new(stream);
+                return attacker;
+            }
+            attacker.deeds.cut.add(1);
             sleep(COME_AGAIN).await;
         }
     }
@@ -64,7 +88,8 @@ impl Attacker {
                 }
             }
         }
-        true
+        // Of what is encrypted some may be left here.
+        self.stream.flush().await.is_ok()
     }
 
     /// The status of the next answer of HTTP/1; `None` if the other side ends the connection before.
@@ -97,7 +122,7 @@ impl Attacker {
     }
 
     /// Waits, and reads nothing, for ever.
-    pub(crate) async fn hold(&self) {
+    pub(crate) async fn hold(&mut self) {
         std::future::pending().await
     }
 

@@ -39,6 +39,13 @@ impl Door {
         Door { address, tls: Some(Arc::new(trusting([certificate]))) }
     }
 
+    /// How whoever comes in to speak HTTP/2 encrypts.
+    pub(crate) fn encryption(&self) -> Option<Arc<ClientConfig>> {
+        let mut config = ClientConfig::clone(self.tls.as_ref()?);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Some(Arc::new(config))
+    }
+
     /// # Errors
     /// When nobody takes the connection in this time.
     pub(crate) fn try_connect_within(&self, timeout: Duration) -> io::Result<AnyClient> {

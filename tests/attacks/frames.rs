@@ -61,7 +61,7 @@ pub(crate) fn beginning(window: u32) -> Vec<u8> {
 impl Attacker {
     /// A connection on which this is the window of each stream.
     pub(crate) async fn connect_http2(aim: &Aim, number: usize, window: u32) -> Attacker {
-        let mut attacker = Attacker::connect(aim, number).await;
+        let mut attacker = Attacker::connect_encrypted(aim, number).await;
         attacker.send_frames(1, &beginning(window)).await;
         attacker
     }

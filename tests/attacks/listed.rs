@@ -1,5 +1,7 @@
 //! Callers who list ledgers whose appends are as long as appends can be.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -19,6 +21,11 @@ pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
 
 /// Gives the service its ledgers.
 pub(super) fn prepare(service: &Service) {
+    fill(service, LEDGERS, EVENTS);
+}
+
+/// So many ledgers with so many events each, behind the first.
+pub(super) fn fill(service: &Service, ledgers: usize, events: usize) {
     let mut client = Client::connect(service.address());
     let mut post = |target: &str, key: &str, body: &str| -> Value {
         let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
@@ -26,8 +33,8 @@ pub(super) fn prepare(service: &Service) {
         assert_eq!(answer.status, 201, "{}", answer.text());
         answer.json()
     };
-    let events = vec![r#"{"event":"Counted","entities":{}}"#; EVENTS].join(",");
-    for number in 0..LEDGERS {
+    let events = vec![r#"{"event":"Counted","entities":{}}"#; events].join(",");
+    for number in 0..ledgers {
         let genesis = json!({ "event": "Begun", "entities": {}, "data": number });
         let ledger = post("/ledgers", &format!("begin-{number}"), &genesis.to_string());
         let ledger = ledger["ledger"].as_str().expect("it has an id");
@@ -35,9 +42,20 @@ pub(super) fn prepare(service: &Service) {
     }
 }
 
+/// The request for the list.
+pub(super) fn list() -> String {
+    request("GET /ledgers", "", "")
+}
+
+/// The first ledger of a service at this address, or, where there is no service, anything of the same length.
+pub(super) fn any_ledger(service: SocketAddr) -> String {
+    let list = Client::connect(service).exchange(list()).json();
+    list["ledgers"][0]["ledger"].as_str().expect("there is one").to_owned()
+}
+
 /// Each asks for the list again as soon as it has it.
 pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
-    let ask = request("GET /ledgers", "", "");
+    let ask = list();
     aim.attackers(LISTERS, move |aim, number| {
         let ask = ask.clone();
         async move {

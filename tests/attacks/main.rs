@@ -28,6 +28,7 @@ mod bodies;
 mod door;
 mod floods;
 mod frames;
+mod greedy;
 mod handshakes;
 mod honest;
 mod listed;
@@ -88,7 +89,8 @@ fn attack_while_calling(
 }
 
 fn carry_out(attack: &Attack, time: Duration) -> Outcome {
-    let (home, sink) = (Home::new(), Sink::start(attack.control_answer_len));
+    let (request_len, answer_len) = attack.control_lengths();
+    let (home, sink) = (Home::new(), Sink::start(request_len, answer_len));
     let _log_pipe = attack.node.log_pipe(&home);
     let service = attack.node.start(&home);
     let door = attack.node.door(&home, &service);
@@ -96,10 +98,10 @@ fn carry_out(attack: &Attack, time: Duration) -> Outcome {
     attack.node.prepare(&service);
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS_MAX && !rounds.last().is_some_and(Round::is_fast_enough) {
-        let control = Aim::at(sink.address);
+        let control = Aim::at(sink.address, None, service.address());
         let caller = Honest::connect(&door);
         let (beside_control, _) = attack_while_calling(attack, &control, caller, time, || true);
-        let aim = Aim::at(service.address());
+        let aim = Aim::at(service.address(), door.encryption(), service.address());
         let is_met = || (attack.is_met)(&aim.deeds, &Shed::read(&Metrics::of(&door)));
         let caller = Honest::connect(&door);
         let (attacked, newcomers) = attack_while_calling(attack, &aim, caller, time, is_met);

@@ -15,6 +15,9 @@ const ANSWERED_MIN_PERCENT: usize = 99;
 /// share its few cores, perhaps with others that have nothing to do with them, and each waits for a few time slices of the rest.
 pub(crate) const P99_FLOOR: Duration = Duration::from_millis(50);
 
+/// Beside a control that answers, the machine is busy with that too.
+pub(crate) const P99_ANSWERED_FLOOR: Duration = Duration::from_millis(20);
+
 /// What long work takes is estimated for an optimised build. Without optimisation more of it is admitted than can be done
 /// soon, and times are only printed.
 pub(crate) const IS_OPTIMISED: bool = !cfg!(debug_assertions);

@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::http1::{Client, request};
+use crate::http1::{Client, post_json, request};
 
-/// Set for the process that is the sink: this same program, running the test below. How long its answers are.
-const ANSWER_LEN: &str = "IDMINT_TEST_SINK_ANSWER_LEN";
+/// Set for the process that is the sink: this same program, running the test below. How long requests and answers are.
+const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
 
 const LISTENS_ON: &str = "the sink listens on ";
 
@@ -26,11 +26,11 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// One that answers each request without a body with so many bytes; with 0, none.
-    pub(crate) fn start(answer_len: usize) -> Sink {
+    /// One that takes so many bytes for a request, and answers each with so many; with 0, none.
+    pub(crate) fn start(request_len: usize, answer_len: usize) -> Sink {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]);
-        command.env(ANSWER_LEN, answer_len.to_string());
+        command.env(LENGTHS, format!("{request_len} {answer_len}"));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this program");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -47,7 +47,7 @@ impl Drop for Sink {
 }
 
 /// Takes everything until the process that started this one is gone.
-async fn take_all(answer_len: usize) {
+async fn take_all(request_len: usize, answer_len: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("\n{LISTENS_ON}{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
@@ -62,7 +62,7 @@ async fn take_all(answer_len: usize) {
         };
         match answer_len {
             0 => tokio::spawn(take(stream)),
-            len => tokio::spawn(answer(stream, len)),
+            len => tokio::spawn(answer(stream, request_len, len)),
         };
     }
 }
@@ -72,24 +72,29 @@ async fn take(mut stream: TcpStream) {
     while let Ok(1..) = stream.read(&mut buffer).await {}
 }
 
-/// Answers each request. Whoever sends them waits for one answer after the other, so none is cut.
-async fn answer(mut stream: TcpStream, len: usize) {
+/// Answers each request, told by its length.
+async fn answer(mut stream: TcpStream, request_len: usize, len: usize) {
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}", " ".repeat(len));
-    let mut buffer = vec![0; READ_LEN];
+    let (mut buffer, mut unanswered) = (vec![0; READ_LEN], 0);
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-        assert!(buffer[..read].ends_with(b"\r\n\r\n"), "a request without a body, whole");
-        if stream.write_all(answer.as_bytes()).await.is_err() {
-            return;
+        unanswered += read;
+        while unanswered >= request_len {
+            unanswered -= request_len;
+            if stream.write_all(answer.as_bytes()).await.is_err() {
+                return;
+            }
         }
     }
 }
 
 #[test]
 fn a_sink_takes_all_and_says_nothing() {
-    if let Ok(len) = std::env::var(ANSWER_LEN) {
-        return tokio::runtime::Runtime::new().unwrap().block_on(take_all(len.parse().unwrap()));
+    if let Ok(lengths) = std::env::var(LENGTHS) {
+        let (request_len, answer_len) = lengths.split_once(' ').unwrap();
+        let all = take_all(request_len.parse().unwrap(), answer_len.parse().unwrap());
+        return tokio::runtime::Runtime::new().unwrap().block_on(all);
     }
-    let sink = Sink::start(0);
+    let sink = Sink::start(0, 0);
     let mut stream = std::net::TcpStream::connect(sink.address).unwrap();
     stream.write_all(&[0; 1 << 20]).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -100,10 +105,13 @@ fn a_sink_takes_all_and_says_nothing() {
 
 #[test]
 fn a_sink_with_an_answer_gives_it_to_every_request() {
-    let sink = Sink::start(70_000);
-    let mut client = Client::connect(sink.address);
-    for _ in 0..3 {
-        let answer = client.exchange(request("GET /ledgers", "", ""));
-        assert_eq!((answer.status, answer.body.len()), (200, 70_000));
+    for ask in [request("GET /ledgers", "", ""), post_json("/decode", "", &"x".repeat(100_000))] {
+        let sink = Sink::start(ask.len(), 70_000);
+        let mut client = Client::connect(sink.address);
+        client.send(ask.repeat(3));
+        for _ in 0..3 {
+            let answer = client.receive();
+            assert_eq!((answer.status, answer.body.len()), (200, 70_000));
+        }
     }
 }

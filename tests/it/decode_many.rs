@@ -2,11 +2,12 @@
 
 use idmint::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
 use crate::cases::{self, FORMATS};
 use crate::http1::Answer;
 use crate::service::{Service, in_path};
-use crate::support::{get_request, post_request};
+use crate::support::{LONG, get_request, post_request, within};
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
@@ -145,6 +146,31 @@ async fn a_long_answer_comes_whole_and_in_order() {
         assert!(answer.text().contains(separator));
         assert!(told.iter().map(|one| &one["id"]).eq(&texts), "{to}");
     }
+}
+
+#[tokio::test]
+async fn an_answer_that_would_be_longer_than_64_mib_is_refused_unless_it_comes_a_line_at_a_time() {
+    let service = Service::start("").await;
+    let texts = |count: usize| "1\n".repeat(count);
+    let refused = service.exchange(&request("?detail=full", TEXT, JSON, &texts(30_000))).await;
+    let problem = refused.json();
+    assert_eq!(
+        (refused.status, &problem["reason"], &problem["limit"]),
+        (422, &"answer_len".into(), &"67108864 bytes".into())
+    );
+    assert!(problem["detail"].as_str().unwrap().contains(NDJSON), "{problem}");
+    for to in [NDJSON, TEXT] {
+        let mut client = service.connect().await;
+        client.send(&request("?detail=full", TEXT, to, &texts(30_000))).await;
+        let mut head = [0; 15];
+        within(LONG, client.stream.read_exact(&mut head)).await.unwrap();
+        assert_eq!(head, *b"HTTP/1.1 200 OK", "{to}");
+    }
+    // Long enough to be looked at before, and short enough.
+    let told = service.exchange(&request("?detail=full", TEXT, JSON, &texts(4_000))).await;
+    let Value::Array(answers) = told.json() else { panic!("{told:?}") };
+    println!("{} answers of {} bytes together", answers.len(), told.text().len());
+    assert_eq!((told.status, answers.len()), (200, 4_000));
 }
 
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::http1::{AsyncClient, request};
 use crate::service::Service;
-use crate::support::{LONG, post_request, within};
+use crate::support::{LONG, get_request, post_request, within};
 
 #[tokio::test]
 async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() {
@@ -38,6 +39,53 @@ async fn a_peer_that_reads_nothing_is_refused_more_and_what_it_had_comes_back() 
     })
     .await;
     println!("{most} bytes at most, {} once those that read nothing were cut", service.metric(used).await);
+}
+
+/// A caller who has sent so much of this as is taken, and reads nothing.
+async fn send_unread(service: &Service, asks: &[u8]) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(2_304).unwrap();
+    let mut stream = within(LONG, socket.connect(service.address)).await.unwrap();
+    let _ = tokio::time::timeout(Duration::from_millis(20), stream.write_all(asks)).await;
+    stream
+}
+
+#[tokio::test]
+async fn short_answers_that_nobody_reads_are_paid_for_and_beyond_that_connections_end() {
+    const CALLERS: usize = 260;
+    let service = Service::start("http.memory_max = '32MiB'").await;
+    // These are one peer, so whoever has no connection before may find none later.
+    let mut kept = service.connect().await;
+    let mut metric = async |name: &str| {
+        let text = kept.exchange(get_request("/metrics")).await.text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("there from the first scrape");
+        line.trim().parse::<f64>().unwrap()
+    };
+    let (used, shed) = ("idmint_memory_budget_used_bytes", "idmint_requests_shed_total{reason=\"memory\"}");
+    let before = metric(used).await;
+    // Each is short, and all of one caller are more than the kernel keeps for it.
+    let asks = post_request("/ids/uuid4?count=90", "", "").repeat(1_000);
+    let mut callers = Vec::new();
+    for _ in 0..CALLERS {
+        callers.push(send_unread(&service, asks.as_bytes()).await);
+    }
+    within(LONG, async {
+        while metric(shed).await == 0.0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let most = metric(used).await;
+    println!("{most} bytes of a peer's 8 MiB are taken, {} times there was too little", metric(shed).await);
+    assert!(most > 6e6, "{most} bytes: connections alone are {}", CALLERS * 8 * 1024);
+    drop(callers);
+    within(LONG, async {
+        while metric(used).await > before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(kept.exchange(post_request("/ids/uuid4", "", "")).await.status, 200, "and mints as before");
 }
 
 #[tokio::test]

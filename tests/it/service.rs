@@ -18,7 +18,7 @@ pub(crate) const NEW_YEAR: UnixNanos = UnixNanos::from_seconds(2_208_988_800);
 
 pub(crate) struct Service {
     pub(crate) clock: ManualClock,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Told to end when it is dropped.
     _told: oneshot::Sender<()>,
 }

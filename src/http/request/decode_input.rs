@@ -12,7 +12,7 @@ use crate::http::answer::{MediaType, Problem, Slug};
 use crate::wire::DECODED_LEN_MAX;
 
 /// Texts that are still to be taken. Nothing is copied but what is escaped in JSON.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::http) struct DecodeInput {
     body: Bytes,
     /// Where the rest begins.
@@ -42,6 +42,15 @@ impl DecodeInput {
             _ => strict_json(&body, Slug::InvalidParameter).map(|Strings| Form::Quoted),
         }?;
         Ok(DecodeInput { body, at: 0, form })
+    }
+
+    /// How many texts a body of this form has at most, which is told without reading them.
+    pub(in crate::http) fn count_max(body: &[u8], media: MediaType) -> usize {
+        let count = |wanted: u8| body.iter().filter(|byte| **byte == wanted).count();
+        match media {
+            MediaType::Text | MediaType::Ndjson => count(b'\n') + 1,
+            _ => count(b'"') / 2,
+        }
     }
 
     /// The next text.
@@ -207,6 +216,19 @@ mod tests {
         let body = " [ \"a\" ,\"\",\"\\\"\",\"\\\\\", \"b\\u00e9\\\\\\\"]\" , \"é,\" ]\n";
         assert_eq!(taken(body, MediaType::Json), ["a", "", "\"", "\\", "bé\\\"]", "é,"]);
         assert_eq!(taken("[]", MediaType::Json), [""; 0]);
+    }
+
+    #[test]
+    fn no_body_has_more_texts_than_its_bytes_tell() {
+        for (body, media, texts_max) in [
+            ("[\"a\",\"\"]", MediaType::Json, 2),
+            ("[\"\\\"\\\"\"]", MediaType::Json, 2),
+            ("a\nb", MediaType::Text, 2),
+            ("\"a\"\n\"b\"\n", MediaType::Ndjson, 3),
+        ] {
+            assert_eq!(DecodeInput::count_max(body.as_bytes(), media), texts_max, "{body:?}");
+            assert!(taken(body, media).len() <= texts_max, "{body:?}");
+        }
     }
 
     #[test]

@@ -27,6 +27,6 @@ pub(in crate::http) use mint_query::{encoding, refuse_count};
 pub(in crate::http) use path::path_params;
 pub use query::{Query, strict_query};
 pub(in crate::http) use query::{no_query, percent_decode};
-pub(in crate::http) use reports::read_reports;
+pub(in crate::http) use reports::{read_reports, report_count_max};
 pub(in crate::http) use request_id::request_id;
 pub(in crate::http) use transfer_coding::check_transfer_coding;

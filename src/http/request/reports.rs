@@ -34,10 +34,41 @@ pub(in crate::http) fn read_reports(
     Ok(Reports::read_messages(form, body, most, rule)?)
 }
 
+/// How many reports a body has at most, which is told without reading them.
+pub(in crate::http) fn report_count_max(body: &[u8], media: MediaType) -> u64 {
+    let beginnings = |of: &[u8]| body.windows(of.len()).filter(|bytes| *bytes == of).count();
+    let count = match media {
+        MediaType::Text => beginnings(b"CCSDS_CDM_VERS"),
+        MediaType::Xml | MediaType::TextXml => beginnings(b"<cdm"),
+        _ => values_of_list(body),
+    };
+    u64::try_from(count.max(1)).expect("a body is shorter than 2^64")
+}
+
+/// How many values a list of JSON has, if it is one.
+fn values_of_list(json: &[u8]) -> usize {
+    let (mut depth, mut values, mut is_quoted, mut is_escaped) = (0_usize, 1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
 fn read_plain(json: &[u8], most: u32, is_partial: bool) -> Result<Reports<Bytes>, Problem> {
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
     if is_partial && is_list {
         let given: Vec<&RawValue> = read_json(json)?;
+        // Before each of them is looked at, and found wanting.
+        ReportsError::check_count(given.len(), most)?;
         let given: Vec<Result<Object<ReportRequest<'_>>, String>> = given.into_iter().map(read_one).collect();
         let parts = given.iter().map(|read| read.as_ref().map(written).map_err(String::clone));
         return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
@@ -94,6 +125,26 @@ impl From<ReportsError> for Problem {
         match limit {
             Some(limit) => problem.limit(limit),
             None => problem,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_counted_without_being_read() {
+        for (body, media, count) in [
+            ("", MediaType::Json, 1),
+            (r#"{"tca":"2030-01-01","primary":1,"secondary":2}"#, MediaType::Json, 3),
+            ("[]", MediaType::Json, 1),
+            (r#" [ {"a":[1,2],"b":",],"} , {} ,7,"\\\",",[1,2]]"#, MediaType::Json, 5),
+            ("[{},{},{}", MediaType::Json, 3),
+            ("CCSDS_CDM_VERS = 1.0\nCCSDS_CDM_VERS = 1.0\n", MediaType::Text, 2),
+            ("<ndm><cdm/><cdm></cdm></ndm>", MediaType::Xml, 2),
+        ] {
+            assert_eq!(report_count_max(body.as_bytes(), media), count, "{body}");
         }
     }
 }

@@ -72,14 +72,14 @@ pub(in crate::http) async fn list(
     let reading = Arc::clone(&service);
     let read = move || {
         let after = after.map(|(id, text)| known_place(&reading, &minter, id, &text)).transpose().map_err(example)?;
-        reading.conjunctions_listed(&minter, &ListQuery { after, ..asked }).map_err(Problem::from)
+        let found = reading.conjunctions_listed(&minter, &ListQuery { after, ..asked })?;
+        Ok(json(&ConjunctionInfos {
+            format: format.name.clone(),
+            conjunctions: found.items.iter().map(|listed| info(&format, listed)).collect(),
+            next: found.next.map(|id| format.canonical().to_text(id)),
+        }))
     };
-    let found = service.load().requests.work_aside(read).await?;
-    Ok(json(&ConjunctionInfos {
-        format: format.name.clone(),
-        conjunctions: found.items.iter().map(|listed| info(&format, listed)).collect(),
-        next: found.next.map(|id| format.canonical().to_text(id)),
-    }))
+    service.load().requests.work_aside(read).await
 }
 
 /// One conjunction.

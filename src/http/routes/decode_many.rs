@@ -11,7 +11,10 @@ use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use crate::http::access::{Permit, permit_of};
-use crate::http::answer::{LongBody, MediaType, Pieces, Place, Problem, Slug, media_type_of_body, negotiate, no_store};
+use crate::http::answer::{
+    ANSWER_LEN_MAX, LongBody, MediaType, Pieces, Place, Problem, Slug, media_type_of_body, negotiate, no_store,
+    too_long,
+};
 use crate::http::request::{DecodeInput, Query, payer_of, read_paid_body, strict_query};
 use crate::id::DecodeFilter;
 use crate::service::{BulkPass, Charge, DecodingAt, Requests, Service};
@@ -21,8 +24,7 @@ use crate::wire::{Style, ruler};
 /// The longest body, in bytes.
 const BODY_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// A longer body is checked on a thread of its own: JSON of the greatest length takes a good part of a second, for which
-/// the other requests of this thread would wait.
+/// A longer body is long work whatever is in it, and admitted before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Text, MediaType::Ndjson];
@@ -30,8 +32,19 @@ const MEDIA_TYPES: [MediaType; 3] = [MediaType::Json, MediaType::Text, MediaType
 /// A request that works.
 const EXAMPLE: &str = r#"POST /decode ["175928847299117063","1I9ZC1002"]"#;
 
-/// About what reading and answering takes for each byte.
+/// About what reading and answering takes for each byte of a body that has not come.
 const NANOS_FOR_A_BYTE: u64 = 120;
+
+/// About what reading takes for each byte, and answering for each text, briefly or in full.
+const NANOS_TO_READ_A_BYTE: u64 = 5;
+const NANOS_FOR_A_TEXT: u64 = 2_500;
+const NANOS_FOR_ALL_OF_A_TEXT: u64 = 12_000;
+
+/// More is hardly said of one text briefly, or in full by one format; a character of the text itself can take six bytes, and is
+/// said several times in full.
+const BRIEF_LEN: usize = 1024;
+const FULL_LEN_BY_FORMAT: usize = 1024;
+const TEXT_BYTE_LEN: usize = 24;
 
 /// Bytes of one piece of an answer; a few more, since what is said of one text is not cut.
 const PIECE_LEN: usize = 64 * 1024;
@@ -63,15 +76,17 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let (payer, requests) = (payer_of(service, &parts.extensions), &service.load().requests);
     let declared_len = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let mut pass = match declared_len > BODY_LEN_AT_ONCE_MAX {
-        true => Some(requests.enter_bulk(estimate(declared_len))?),
+        true => Some(requests.enter_bulk(nanos(NANOS_FOR_A_BYTE, declared_len))?),
         false => None,
     };
     pass.iter_mut().for_each(BulkPass::pause);
     let paid = read_paid_body(body, BODY_LEN_MAX, service.limits().body_timeout, &payer, 0).await?;
     let (body, paid) = paid.into_parts();
-    let is_long = body.len() > BODY_LEN_AT_ONCE_MAX;
-    let pass = if is_long { Some(requests.go_on(pass, estimate(body.len()))?) } else { None };
-    let aside = is_long.then(|| Arc::clone(requests));
+    let texts_max = DecodeInput::count_max(&body, media_of_body);
+    let of_texts = nanos(if detail == Detail::Full { NANOS_FOR_ALL_OF_A_TEXT } else { NANOS_FOR_A_TEXT }, texts_max);
+    let body_len = body.len();
+    let pass = requests.go_on(pass, nanos(NANOS_TO_READ_A_BYTE, body_len).saturating_add(of_texts))?;
+    let aside = pass.is_some().then(|| Arc::clone(requests));
     let input = match &aside {
         None => DecodeInput::read(body, media_of_body)?,
         Some(requests) => requests.work_aside(move || DecodeInput::read(body, media_of_body)).await?,
@@ -79,9 +94,11 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     let answers = Answers {
         service: Arc::clone(service),
         input,
-        format: query.get("format").map(str::to_owned),
-        encoding: query.get("encoding").map(str::to_owned),
-        among,
+        tried: Tried {
+            format: query.get("format").map(str::to_owned),
+            encoding: query.get("encoding").map(str::to_owned),
+            among,
+        },
         form: Form { media, detail },
         now: service.clock().now(),
         written: 0,
@@ -89,16 +106,23 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
         pass,
         _paid: paid,
     };
+    let answers = match &answers.aside {
+        Some(requests) if answers.may_be_too_long(texts_max, body_len) => {
+            let requests = Arc::clone(requests);
+            requests.work_aside(move || answers.check_len().map(|()| answers)).await?
+        }
+        _ => answers,
+    };
     Ok(no_store(media, body_of(answers)))
 }
 
-/// About what a body of so many bytes takes.
-fn estimate(len: usize) -> Duration {
-    Duration::from_nanos(NANOS_FOR_A_BYTE.saturating_mul(u64::try_from(len).unwrap_or(u64::MAX)))
+/// So long for each of so many.
+fn nanos(nanos: u64, count: usize) -> Duration {
+    Duration::from_nanos(nanos.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)))
 }
 
 /// How much is said of each text.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Detail {
     /// The best reading.
     Brief,
@@ -168,14 +192,25 @@ impl Form {
     }
 }
 
-/// Answers that are still to be written.
-struct Answers {
-    service: Arc<Service>,
-    input: DecodeInput,
+/// What is tried.
+struct Tried {
     format: Option<String>,
     encoding: Option<String>,
     /// The formats that the caller may read; `None` for all.
     among: Option<BTreeSet<String>>,
+}
+
+impl Tried {
+    fn filter(&self) -> DecodeFilter<'_> {
+        DecodeFilter { format: self.format.as_deref(), encoding: self.encoding.as_deref(), among: self.among.as_ref() }
+    }
+}
+
+/// Answers that are still to be written.
+struct Answers {
+    service: Arc<Service>,
+    input: DecodeInput,
+    tried: Tried,
     form: Form,
     /// When the request came: one moment decides for all texts what times are plausible.
     now: UnixNanos,
@@ -186,6 +221,38 @@ struct Answers {
     pass: Option<BulkPass>,
     /// What is paid for the texts.
     _paid: Option<Charge>,
+}
+
+impl Answers {
+    /// Whether they are written whole, and may be longer than what is. Text and NDJSON come a line at a time.
+    fn may_be_too_long(&self, texts_max: usize, body_len: usize) -> bool {
+        let of_a_text = match self.form.detail {
+            Detail::Brief => BRIEF_LEN,
+            Detail::Full => FULL_LEN_BY_FORMAT * self.service.decoding().formats().len(),
+        };
+        let len = texts_max.saturating_mul(of_a_text).saturating_add(TEXT_BYTE_LEN * body_len);
+        self.form.media == MediaType::Json && len > ANSWER_LEN_MAX
+    }
+
+    /// Whether they are short enough. They are written for it, and nothing of that is kept.
+    ///
+    /// # Errors
+    /// 422 `invalid-parameter`.
+    fn check_len(&self) -> Result<(), Problem> {
+        let decoding = self.service.decoding().at(self.now);
+        let (mut input, mut out, mut len) = (self.input.clone(), Vec::new(), 0);
+        while let Some(text) = input.next() {
+            out.clear();
+            self.form.write(&mut out, &text, self.tried.filter(), &decoding);
+            len += out.len() + self.form.separator(false).len();
+            if len > ANSWER_LEN_MAX {
+                let instead =
+                    "send fewer texts, or accept application/x-ndjson or text/plain, which may be of any length";
+                return Err(too_long(Slug::InvalidParameter, instead));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Pieces for Answers {
@@ -211,11 +278,6 @@ impl Pieces for Answers {
 
     fn next_piece(&mut self) -> (Vec<u8>, bool) {
         let decoding = self.service.decoding().at(self.now);
-        let filter = DecodeFilter {
-            format: self.format.as_deref(),
-            encoding: self.encoding.as_deref(),
-            among: self.among.as_ref(),
-        };
         let mut out = Vec::with_capacity(PIECE_LEN + PIECE_LEN / 8);
         for _ in 0..PIECE_TEXTS_MAX {
             let Some(text) = self.input.next() else {
@@ -223,7 +285,7 @@ impl Pieces for Answers {
                 return (out, true);
             };
             out.extend_from_slice(self.form.separator(self.written == 0).as_bytes());
-            self.form.write(&mut out, &text, filter, &decoding);
+            self.form.write(&mut out, &text, self.tried.filter(), &decoding);
             self.written += 1;
             if out.len() >= PIECE_LEN {
                 break;

@@ -8,12 +8,12 @@ use axum::extract::{Request, State};
 use axum::http::Response;
 
 use crate::http::access::{Permit, permit_of};
-use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
+use crate::http::answer::{MediaType, Problem, Slug, json, negotiate, no_store};
 use crate::http::request::{Query, no_query, path_params, strict_query};
 use crate::id::{Format, IdRange, RangeError};
 use crate::service::{Service, ServiceError};
 use crate::time::{UnixTime, UnixTimeError};
-use crate::wire::{FormatList, RangeAnswer};
+use crate::wire::RangeAnswer;
 
 pub(in crate::http) const ROUTE: &str = "/formats/{format}";
 pub(in crate::http) const RANGE_ROUTE: &str = "/formats/{format}/range";
@@ -33,8 +33,9 @@ pub(in crate::http) async fn list(
     let permit = permit_of(request.extensions());
     let is_readable = |name: &str| permit.is_none_or(|permit| permit.has_format(name));
     let readable = service.formats().iter().filter(|served| is_readable(&served.format().name));
-    let formats = readable.map(|served| service.format_info(served)).collect();
-    Ok(json(&FormatList { formats }))
+    let formats: Vec<_> = readable.map(|served| service.format_json(served)).collect();
+    // As `FormatList` has it.
+    Ok(no_store(MediaType::Json, format!(r#"{{"formats":[{}]}}"#, formats.join(","))))
 }
 
 /// One format.
@@ -49,7 +50,7 @@ pub(in crate::http) async fn one(
     no_query(request.uri())?;
     let [name] = path_params(ROUTE, request.uri())?;
     let served = service.formats().named(&name).map_err(ServiceError::from)?;
-    Ok(json(&service.format_info(served)))
+    Ok(no_store(MediaType::Json, service.format_json(served).to_string()))
 }
 
 /// The smallest and the greatest id of a time span, in everything that sorts.

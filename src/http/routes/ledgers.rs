@@ -16,8 +16,8 @@ use crate::http::request::{
     payer_of, read_event, read_paid_body, strict_query,
 };
 use crate::id::Rejection;
-use crate::ledger::{EventId, EventTime, KeyHash, LedgerId, RequestMark, digest_of};
-use crate::service::{Page, Service, ServiceError};
+use crate::ledger::{EventTime, KeyHash, LedgerId, Link, RequestMark, digest_of};
+use crate::service::{PAGE_LEN, Page, Service, ServiceError};
 use crate::storage::LedgerSummary;
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
@@ -30,6 +30,9 @@ pub(in crate::http) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// About what reading a page of ledgers takes.
 const PAGE_ESTIMATE: Duration = Duration::from_millis(1);
+
+/// About what reading an event takes, and telling it.
+const EVENT_ESTIMATE: Duration = Duration::from_micros(1);
 
 /// What events take once they are read, beside the bytes that they are read from, in hundredths of those.
 pub(in crate::http) const PARSE_PERCENT: usize = 400;
@@ -95,9 +98,12 @@ pub(in crate::http) async fn list(
     let among = permit_of(request.extensions()).and_then(Permit::ledgers).cloned();
     let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
     let reading = Arc::clone(&service);
-    let page = service.load().requests.work_aside(move || reading.ledgers(among.as_ref(), after)).await?;
-    let next = next(&page, |last| last.head.id.ledger().to_string());
-    Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
+    let read = move || {
+        let page = reading.ledgers(among.as_ref(), after)?;
+        let next = next(&page, |last| last.head.id.ledger().to_string());
+        Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
+    };
+    service.load().requests.work_aside(read).await
 }
 
 /// One ledger.
@@ -130,16 +136,30 @@ pub(in crate::http) async fn ids(
     let query = strict_query(uri.query().unwrap_or_default(), &["after"])?;
     let [ledger] = path_params(IDS_ROUTE, &uri)?;
     let (ledger, after) = (read_ledger(&ledger)?, query.get("after").map(str::to_owned));
-    let read = move |service: &Service| {
-        service.ledger(ledger)?;
+    let look_up = move |service: &Service| {
+        let head = service.ledger(ledger)?.head;
         let after = after.map(|text| known_event(service, ledger, &text)).transpose();
         let after = after.map_err(|problem| problem.or_example(|| ids_example(ledger)))?;
-        service.events(ledger, after).map_err(Problem::from)
+        let left = head.place.saturating_sub(after.as_ref().map_or(0, |link| link.place));
+        Ok::<_, Problem>((after.map(|link| link.id), usize::try_from(left).unwrap_or(PAGE_LEN).min(PAGE_LEN)))
     };
-    let page = service.read_records(read).await?;
-    let next = next(&page, |last| last.id.to_string());
-    let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
-    Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
+    let (after, count) = service.read_records(look_up).await?;
+    let estimate = EVENT_ESTIMATE * u32::try_from(count).unwrap_or(u32::MAX);
+    let requests = &service.load().requests;
+    let pass = requests.go_on(None, estimate)?;
+    let read = move |service: &Service| {
+        let page = service.events(ledger, after)?;
+        let next = next(&page, |last| last.id.to_string());
+        let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
+        Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
+    };
+    match pass {
+        None => service.read_records(read).await,
+        Some(_pass) => {
+            let reading = Arc::clone(&service);
+            requests.work_aside(move || read(&reading)).await
+        }
+    }
 }
 
 /// One event of a ledger.
@@ -186,10 +206,10 @@ fn read_ledger(text: &str) -> Result<LedgerId, Problem> {
 }
 
 /// An event that the ledger has.
-fn known_event(service: &Service, ledger: LedgerId, text: &str) -> Result<EventId, Problem> {
+fn known_event(service: &Service, ledger: LedgerId, text: &str) -> Result<Link, Problem> {
     let id = event_before(text, ledger)?;
     match service.event(ledger, id) {
-        Ok(link) => Ok(link.id),
+        Ok(link) => Ok(link),
         Err(ServiceError::UnknownEvent { .. }) => {
             let detail = format!("after is {id}, which is no event of ledger {ledger}");
             Err(invalid(detail, Rejection::ChecksumMismatch))

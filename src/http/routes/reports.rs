@@ -13,9 +13,12 @@ use axum::http::Response;
 use crate::conjunction::{Grouped, GroupedMinter, NotedRule, ReadRule, Report, ReportsError, Sighting, SortedReports};
 use crate::http::access::DurableWork;
 use crate::http::answer::{
-    AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
+    ANSWER_LEN_MAX, AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted,
+    negotiate, too_long,
 };
-use crate::http::request::{Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, strict_query};
+use crate::http::request::{
+    Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, report_count_max, strict_query,
+};
 use crate::id::Format;
 use crate::minting::Batch;
 use crate::service::{BulkPass, GroupFailure, GroupedReports, Outgoing, Requests, ServedFormat, Service};
@@ -25,8 +28,7 @@ use crate::wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, Report
 /// The longest body of reports, in bytes.
 const BODY_LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// A longer body is answered on a thread of its own: a list of the greatest length takes a good part of a second, for
-/// which the other requests of this thread would wait.
+/// A longer body is long work whatever is in it, and admitted before it is read.
 const BODY_LEN_AT_ONCE_MAX: usize = 64 * 1024;
 
 /// What reports take once they are read, beside the bytes that they are read from, in hundredths of those. They take more; this
@@ -35,6 +37,13 @@ const PARSE_PERCENT: usize = 70;
 
 /// About what reading, grouping and answering takes for each byte.
 const NANOS_FOR_A_BYTE: u64 = 25;
+
+/// And for each report of a shorter body, where there may be much to say of little.
+const NANOS_FOR_A_REPORT: u64 = 2_500;
+
+/// What is said of a report beside its ids, and of one that is refused beside twice the reason, in bytes.
+const DETAIL_LEN: usize = 128;
+const REFUSED_LEN: usize = 400;
 
 /// Reports of a longer body are read, grouped and answered one request after the other: they take several times the body.
 const LARGE_LEN: usize = 4 * 1024 * 1024;
@@ -102,12 +111,16 @@ pub(in crate::http) async fn mint_reports(
     pass.iter_mut().for_each(BulkPass::pause);
     let paid = read_paid_body(request_body, BODY_LEN_MAX, timeout, &payer, PARSE_PERCENT).await?;
     let (request_body, paid) = paid.into_parts();
-    let is_short = request_body.len() <= BODY_LEN_AT_ONCE_MAX;
     let requests = &service.load().requests;
     let turn = if request_body.len() > LARGE_LEN { Some(requests.turn_of_largest().await) } else { None };
-    let pass = if is_short { None } else { Some(requests.go_on(pass, estimate(request_body.len()))?) };
     let body_media =
         if request_body.is_empty() { MediaType::Json } else { media_type_of_body(&parts.headers, false, &BODY_TYPES)? };
+    let of_reports = match request_body.len() <= BODY_LEN_AT_ONCE_MAX {
+        true => NANOS_FOR_A_REPORT.saturating_mul(report_count_max(&request_body, body_media)),
+        false => 0,
+    };
+    let pass = requests.go_on(pass, estimate(request_body.len()) + Duration::from_nanos(of_reports))?;
+    let is_short = pass.is_none();
 
     let batch_max = service.limits().batch_max;
     let most = if is_partial { batch_max.min(PARTIAL_MAX) } else { batch_max };
@@ -117,6 +130,8 @@ pub(in crate::http) async fn mint_reports(
         let of_minter = Arc::clone(minter);
         let read = move || Ok::<_, Problem>(read_body()?.sort_out(&of_minter, &of_format, encoding));
         let SortedReports { sightings, refused } = at_once_or_aside(requests, is_short, read).await?;
+        let of_refused = refused.iter().map(|(_, error)| REFUSED_LEN + 2 * error.to_string().len());
+        check_len(of_refused.sum::<usize>() + sightings.len() * detail_len(format, encoding))?;
         let (positions, sightings): (Vec<usize>, Vec<Sighting>) = sightings.into_iter().unzip();
         let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
         let group = async move {
@@ -148,6 +163,9 @@ pub(in crate::http) async fn mint_reports(
         Ok::<_, Problem>((reports, sightings))
     };
     let (reports, sightings) = at_once_or_aside(requests, is_short, read).await?;
+    if wanted == Wanted::Ids && media == MediaType::Json {
+        check_len(sightings.len().saturating_mul(detail_len(format, encoding)))?;
+    }
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
     let group = async move {
         let _held = (paid, turn, pass);
@@ -185,6 +203,19 @@ async fn at_once_or_aside<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
     if is_short { work() } else { requests.work_aside(work).await }
+}
+
+/// Refuses an answer of so many bytes, if it is too long, before anything is minted for it.
+fn check_len(len: usize) -> Result<(), Problem> {
+    if len <= ANSWER_LEN_MAX {
+        return Ok(());
+    }
+    Err(too_long(Slug::InvalidReport, "send fewer reports, or accept text/plain or application/x-ndjson for ids alone"))
+}
+
+/// About how much is said of a report that gets an id.
+fn detail_len(format: &Format, encoding: usize) -> usize {
+    DETAIL_LEN + 2 * format.encodings[encoding].len_max()
 }
 
 /// About what a body of so many bytes takes.
@@ -295,4 +326,17 @@ fn details(format: &Format, encoding: usize, reports: &GroupedReports) -> impl I
         noted_differs: one.noted_differs == Some(true),
         near: reports.near.get(&at).into_iter().flatten().map(|id| encoding.to_text(*id)).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_would_be_longer_than_64_mib_is_refused() {
+        assert!(check_len(ANSWER_LEN_MAX).is_ok());
+        let problem = check_len(ANSWER_LEN_MAX + 1).expect_err("a byte more");
+        assert_eq!((problem.status().as_u16(), problem.slug()), (422, Slug::InvalidReport));
+        assert!(problem.detail().contains("67108864 bytes"), "{}", problem.detail());
+    }
 }

@@ -147,7 +147,13 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                     if let Some(charge) = answer.body_mut().take_charge() {
                         break (answer, Some((charge, payer)));
                     }
-                    let paying = Box::pin(async move { Ok((payer.pay(price).await?, payer)) });
+                    let paying = Box::pin(async move {
+                        let charge = payer.pay(price).await?;
+                        // Else a connection whose caller asks for many before it reads one would write 16 before others have
+                        // their turn.
+                        tokio::task::yield_now().await;
+                        Ok((charge, payer))
+                    });
                     this.progress.set(Progress::Paying { paying, answer: Some(answer) });
                 }
                 ProgressProjection::Paying { paying, answer } => {

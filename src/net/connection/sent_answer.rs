@@ -15,7 +15,7 @@ use crate::net::stream::{PROGRESS_LEN, RequestGuard};
 use crate::service::{Charge, Payer, Shed};
 
 /// An answer of no more is paid for by its connection, or by its stream, in bytes.
-const SHORT_LEN_MAX: usize = 16 * 1024;
+const SHORT_LEN_MAX: usize = 4 * 1024;
 
 /// The most that h2 is given at once, in bytes: it keeps what it has until the other side makes room.
 const CHUNK_LEN_MAX: usize = 16 * 1024;

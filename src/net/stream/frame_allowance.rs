@@ -1,4 +1,4 @@
-//! How many HTTP/2 frames may come that ask for nothing: all but HEADERS, CONTINUATION and DATA with bytes in it.
+//! How many HTTP/2 frames may come that ask for nothing: all but HEADERS, CONTINUATION and DATA that brings a body on.
 //!
 //! Each costs its sender nothing and this side an answer, a look at every stream, or at least a turn; hyper and h2 take any
 //! number of them. So the headers of frames are read here, below hyper:
@@ -21,6 +21,13 @@ const FOR_A_REQUEST: usize = 16;
 /// Bytes sent that allow one more.
 const BYTES_FOR_ONE: usize = 1024;
 
+/// Bytes of DATA that pay for their frame, whether anybody still wants them or their stream was reset.
+const DATA_FOR_ONE: usize = 64;
+
+/// The flag of DATA that is padded, and how long that makes it at most.
+const PADDED: u8 = 8;
+const PADDING_LEN_MAX: usize = 256;
+
 /// What a client sends before its first frame.
 const PREFACE_LEN: usize = 24;
 
@@ -35,6 +42,8 @@ pub(in crate::net) struct FrameAllowance {
     left: usize,
     /// Bytes sent that are not worth a frame yet.
     sent: usize,
+    /// Bytes of DATA that are not.
+    data: usize,
     /// Bytes to pass over until the next header.
     skip: usize,
     header: [u8; HEADER_LEN],
@@ -44,7 +53,7 @@ pub(in crate::net) struct FrameAllowance {
 
 impl FrameAllowance {
     pub(in crate::net) fn new(counts: Arc<ShedCounts>) -> Self {
-        Self { left: FULL, sent: 0, skip: PREFACE_LEN, header: [0; HEADER_LEN], header_len: 0, counts }
+        Self { left: FULL, sent: 0, data: 0, skip: PREFACE_LEN, header: [0; HEADER_LEN], header_len: 0, counts }
     }
 
     /// Looks at the frames in the bytes that came next.
@@ -69,18 +78,27 @@ impl FrameAllowance {
     }
 
     fn look_at_header(&mut self) -> io::Result<()> {
-        let [a, b, c, frame_type, ..] = self.header;
+        let [a, b, c, frame_type, flags, ..] = self.header;
         let len = u32::from_be_bytes([0, a, b, c]);
         self.skip = usize::try_from(len).expect("24 bits");
-        match (frame_type, len) {
-            (HEADERS, _) => self.refill(FOR_A_REQUEST),
-            (DATA, 1..) | (CONTINUATION, _) => {}
-            // Of types that nobody knows, too: they are read and passed over (RFC 9113 section 5.5).
-            _ => {
-                self.left =
-                    self.left.checked_sub(1).ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
+        match frame_type {
+            HEADERS => self.refill(FOR_A_REQUEST),
+            CONTINUATION => {}
+            DATA => {
+                let padding = if flags & PADDED == 0 { 0 } else { PADDING_LEN_MAX };
+                let data = self.data + self.skip.saturating_sub(padding);
+                self.data = data % DATA_FOR_ONE;
+                self.spend()?;
+                self.refill(data / DATA_FOR_ONE);
             }
+            // Of types that nobody knows, too: they are read and passed over (RFC 9113 section 5.5).
+            _ => self.spend()?,
         }
+        Ok(())
+    }
+
+    fn spend(&mut self) -> io::Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other(self.counts.count(Shed::Frames)))?;
         Ok(())
     }
 
@@ -142,6 +160,26 @@ mod tests {
     }
 
     #[test]
+    fn data_is_worth_its_bytes_and_padding_is_none() {
+        let padded = |len: usize| {
+            let mut frame = frame(DATA, &vec![200; len]);
+            frame[4] = PADDED;
+            frame
+        };
+        for idle in [frame(DATA, b"x"), padded(201), padded(255)] {
+            let (mut allowance, counts) = allowance();
+            allowance.spend_on(&idle.repeat(FULL)).expect("as many as may come");
+            assert!((0..=FULL / 32).any(|_| allowance.spend_on(&idle).is_err()), "{} bytes", idle.len());
+            assert_eq!(counts.of(Shed::Frames), 1);
+        }
+        let (mut allowance, _) = allowance();
+        allowance.spend_on(&frame(DATA, &[7; DATA_FOR_ONE]).repeat(100_000)).expect("a body");
+        allowance
+            .spend_on(&frame(DATA, b"a line of some 40 bytes, as one may send").repeat(2_000))
+            .expect("and its lines");
+    }
+
+    #[test]
     fn whoever_cancels_each_request_keeps_the_connection() {
         let (mut allowance, counts) = allowance();
         let cancelled =
@@ -156,7 +194,7 @@ mod tests {
         for _ in 0..10_000 {
             let update = frame(WINDOW_UPDATE, &[0; 4]);
             allowance.spend_on(&[frame(HEADERS, b"a request"), frame(DATA, b"its body")].concat()).expect("a request");
-            allowance.spend_on(&update.repeat(FOR_A_REQUEST)).expect("a request allows them");
+            allowance.spend_on(&update.repeat(FOR_A_REQUEST - 1)).expect("a request allows them");
             allowance.refill_for_bytes(3 * BYTES_FOR_ONE / 2);
             allowance.refill_for_bytes(BYTES_FOR_ONE / 2);
             allowance.spend_on(&update.repeat(2)).expect("2 KiB allow two");

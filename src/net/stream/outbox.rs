@@ -21,6 +21,11 @@ use crate::service::{Charge, Payer};
 const SHORT_LEN_MAX: usize = 8 * 1024;
 /// The most that is buffered before it is sent.
 const BUFFERED_LEN_MAX: usize = 64 * 1024;
+/// What a connection holds, beyond what it has paid for, while its caller takes nothing: what is buffered here, short answers
+/// that hyper has, and requests that came behind them.
+const UNREAD_LEN: usize = 32 * 1024;
+/// A longer write is part of an answer that is paid for by itself.
+const PAID_LEN_MIN: usize = 16 * 1024;
 
 /// The socket of a connection, and what is buffered for it.
 // Locked, since both the stream, which hyper owns, and the connection around it write here; always in one task, so
@@ -39,18 +44,23 @@ struct Contents<S> {
     sent: usize,
     /// For more than a short answer; without it no more is buffered.
     charge: Option<Charge>,
+    /// For what is held while the socket takes nothing.
+    unread: Option<Charge>,
+    /// Whether that could not be paid for: the connection ends.
+    is_given_up: bool,
 }
 
 impl<S: Socket> Outbox<S> {
     /// An empty one.
     pub(in crate::net) fn new(socket: S, activity: Arc<Activity>) -> Arc<Outbox<S>> {
-        let contents = Contents { socket, buffered: Vec::new(), sent: 0, charge: None };
+        let contents =
+            Contents { socket, buffered: Vec::new(), sent: 0, charge: None, unread: None, is_given_up: false };
         Arc::new(Outbox { contents: Mutex::new(contents), activity })
     }
 
     /// Sends all that is buffered. Whatever the socket does not take now, the same call sends when it wakes the task.
     pub(in crate::net) fn poll_send_all(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.contents().poll_send_all(context))?;
+        ready!(self.contents().poll_send_all(context, &self.activity.payer))?;
         self.activity.receipts.all_sent();
         Poll::Ready(Ok(()))
     }
@@ -61,12 +71,14 @@ impl<S: Socket> Outbox<S> {
 }
 
 impl<S: Socket> Contents<S> {
-    fn poll_send_all(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_send_all(&mut self, context: &mut Context<'_>, payer: &Payer) -> Poll<io::Result<()>> {
+        self.check()?;
         while self.sent < self.buffered.len() {
             let unsent = &self.buffered[self.sent..];
-            match ready!(Pin::new(&mut self.socket).poll_write(context, unsent))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                sent => self.sent += sent,
+            match Pin::new(&mut self.socket).poll_write(context, unsent)? {
+                Poll::Ready(0) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(sent) => self.sent += sent,
+                Poll::Pending => return self.wait(context, payer),
             }
         }
         if S::KEEPS_BYTES {
@@ -76,8 +88,32 @@ impl<S: Socket> Contents<S> {
         self.buffered.clear();
         // Thousands of connections may be idle from now on.
         self.buffered.shrink_to(SHORT_LEN_MAX);
-        self.charge = None;
+        (self.charge, self.unread) = (None, None);
         Poll::Ready(Ok(()))
+    }
+
+    /// The socket takes nothing now. What is held until it does is paid for, or the connection ends.
+    fn wait<T>(&mut self, context: &Context<'_>, payer: &Payer) -> Poll<io::Result<T>> {
+        if self.unread.is_none() {
+            self.unread = payer.pay_now(UNREAD_LEN).ok();
+            self.is_given_up = self.unread.is_none();
+            if self.is_given_up {
+                // Whoever flushes does not look at errors: the next read or write has this one.
+                context.waker().wake_by_ref();
+            }
+            self.check()?;
+        }
+        Poll::Pending
+    }
+
+    /// # Errors
+    /// The connection was given up.
+    fn check(&self) -> io::Result<()> {
+        if self.is_given_up {
+            Err(io::Error::other("too little memory for what its caller does not read"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether so much more may be buffered. The connection itself pays for a short answer.
@@ -97,10 +133,13 @@ impl<S: Socket> Contents<S> {
     ) -> Poll<io::Result<usize>> {
         let len = bufs.iter().map(|buf| buf.len()).sum();
         if len > SHORT_LEN_MAX || !self.has_room_for(len, payer) {
-            ready!(self.poll_send_all(context))?;
+            ready!(self.poll_send_all(context, payer))?;
         }
         if len > SHORT_LEN_MAX {
-            return Pin::new(&mut self.socket).poll_write_vectored(context, bufs);
+            return match Pin::new(&mut self.socket).poll_write_vectored(context, bufs) {
+                Poll::Pending if len <= PAID_LEN_MIN => self.wait(context, payer),
+                polled => polled,
+            };
         }
         bufs.iter().for_each(|buf| self.buffered.extend_from_slice(buf));
         Poll::Ready(Ok(len))
@@ -112,7 +151,9 @@ pub(in crate::net) struct CoalescingStream<S>(pub(in crate::net) Arc<Outbox<S>>)
 
 impl<S: Socket> AsyncRead for CoalescingStream<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0.contents().socket).poll_read(context, buf)
+        let contents = &mut *self.0.contents();
+        contents.check()?;
+        Pin::new(&mut contents.socket).poll_read(context, buf)
     }
 }
 
@@ -161,7 +202,7 @@ impl<C: Future, S: Socket> Future for FlushWhenPending<C, S> {
         let this = self.project();
         let polled = this.connection.poll(context);
         if polled.is_pending() {
-            // A socket that fails here fails the connection's next read, which it is waiting for.
+            // A socket that fails here fails the connection's next read, which it is waiting for; so does one that is given up.
             let _ = this.outbox.poll_send_all(context);
         }
         polled

@@ -1,6 +1,6 @@
 //! One format of this program: what it is, what is counted of it, and where its ids come from.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -15,6 +15,16 @@ pub struct ServedFormat {
     source: IdSource,
     /// One permit for each long request that may reserve ids, or wait until its ids are due, while others do.
     turns: Semaphore,
+    /// What was told of it last.
+    told: Mutex<Option<ToldFormat>>,
+}
+
+/// What callers are told of a format, in JSON, and what of that can change.
+#[derive(Debug)]
+pub(super) struct ToldFormat {
+    pub(super) workers: Vec<u32>,
+    pub(super) count_max: Option<u64>,
+    pub(super) json: Arc<str>,
 }
 
 /// Where ids come from, with whatever makes them.
@@ -35,7 +45,7 @@ impl ServedFormat {
     pub fn of_count(minter: Arc<Minter>) -> ServedFormat {
         let turns = minter.long_requests_max().unwrap_or(Semaphore::MAX_PERMITS);
         let counted = Arc::clone(minter.counted());
-        ServedFormat { counted, source: IdSource::Count(minter), turns: Semaphore::new(turns) }
+        ServedFormat { counted, source: IdSource::Count(minter), turns: Semaphore::new(turns), told: Mutex::default() }
     }
 
     /// A format whose ids are made of events.
@@ -54,7 +64,12 @@ impl ServedFormat {
     }
 
     fn without_turns(format: Arc<Format>, source: IdSource) -> ServedFormat {
-        ServedFormat { counted: Arc::new(CountedFormat::new(format, 0)), source, turns: Semaphore::new(0) }
+        ServedFormat {
+            counted: Arc::new(CountedFormat::new(format, 0)),
+            source,
+            turns: Semaphore::new(0),
+            told: Mutex::default(),
+        }
     }
 
     /// What its ids are.
@@ -75,6 +90,11 @@ impl ServedFormat {
     /// Where its ids come from.
     pub fn source(&self) -> &IdSource {
         &self.source
+    }
+
+    /// What was told of it last.
+    pub(super) fn told(&self) -> MutexGuard<'_, Option<ToldFormat>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What mints it, if callers say how many they want.

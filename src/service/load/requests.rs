@@ -9,6 +9,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::shed::{Shed, ShedCounts};
 
+/// Work that takes no longer is short: it is done at once, whatever else goes on.
+const SHORT_MAX: Duration = Duration::from_micros(500);
+
 /// Long work that is admitted whatever it takes, for each core: an idle node takes on anything.
 const BULK_PER_CORE: usize = 1;
 
@@ -100,18 +103,19 @@ impl Requests {
         Err(self.counts.count(Shed::Bulk))
     }
 
-    /// Goes on with long work whose input has come: with the pass it was admitted by, or, where nobody knew before how much
-    /// would come, admitted only now.
+    /// Goes on with work whose input has come: with the pass it was admitted by, or, where nobody knew before how much it
+    /// would be, admitted only now. `None` if it is short.
     ///
     /// # Errors
     /// As [`Requests::enter_bulk`].
-    pub fn go_on(self: &Arc<Self>, pass: Option<BulkPass>, estimate: Duration) -> Result<BulkPass, Shed> {
+    pub fn go_on(self: &Arc<Self>, pass: Option<BulkPass>, estimate: Duration) -> Result<Option<BulkPass>, Shed> {
         match pass {
-            None => self.enter_bulk(estimate),
+            None if estimate <= SHORT_MAX => Ok(None),
+            None => self.enter_bulk(estimate).map(Some),
             Some(mut pass) => {
                 pass.nanos = nanos_of(estimate);
                 pass.resume();
-                Ok(pass)
+                Ok(Some(pass))
             }
         }
     }
@@ -274,6 +278,17 @@ mod tests {
         assert_eq!(requests.enter_bulk(Duration::ZERO).err(), Some(Shed::Bulk));
         drop(passes);
         assert!(requests.enter_bulk(Duration::ZERO).is_ok());
+        assert_eq!(counts.of(Shed::Bulk), 1);
+    }
+
+    #[test]
+    fn work_is_judged_by_what_it_takes_and_short_work_needs_no_leave() {
+        let (requests, counts) = requests(100_000);
+        let few = BULK_PER_CORE * requests.cores;
+        let long: Vec<_> = (0..few).map(|_| requests.go_on(None, Duration::from_secs(1))).collect();
+        assert!(long.iter().all(|pass| matches!(pass, Ok(Some(_)))));
+        assert!(matches!(requests.go_on(None, SHORT_MAX), Ok(None)));
+        assert_eq!(requests.go_on(None, SHORT_MAX + Duration::from_nanos(1)).err(), Some(Shed::Bulk));
         assert_eq!(counts.of(Shed::Bulk), 1);
     }
 
