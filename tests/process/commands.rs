@@ -73,6 +73,8 @@ fn decode_says_what_an_id_can_be() {
 fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     let ended = run_idmint(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
     ended.assert(1, &["1 of 2"]);
+    run_idmint(&["decode", "hello"]).assert(1, &["1 of 1"]);
+    run_idmint(&["decode", "--format", "snowflake", "hello"]).assert(0, &[]);
     assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
     run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);

@@ -128,6 +128,9 @@ fn table(rows: &BTreeMap<String, Row>) -> String {
 fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, Rejection> {
     let read = |encoding: &Encoding| {
         let id = encoding.read(text)?;
+        if text.is_empty() {
+            return Err(Rejection::WrongLength);
+        }
         format.split(id).map(|_| (encoding.name().to_owned(), id))
     };
     let readings: Vec<_> = format.encodings.iter().map(read).collect();
