@@ -37,7 +37,7 @@ async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_b
     for ((text, brief), full) in texts.iter().zip(brief).zip(full) {
         let alone = client.exchange(&get_request(&format!("/decode/{}", in_path(text)))).await.json();
         if full["matches"] == json!([]) {
-            let told = ["rejected", "did_you_mean", "unlikely"].map(|name| &full[name] == &alone[name]);
+            let told = ["rejected", "did_you_mean", "unlikely"].map(|name| full[name] == alone[name]);
             assert_eq!(told, [true; 3], "{full} {alone}");
         } else {
             assert_eq!(full, alone, "{text}");
