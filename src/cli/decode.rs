@@ -33,6 +33,9 @@ pub(super) struct Decode {
     /// Drawings, as a terminal gets them.
     #[arg(long)]
     text: bool,
+    /// One line an id, as POST /decode answers in text: id, format, encoding, time and fields between tabs.
+    #[arg(long, conflicts_with_all = ["json", "text"])]
+    brief: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -83,6 +86,7 @@ impl Decode {
         // https://no-color.org
         let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match (self.json, self.text || is_terminal) {
+            _ if self.brief => Form::Brief,
             (false, true) if is_terminal && !wants_none => Form::Drawing(Style::Colour),
             (false, true) => Form::Drawing(Style::Plain),
             _ => Form::Json,
@@ -93,6 +97,7 @@ impl Decode {
 /// How an answer is printed.
 #[derive(Debug, Clone, Copy)]
 enum Form {
+    Brief,
     Json,
     Drawing(Style),
 }
@@ -111,22 +116,36 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn write_answer(&mut self, id: &str) -> io::Result<()> {
-        let answer = self.decoding.decode(id, self.filter);
-        match self.form {
-            Form::Json => {
-                self.json.clear();
-                answer.write_json(&mut self.json);
-                self.json.push(b'\n');
-                self.out.write_all(&self.json)?;
-            }
-            Form::Drawing(style) => {
-                let gap = if self.written == 0 { "" } else { "\n" };
-                write!(self.out, "{gap}{}", ruler(&answer, style))?;
-            }
-        }
+        let is_match = match self.form {
+            Form::Brief => self.write_brief(id)?,
+            Form::Json => self.write_json(id)?,
+            Form::Drawing(style) => self.draw(id, style)?,
+        };
         self.written += 1;
-        self.unmatched += u64::from(!answer.is_match());
+        self.unmatched += u64::from(!is_match);
         Ok(())
+    }
+
+    fn write_brief(&mut self, id: &str) -> io::Result<bool> {
+        let reading = self.decoding.best(id, self.filter);
+        writeln!(self.out, "{reading}")?;
+        Ok(reading.found().is_some())
+    }
+
+    fn write_json(&mut self, id: &str) -> io::Result<bool> {
+        let answer = self.decoding.decode(id, self.filter);
+        self.json.clear();
+        answer.write_json(&mut self.json);
+        self.json.push(b'\n');
+        self.out.write_all(&self.json)?;
+        Ok(answer.is_match())
+    }
+
+    fn draw(&mut self, id: &str, style: Style) -> io::Result<bool> {
+        let answer = self.decoding.decode(id, self.filter);
+        let gap = if self.written == 0 { "" } else { "\n" };
+        write!(self.out, "{gap}{}", ruler(&answer, style))?;
+        Ok(answer.is_match())
     }
 
     /// Answers each line as it comes; what is written is flushed before waiting for more.

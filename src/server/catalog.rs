@@ -67,7 +67,11 @@ impl Catalog {
         let tables = tables(&config.formats)?;
         let mut formats = Vec::new();
         for name in names_in_order(&tables) {
-            let table = resolved(&name, &tables)?;
+            let mut table = resolved(&name, &tables)?;
+            // What is named here is minted here, however rare it is elsewhere.
+            if config.formats.enabled.iter().flatten().chain(config.formats.definitions.keys()).any(|of| *of == name) {
+                table.remove("rarity");
+            }
             let format = FormatDefinition::from_table(&name, table)?.compile(&name)?;
             let is_on = config.formats.enabled.as_ref().map_or(format.enabled, |enabled| enabled.contains(&name));
             if is_on {

@@ -99,6 +99,6 @@ impl DecodingAt<'_> {
 
     /// What a text is most likely.
     pub fn best<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> BriefReading<'a> {
-        BriefReading::new(text, self.decoder.best(text, filter), self.parts)
+        BriefReading::new(text, &self.decoder, filter, self.parts)
     }
 }

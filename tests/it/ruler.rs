@@ -19,7 +19,7 @@ async fn assert_drawn(format: &str, id: &str, expected: &str) {
 async fn a_snowflake() {
     let expected = "
 175928847299117063
-snowflake (decimal)  2016-04-30T11:18:25.796Z  2.6 bits of evidence
+snowflake (decimal)  2016-04-30T11:18:25.796Z  fair evidence, 1.6 bits
 
   000000100111000100000110010110101100000100 00001 00000 000000000111
   └───────────────── time ─────────────────┘ └─┬─┘ └─┬─┘ └ sequence ┘
@@ -47,7 +47,7 @@ snowflake (decimal)  2016-04-30T11:18:25.796Z  2.6 bits of evidence
 async fn a_payment_id_in_digits_of_base_36() {
     let expected = "
 1I9ZC1002
-payment (base36)  2026-11-21T03:36:01Z  2.6 bits of evidence
+payment (base36)  2026-11-21T03:36:01Z  fair evidence, -3.4 bits
 
   1I9ZC1 0 02
   └time┘ │ ├┘
@@ -68,7 +68,7 @@ payment (base36)  2026-11-21T03:36:01Z  2.6 bits of evidence
 async fn a_flax_id() {
     let expected = "
 0RdKJcxqVBiAiQr0
-flax (base64_lex)  2015-10-15T20:10:25.807Z  -1.3 bits of evidence
+flax (base64_lex)  2015-10-15T20:10:25.807Z  weak evidence, -6.3 bits
 
   0000010111001010010101010101001010001111 01110110100000001100101110001011101110011011110111000001
   └──────────────── time ────────────────┘ └─────────────────────── random ───────────────────────┘
@@ -87,7 +87,7 @@ flax (base64_lex)  2015-10-15T20:10:25.807Z  -1.3 bits of evidence
 async fn a_conjunction_in_groups_of_letters() {
     let expected = "
 zwwqlzz-pjjmxmd-lkpvwq
-conjunction (hashids)  2024-02-01T00:00:00Z  28.6 bits of evidence
+conjunction (hashids)  2024-02-01T00:00:00Z  strong evidence, 28.6 bits
 
   001100101101110101101111100000000 0000000110001111001000 0000001011110010010010
   └──────────── time ─────────────┘ └───── primary ──────┘ └──── secondary ─────┘
@@ -107,7 +107,7 @@ conjunction (hashids)  2024-02-01T00:00:00Z  28.6 bits of evidence
 async fn a_siq_as_did_in_two_rows() {
     let expected = "
 did:siq:iuxvojaaf4c6s6aaaaaaaaaaaaaah
-siq (did)  2019-12-31T23:00:00.000000Z  123.8 bits of evidence
+siq (did)  2019-12-31T23:00:00.000000Z  strong evidence, 135.8 bits
 
   00000000010111100000101111010010111100000000000000000000 00000000 00000000000000000000000000000000
   └──────────────────────── time ────────────────────────┘ └shard─┘ └─────────── domain ───────────┘
@@ -139,7 +139,7 @@ siq (did)  2019-12-31T23:00:00.000000Z  123.8 bits of evidence
 async fn a_uuid7() {
     let expected = "
 018f2b3c-4d5e-7abc-9def-0123456789ab
-uuid7 (uuid)  2024-04-29T19:02:03.358Z  31.1 bits of evidence
+uuid7 (uuid)  2024-04-29T19:02:03.358Z  strong evidence, 31.1 bits
 
   000000011000111100101011001111000100110101011110 0111 101010111100 10
   └──────────────────── time ────────────────────┘ └┬─┘ └ random_a ┘ ├┘
@@ -165,7 +165,7 @@ uuid7 (uuid)  2024-04-29T19:02:03.358Z  31.1 bits of evidence
 async fn a_uuid1_whose_time_is_in_three_pieces() {
     let expected = "
 6ba7b810-9dad-11d1-80b4-00c04fd430c8
-uuid1 (uuid)  1998-02-04T22:13:53.151182400Z  27.1 bits of evidence
+uuid1 (uuid)  1998-02-04T22:13:53.151182400Z  strong evidence, 27.1 bits
 
   01101011101001111011100000010000 1001110110101101 0001 000111010001 10 00000010110100
   └──────────── time ────────────┘ └──── time ────┘ └┬─┘ └── time ──┘ ├┘ └─────┬──────┘

@@ -73,6 +73,14 @@ fn decode_says_what_an_id_can_be() {
 fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     let ended = run_idmint(&["decode", "--text", "not-an-id", "1I9ZC1002"]);
     ended.assert(1, &["1 of 2"]);
+    let brief = run_idmint(&["decode", "--brief", "hello", "1I9ZC1002", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]);
+    brief.assert(1, &["1 of 3"]);
+    let fields = "payment\tbase36\t2026-11-21T03:36:01Z\ttime=91164961\tworker=0\tsequence=2";
+    assert!(brief.out.starts_with(&format!("hello\t-\t-\t-\n1I9ZC1002\t{fields}\n01ARZ")), "{}", brief.out);
+    assert_eq!(brief.out.lines().count(), 3);
+    run_idmint(&["decode", "--brief", "--json", "1I9ZC1002"]).assert(64, &["--brief", "--json"]);
+    run_idmint(&["decode", "hello"]).assert(1, &["1 of 1"]);
+    run_idmint(&["decode", "--format", "snowflake", "hello"]).assert(0, &[]);
     assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
     run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);

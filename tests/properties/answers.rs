@@ -43,6 +43,17 @@ struct Answer<'a> {
     did_you_mean: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     shaped_like: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unlikely: Vec<Unlikely<'a>>,
+}
+
+#[derive(Serialize)]
+struct Unlikely<'a> {
+    format: &'a str,
+    encoding: &'a str,
+    time: Option<String>,
+    evidence_bits: f64,
+    evidence: &'static str,
 }
 
 #[derive(Serialize)]
@@ -57,6 +68,7 @@ struct Reading<'a> {
     encodings: Box<RawValue>,
     plausible: bool,
     evidence_bits: f64,
+    evidence: &'static str,
 }
 
 #[derive(Serialize)]
@@ -66,6 +78,7 @@ struct Brief<'a> {
     encoding: Option<&'a str>,
     time: Option<String>,
     fields: Vec<FieldOfReading<'a>>,
+    ambiguous: bool,
 }
 
 #[derive(Serialize)]
@@ -139,7 +152,44 @@ fn reading<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Reading<'a> {
         encodings: spellings(format, id),
         plausible: found.is_plausible(),
         evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
+        evidence: evidence(found),
     }
+}
+
+/// The empty text is no id.
+fn read(encoding: &Encoding, text: &str) -> Result<u128, Rejection> {
+    encoding.read(text).and_then(|id| if text.is_empty() { Err(Rejection::WrongLength) } else { Ok(id) })
+}
+
+fn is_told(text: &str, best: &Match<'_>) -> bool {
+    let is_canonical = best.encoding().name() == best.format().canonical().name();
+    let has_a_length = best.encoding().fixed_len().is_some() || text.len() >= 15;
+    best.evidence_bits() >= bits_min(text, is_canonical && has_a_length)
+}
+
+/// The least evidence of a text that nobody says more of.
+fn bits_min(text: &str, is_usual: bool) -> f64 {
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    let is_mixed = has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit);
+    match text.len() < 20 && !is_mixed {
+        true if is_usual => -16.0,
+        true => -4.0,
+        false => -24.0,
+    }
+}
+
+fn evidence(found: &Match<'_>) -> &'static str {
+    if found.is_unlikely() {
+        return "hardly any";
+    }
+    let words = [(-4.0, "weak"), (4.0, "fair"), (20.0, "good")];
+    words.iter().find(|(below, _)| found.evidence_bits() < *below).map_or("strong", |(_, words)| words)
+}
+
+fn unlikely<'a>(found: &Match<'a>) -> Unlikely<'a> {
+    let evidence_bits = (found.evidence_bits() * 10.0).round() / 10.0;
+    let (format, encoding) = (&found.format().name, found.encoding().name());
+    Unlikely { format, encoding, time: time(found), evidence_bits, evidence: evidence(found) }
 }
 
 /// Tries each spelling of each format by itself: what it reads is a match, and a format without any has the reason of a
@@ -160,7 +210,7 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
         let (mut is_tried, mut is_read) = (false, false);
         for encoding in tried {
             is_tried = true;
-            match encoding.read(text).and_then(|id| format.split(id).map(|_| id)) {
+            match read(encoding, text).and_then(|id| format.split(id).map(|_| id)) {
                 Ok(id) => {
                     is_read = true;
                     assert_eq!(found.remove(&(&*format.name, encoding.name())), Some(id), "{text:?}");
@@ -186,36 +236,46 @@ fn assert_answers(
     filter: DecodeFilter<'_>,
 ) {
     let decoded = at.decode(text, filter);
+    let is_pinned = filter.format.is_some() || filter.encoding.is_some();
     let did_you_mean = match decoded.matches.first() {
-        Some(best) if best.is_plausible() => None,
+        Some(best)
+            if best.is_plausible() && (is_pinned || decoded.matches.iter().any(|found| is_told(text, found))) =>
+        {
+            None
+        }
         _ => Some(at.did_you_mean(text, filter)),
     };
     let shaped_like = match &did_you_mean {
         Some(near) if near.is_empty() => at.shaped_like(text, filter).into_iter().map(|of| of.name.as_str()).collect(),
         _ => Vec::new(),
     };
+    let is_told = is_pinned || decoded.matches.iter().any(|found| is_told(text, found)) || decoded.matches.is_empty();
+    let is_ambiguous = decoded.is_ambiguous();
+    let (matches, withheld) = if is_told { (decoded.matches, Vec::new()) } else { (Vec::new(), decoded.matches) };
     let expected = Answer {
         id: text,
-        matches: decoded.matches.iter().map(|found| reading(found, domains)).collect(),
-        ambiguous: decoded.is_ambiguous(),
+        matches: matches.iter().map(|found| reading(found, domains)).collect(),
+        ambiguous: is_told && is_ambiguous,
         rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
         did_you_mean: did_you_mean.unwrap_or_default(),
         shaped_like,
+        unlikely: withheld.iter().map(unlikely).collect(),
     };
     let mut written = Vec::new();
     DecodeAnswer::new(text, at, filter, parts).write_json(&mut written);
     assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
 
-    let best = at.best(text, filter);
+    let best = matches.first();
     let expected = Brief {
         id: text,
-        format: best.as_ref().map(|best| best.format().name.as_str()),
-        encoding: best.as_ref().map(|best| best.encoding().name()),
-        time: best.as_ref().and_then(time),
-        fields: best.as_ref().map(|best| fields(best, domains)).unwrap_or_default(),
+        format: best.map(|best| best.format().name.as_str()),
+        encoding: best.map(|best| best.encoding().name()),
+        time: best.and_then(time),
+        fields: best.map(|best| fields(best, domains)).unwrap_or_default(),
+        ambiguous: is_told && is_ambiguous,
     };
     let mut written = Vec::new();
-    BriefReading::new(text, best, parts).write_json(&mut written);
+    BriefReading::new(text, at, filter, parts).write_json(&mut written);
     assert_eq!(String::from_utf8(written).unwrap(), serde_json::to_string(&expected).unwrap());
 }
 

@@ -128,6 +128,9 @@ fn table(rows: &BTreeMap<String, Row>) -> String {
 fn read_one_by_one(format: &Format, text: &str) -> Result<Vec<(String, u128)>, Rejection> {
     let read = |encoding: &Encoding| {
         let id = encoding.read(text)?;
+        if text.is_empty() {
+            return Err(Rejection::WrongLength);
+        }
         format.split(id).map(|_| (encoding.name().to_owned(), id))
     };
     let readings: Vec<_> = format.encodings.iter().map(read).collect();
@@ -225,6 +228,8 @@ fn the_evidence_of_published_ids_names_their_format() {
         ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "ulid"),
         ("-JhLeOlGIEjaIOFHR0xd", "firebase"),
         ("9m4e2mr0ui3e8a215n4g", "xid"),
+        // Of MongoDB's documentation; as flax it has as much evidence, but for the rarity of those.
+        ("507f1f77bcf86cd799439011", "objectid"),
     ] {
         let decoded = decoder.decode(text, DecodeFilter::default());
         let readings: Vec<_> =

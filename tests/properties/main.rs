@@ -27,6 +27,7 @@ mod reports;
 mod restarts;
 mod texts;
 mod uniqueness;
+mod unlikely;
 mod vectors;
 
 /// The moment at which ids are decoded, where that does not matter.

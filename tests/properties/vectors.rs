@@ -53,7 +53,9 @@ fn assert_both_ways(decoder: &Decoder, case: &Valid) {
     for (encoding, text) in &case.spellings {
         let spelled = format.encoding(encoding).unwrap_or_else(|| panic!("{encoding}: {case:?}")).to_text(id);
         assert_eq!(spelled, *text, "{encoding}: {case:?}");
-        assert_eq!(read(decoder, &case.format, encoding, text), Ok(id), "{encoding}: {case:?}");
+        // The empty text, as which one of them writes zero, is read as none.
+        let expected = if text.is_empty() { Err(Rejection::WrongLength) } else { Ok(id) };
+        assert_eq!(read(decoder, &case.format, encoding, text), expected, "{encoding}: {case:?}");
     }
 
     let parts = format.split(id).unwrap();

@@ -79,6 +79,14 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
         let names = answer.shaped_like.join(" or ");
         detail.push_str(&format!("; it has the shape of one of {names}, with another salt or a wrong letter"));
     }
+    let mut unlikely = answer.unlikely();
+    if let Some(reading) = unlikely.next() {
+        let (name, bits) = (&reading.found.format().name, reading.evidence_bits());
+        detail.push_str(&format!(
+            ": as one of {name} it has {bits} bits of evidence, below {}; format={name} reads it",
+            reading.found.evidence_bits_min()
+        ));
+    }
     let problem = Problem::new(Slug::NoFormatMatches, detail);
     let rejected: Vec<_> = answer.rejected().collect();
     let problem = match rejected.as_slice() {
@@ -87,6 +95,14 @@ fn no_match(answer: &DecodeAnswer<'_>) -> Problem {
     };
     let rejected = serde_json::to_value(rejected).expect("strings always serialize");
     let problem = problem.with("rejected", rejected);
+    let problem = match answer.unlikely().next() {
+        None => problem,
+        Some(_) => {
+            let mut unlikely = Vec::new();
+            answer.write_unlikely(&mut unlikely);
+            problem.with("unlikely", serde_json::from_slice::<serde_json::Value>(&unlikely).expect("written as JSON"))
+        }
+    };
     let problem = problem.with("did_you_mean", serde_json::Value::from(answer.did_you_mean.as_slice()));
     match answer.shaped_like.as_slice() {
         [] => problem,

@@ -24,6 +24,11 @@ pub struct DecodeFilter<'a> {
 }
 
 impl DecodeFilter<'_> {
+    /// Whether the caller has said what the text is, so that any reading of it will do.
+    pub fn is_pinned(&self) -> bool {
+        self.format.is_some() || self.encoding.is_some()
+    }
+
     /// Whether this encoding of this format is to be tried.
     pub(super) fn accepts(&self, format: &Format, encoding: &Encoding) -> bool {
         self.format.is_none_or(|name| name == format.name)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::decode_filter::DecodeFilter;
 use super::encoding_groups::{EncodingGroups, Member};
-use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_of_text};
+use super::evidence::{OwnNumbers, TimeRule, TimeWeight, Weights, bits_min, bits_of_text, is_everyday};
 use super::near_texts::near_texts;
 use crate::id::encoding::{Encoding, EncodingKind, LetterSet};
 use crate::id::format::{Format, Parts};
@@ -15,6 +15,9 @@ use crate::time::UnixNanos;
 
 /// A reading with fewer bits of evidence more than the next one leaves a doubt.
 const AMBIGUOUS_BITS: f64 = 4.0;
+
+/// A near text with less evidence is rather another misspelling.
+const NEAR_BITS_MIN: f64 = -4.0;
 
 /// Reads texts whose format is not known, by trying every format and encoding.
 ///
@@ -77,6 +80,7 @@ pub struct Match<'a> {
     variant: usize,
     id: u128,
     evidence_bits: f64,
+    bits_min: f64,
     is_plausible: bool,
 }
 
@@ -86,12 +90,22 @@ struct Text<'a> {
     text: &'a str,
     letters: LetterSet,
     bits: f64,
+    is_everyday: bool,
 }
 
 impl Text<'_> {
+    /// The number that it is in this encoding. The empty text is no id, even where zero is written so: it is what is left of
+    /// a line that has none.
+    fn read_as(&self, encoding: &Encoding) -> Result<u128, Rejection> {
+        match encoding.read_unbounded(self.text) {
+            Ok(_) if self.text.is_empty() => Err(Rejection::WrongLength),
+            read => read,
+        }
+    }
+
     fn new(text: &str) -> Text<'_> {
         let letters = LetterSet::of(text.as_bytes());
-        Text { text, letters, bits: bits_of_text(text.len(), letters) }
+        Text { text, letters, bits: bits_of_text(text, letters), is_everyday: is_everyday(text) }
     }
 }
 
@@ -132,8 +146,8 @@ impl<'a> DecoderAt<'a> {
         let mut numbers = vec![None; groups.all().len()];
         for at in groups.of_texts(text.text.len(), text.letters) {
             for member in groups.all()[at].select(formats, filter) {
-                let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                matches.extend(number.and_then(|id| self.read_as(member, id, text.bits)));
+                let number = *numbers[at].get_or_insert_with(|| text.read_as(member.of(formats)));
+                matches.extend(number.and_then(|id| self.read_as(member, id, text)));
             }
         }
         matches.sort_by(Match::rank);
@@ -144,8 +158,8 @@ impl<'a> DecoderAt<'a> {
         let mut nearest: Vec<Option<Rejection>> = vec![None; formats.len()];
         for (at, group) in groups.all().iter().enumerate() {
             for member in group.select(formats, filter).filter(|member| !is_read[member.format]) {
-                let number = *numbers[at].get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                if let Err(why) = number.and_then(|id| self.read_as(member, id, text.bits)) {
+                let number = *numbers[at].get_or_insert_with(|| text.read_as(member.of(formats)));
+                if let Err(why) = number.and_then(|id| self.read_as(member, id, text)) {
                     let before = nearest[member.format].into_iter();
                     nearest[member.format] = before.chain([why]).max_by_key(|why| why.nearness());
                 }
@@ -157,27 +171,51 @@ impl<'a> DecoderAt<'a> {
 
     /// The first of the matches that [`decode`](DecoderAt::decode) finds, without the reasons: for many texts at once.
     pub fn best(&self, text: &str, filter: DecodeFilter<'_>) -> Option<Match<'a>> {
+        self.first_of(text, filter).map(|(best, _, _)| best)
+    }
+
+    /// As [`best`](DecoderAt::best), and whether it [has a rival](Decoded::is_ambiguous); `None` also where nobody pins a
+    /// format or encoding and every reading [is unlikely](Match::is_unlikely).
+    pub fn best_and_doubt(&self, text: &str, filter: DecodeFilter<'_>) -> Option<(Match<'a>, bool)> {
+        let (best, is_ambiguous, is_any_likely) = self.first_of(text, filter)?;
+        is_any_likely.then_some((best, is_ambiguous))
+    }
+
+    /// The first match, whether it has a rival, and whether any is to be told.
+    fn first_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<(Match<'a>, bool, bool)> {
         let text = Text::new(text);
         let formats = &self.decoder.formats;
         let least_bits = self.least_bits();
         let mut best: Option<Match<'a>> = None;
+        // The most evidence of another id than the best. Two readings as one id have the same, so what was best once never
+        // was of the id that is best now.
+        let mut second_bits = f64::NEG_INFINITY;
+        let mut is_any_likely = filter.is_pinned();
         let groups = &self.decoder.groups;
         for at in groups.of_texts(text.text.len(), text.letters) {
             let mut number = None;
             for member in groups.all()[at].select(formats, filter) {
-                // What cannot have more evidence than the best so far need not be read.
+                // What cannot have nearly as much evidence as the best so far need not be read.
                 let most = text.bits - least_bits[member.format];
-                if best.is_some_and(|best| most < best.evidence_bits) {
+                if is_any_likely && best.is_some_and(|best| most < best.evidence_bits - AMBIGUOUS_BITS) {
                     continue;
                 }
-                let number = *number.get_or_insert_with(|| member.of(formats).read_unbounded(text.text));
-                let Ok(found) = number.and_then(|id| self.read_as(member, id, text.bits)) else { continue };
-                if best.is_none_or(|best| found.rank(&best).is_lt()) {
-                    best = Some(found);
+                let number = *number.get_or_insert_with(|| text.read_as(member.of(formats)));
+                let Ok(found) = number.and_then(|id| self.read_as(member, id, text)) else { continue };
+                is_any_likely |= !found.is_unlikely();
+                match best.replace(found) {
+                    Some(before) if found.rank(&before).is_ge() => {
+                        best = Some(before);
+                        if !before.is_same_id(&found) {
+                            second_bits = second_bits.max(found.evidence_bits);
+                        }
+                    }
+                    Some(before) if !before.is_same_id(&found) => second_bits = second_bits.max(before.evidence_bits),
+                    _ => {}
                 }
             }
         }
-        best
+        best.map(|best| (best, best.evidence_bits - second_bits <= AMBIGUOUS_BITS, is_any_likely))
     }
 
     /// Texts that are ids and differ from `text` only by spaces or quotes around it, by case, or by separators: at most
@@ -185,7 +223,9 @@ impl<'a> DecoderAt<'a> {
     pub fn did_you_mean(&self, text: &str, filter: DecodeFilter<'_>) -> Vec<String> {
         let mut found: Vec<(String, Match<'_>)> = Vec::new();
         for text in near_texts(text, self.decoder.groups.shapes()) {
-            if let Some(best) = self.best(&text, filter).filter(|best| best.is_plausible && best.evidence_bits > 0.0) {
+            if let Some(best) =
+                self.best(&text, filter).filter(|best| best.is_plausible && best.evidence_bits >= NEAR_BITS_MIN)
+            {
                 found.push((text, best));
             }
         }
@@ -210,10 +250,11 @@ impl<'a> DecoderAt<'a> {
     }
 
     /// The reading of a number as an id of this member's format.
-    fn read_as(&self, member: Member, id: u128, text_bits: f64) -> Result<Match<'a>, Rejection> {
+    fn read_as(&self, member: Member, id: u128, text: Text<'_>) -> Result<Match<'a>, Rejection> {
         let decoder = self.decoder;
         let format = &decoder.formats[member.format];
-        format.encodings[member.encoding].check(id)?;
+        let encoding = &format.encodings[member.encoding];
+        encoding.check(id)?;
         let variant = format.variant_at(id);
         let layout = &format.variants[variant].layout;
         let mut values = [0; Layout::FIELDS_MAX];
@@ -225,7 +266,8 @@ impl<'a> DecoderAt<'a> {
             member,
             variant,
             id,
-            evidence_bits: text_bits - bits - decoder.weights[member.format].bits(variant, &values),
+            evidence_bits: text.bits - bits - decoder.weights[member.format].bits(variant, &values),
+            bits_min: bits_min(text.is_everyday, text.text.len(), member.encoding == 0, encoding),
             is_plausible: time.is_none_or(|(weight, ticks)| weight.is_plausible(ticks)),
         })
     }
@@ -249,13 +291,17 @@ impl<'a> Decoded<'a> {
         self.matches.first().is_some_and(|best| self.rivals(best).next().is_some())
     }
 
+    /// Whether every match [is unlikely](Match::is_unlikely).
+    pub fn is_unlikely(&self) -> bool {
+        self.matches.iter().all(Match::is_unlikely)
+    }
+
     /// The matches that leave a doubt about this one: another id, or the same number as another format, with nearly as
     /// much evidence or more. Two encodings of one id leave none.
     pub fn rivals<'b>(&'b self, found: &'b Match<'a>) -> impl Iterator<Item = &'b Match<'a>> {
-        self.matches.iter().filter(|other| {
-            let is_another = (other.member.format, other.id) != (found.member.format, found.id);
-            is_another && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS
-        })
+        self.matches
+            .iter()
+            .filter(|other| !found.is_same_id(other) && found.evidence_bits - other.evidence_bits <= AMBIGUOUS_BITS)
     }
 }
 
@@ -301,6 +347,24 @@ impl<'a> Match<'a> {
     pub fn parts(&self) -> Parts<'a> {
         let parts = self.format().split_as(self.variant, self.id);
         parts.expect("a match splits, checked when it was made")
+    }
+
+    /// Whether both are one id of one format, in two encodings or one.
+    fn is_same_id(&self, other: &Match<'_>) -> bool {
+        (self.member.format, self.id) == (other.member.format, other.id)
+    }
+
+    /// Whether there is less evidence than [`evidence_bits_min`](Match::evidence_bits_min): the text is rather a word or an
+    /// everyday number.
+    pub fn is_unlikely(&self) -> bool {
+        self.evidence_bits < self.bits_min
+    }
+
+    /// The least evidence with which the text counts as an id, unless the caller has said what it is: for fewer than
+    /// twenty letters or digits alone -16 bits in the canonical encoding, and -4 in another and where fewer than 15 of them are
+    /// a text of any length; for other texts -24.
+    pub fn evidence_bits_min(&self) -> f64 {
+        self.bits_min
     }
 
     /// The one with more evidence first; of equal ones the first in the order of formats and encodings.

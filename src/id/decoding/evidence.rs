@@ -9,16 +9,39 @@
 //!
 //! That is the logarithm of how much likelier the text is as an id of this format than as a random text. The first term is
 //! the same for all readings of one text, so their difference is how much likelier one is than the other. It is below zero
-//! where a random text explains more, such as three digits read as a number of 64 bits.
+//! where a random text explains more, such as three digits read as a number of 64 bits. Letters alone, in one case or with
+//! a capital first, may be a word: a letter of a word is one of eight, as guessing games show, not one of 26.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::id::encoding::LetterSet;
+use crate::id::encoding::{Encoding, LetterSet};
 use crate::id::format::{Format, Rule};
 use crate::id::layout::{Field, FieldKind, Layout, Values};
 use crate::time::{Tick, UnixNanos, UnixTime};
+
+/// A canonical reading of letters or of digits alone, fewer than twenty, that has less evidence than this is none, unless the
+/// caller has said what the text is: words and everyday numbers are the likelier explanation.
+///
+/// Of the decimal ids of a 64-bit format, those of its first hours have less: they are numbers of 14 digits.
+const BITS_MIN_OF_EVERYDAY: f64 = -16.0;
+
+/// The same for a reading in another encoding, in which few ids are written, and for one of fewer than 15 letters where texts
+/// have any length, which few ids have.
+const BITS_MIN_OF_RARE_EVERYDAY: f64 = -4.0;
+
+/// A decimal id of 64 bits has so many digits from its first day on.
+const USUAL_LEN_MIN: usize = 15;
+
+/// The same for any other text. An id has that little only where its letters by chance are all of a smaller alphabet.
+const BITS_MIN: f64 = -24.0;
+
+/// Longer texts are neither words nor everyday numbers.
+const EVERYDAY_LEN_MAX: usize = 19;
+
+/// What a letter of a word carries.
+const BITS_OF_A_LETTER: f64 = 3.0;
 
 /// An id of a time that cannot be yet is one in 2^10 at most: clocks run ahead, and so do made-up ids.
 const IMPLAUSIBLE_BITS: f64 = 10.0;
@@ -58,7 +81,7 @@ pub(super) struct Weights {
 
 #[derive(Debug)]
 struct LayoutWeight {
-    /// Of the fields about whose values nothing is known.
+    /// Of the fields about whose values nothing is known, and of the rarity of the format.
     unknown: f64,
     numbered: Vec<NumberWeight>,
 }
@@ -99,7 +122,7 @@ pub(super) struct TimeWeight {
 impl Weights {
     pub(super) fn new(format: &Format, own: &OwnNumbers) -> Weights {
         let layout_weight = |layout: &Layout| {
-            let mut weight = LayoutWeight { unknown: 0.0, numbered: Vec::new() };
+            let mut weight = LayoutWeight { unknown: f64::from(format.rarity), numbered: Vec::new() };
             for (at, field) in layout.fields().iter().enumerate() {
                 match own_values(format, field, own) {
                     own if !own.is_empty() => weight.numbered.push(NumberWeight::new(at, field, own)),
@@ -145,6 +168,8 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
         FieldKind::Shard if format.rule == Rule::Sequenced => {
             own.shard.map(|shard| one(shard.into())).into_iter().collect()
         }
+        // The first of a tick, wherever they were minted.
+        FieldKind::Sequence if format.rule == Rule::Sequenced => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => {
             own.domains.iter().map(|domain| one((*domain).into())).collect()
         }
@@ -221,9 +246,40 @@ impl TimeWeight {
     }
 }
 
-/// The bits of a random text of so many bytes over the smallest usual set of letters that has all of these.
-pub(super) fn bits_of_text(len: usize, letters: LetterSet) -> f64 {
-    to_f64(len as u128) * f64::from(letters.usual_count()).log2()
+/// The bits of a random text of this length over the smallest usual set of letters that has all of these, or of a word if
+/// it may be one.
+pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
+    let bits_of_a_letter =
+        if is_like_a_word(text) { BITS_OF_A_LETTER } else { f64::from(letters.usual_count()).log2() };
+    to_f64(text.len() as u128) * bits_of_a_letter
+}
+
+/// Whether the text may be a word or an everyday number.
+pub(super) fn is_everyday(text: &str) -> bool {
+    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
+    text.len() <= EVERYDAY_LEN_MAX && !(has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit))
+}
+
+/// The least evidence that a reading of so many letters must have, unless the caller has said what the text is.
+pub(super) fn bits_min(is_everyday: bool, len: usize, is_canonical: bool, encoding: &Encoding) -> f64 {
+    let is_usual = || is_canonical && (len >= USUAL_LEN_MIN || encoding.fixed_len().is_some());
+    match is_everyday {
+        false => BITS_MIN,
+        true if is_usual() => BITS_MIN_OF_EVERYDAY,
+        true => BITS_MIN_OF_RARE_EVERYDAY,
+    }
+}
+
+/// Whether this is letters in one case and not too many, or small ones after a capital, as no encoding writes them.
+fn is_like_a_word(text: &str) -> bool {
+    let rest = text.get(1..).unwrap_or_default();
+    let are_all = |is: fn(&u8) -> bool| rest.bytes().all(|byte| is(&byte));
+    match text.bytes().next() {
+        Some(b'A'..=b'Z') if are_all(u8::is_ascii_lowercase) => true,
+        Some(b'A'..=b'Z') => text.len() <= EVERYDAY_LEN_MAX && are_all(u8::is_ascii_uppercase),
+        Some(b'a'..=b'z') => text.len() <= EVERYDAY_LEN_MAX && are_all(u8::is_ascii_lowercase),
+        _ => false,
+    }
 }
 
 fn log2_of_values(max: u128) -> f64 {
@@ -249,17 +305,21 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_a_text_are_those_of_its_letters() {
+    fn the_bits_of_a_text_are_those_of_its_letters_or_of_a_word() {
         for (text, expected) in [
             ("", 0.0),
             ("0123456789", 33.2),
             ("01234567ab", 40.0),
-            ("abcdefabcd", 47.0),
+            ("abcdef-abcd", 52.3),
+            ("abcdefabcd", 30.0),
+            ("Abcdefabcd", 30.0),
+            ("ABCDEFABCD", 30.0),
+            ("AbcdefabcD", 59.5),
             ("01234567AZ", 51.7),
             ("01234567aZ", 59.5),
             ("0123-5-7aZ", 59.8),
         ] {
-            let bits = bits_of_text(text.len(), LetterSet::of(text.as_bytes()));
+            let bits = bits_of_text(text, LetterSet::of(text.as_bytes()));
             assert!((bits - expected).abs() < 0.05, "{text}: {bits}");
         }
     }
@@ -269,16 +329,18 @@ mod tests {
         let own = OwnNumbers { workers: BTreeMap::from([("twitter".to_owned(), 0..=3)]), ..OwnNumbers::default() };
         let unknown = OwnNumbers::default();
         let of_worker = |worker: u128, own| bits("twitter", worker << 12, own);
-        assert!((of_worker(3, &unknown) - 22.0).abs() < 1e-9);
-        assert!((of_worker(4, &own) - 23.0).abs() < 1e-9, "one bit more for the others");
-        assert!((of_worker(3, &own) - 15.0).abs() < 0.01, "half of all ids have one of four numbers");
+        assert!((of_worker(3, &unknown) - 11.0).abs() < 0.01, "half of all ids are the first of their tick");
+        assert!((of_worker(4, &own) - 12.0).abs() < 0.01, "one bit more for the others");
+        assert!((of_worker(3, &own) - 4.0).abs() < 0.01, "half of all ids have one of four numbers");
+        assert!((bits("twitter", 1, &unknown) - 23.0).abs() < 0.01, "one bit more for the others of a tick");
     }
 
     #[test]
     fn a_constant_carries_nothing_and_a_word_of_a_suffix_code_does() {
         assert!((bits("uuid4", 4 << 76 | 2 << 62, &OwnNumbers::default()) - 122.0).abs() < 1e-9);
-        assert!((bits("siq", 7, &OwnNumbers::default()) - 56.0).abs() < 1e-9);
-        assert!((bits("siq", 0, &OwnNumbers::default()) - 56.0).abs() < 1e-9);
+        assert!((bits("siq", 0b1_111, &OwnNumbers::default()) - 57.0).abs() < 0.01);
+        assert!((bits("siq", 0b1_00000, &OwnNumbers::default()) - 57.0).abs() < 0.01);
+        assert!((bits("payment", 1, &OwnNumbers::default()) - (1.0 + 3.0 * 36_f64.log2() + 5.0)).abs() < 0.01, "rare");
     }
 
     #[test]

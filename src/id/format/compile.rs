@@ -56,6 +56,7 @@ impl FormatDefinition {
             labels: self.labels()?,
             mint_below,
             plausible_ahead: plausible_ahead(&self.plausible_ahead)?,
+            rarity: self.rarity,
             reveals: self.reveals.clone(),
             enabled: self.enabled,
         };

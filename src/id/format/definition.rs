@@ -51,6 +51,8 @@ pub struct FormatDefinition {
     #[serde(default = "one_day")]
     pub(super) plausible_ahead: String,
     #[serde(default)]
+    pub(super) rarity: u8,
+    #[serde(default)]
     pub(super) reveals: String,
     #[serde(default = "yes")]
     pub(super) enabled: bool,

@@ -94,6 +94,9 @@ pub struct Format {
     pub mint_below: u128,
     /// How far in the future a decoded time still counts as plausible.
     pub plausible_ahead: Duration,
+    /// How much rarer its ids are in the world than those of well-known formats, in bits: 8 for one in 256. Decoding weighs
+    /// it, and nothing else.
+    pub rarity: u8,
     /// What an outsider learns from an id.
     pub reveals: String,
     /// Whether it is on unless the configuration says otherwise.

@@ -6,10 +6,11 @@ use super::answer_parts::AnswerParts;
 use super::json_text::JsonText;
 use super::match_reading::MatchReading;
 use super::written_ids::WrittenIds;
-use crate::id::{DecodeFilter, Decoded, DecoderAt};
+use crate::id::{DecodeFilter, Decoded, DecoderAt, Match};
 
-/// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`, and `shaped_like` where there are
-/// such formats.
+/// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`; `shaped_like` where there are such
+/// formats, and `unlikely` where all readings are [unlikely](crate::id::Match::is_unlikely) and the filter pins none: then
+/// they are no matches.
 ///
 /// Borrows the names, and encodes the ids only when it is written: most of an answer is names and ids.
 ///
@@ -35,6 +36,8 @@ pub struct DecodeAnswer<'a> {
     pub id: &'a str,
     /// Every reading of it, and the formats that have none.
     pub decoded: Decoded<'a>,
+    /// The readings that are withheld.
+    withheld: Vec<Match<'a>>,
     /// Ids that are near to a text that is no id: without the characters around it, in the other case, with other
     /// separators.
     pub did_you_mean: Vec<String>,
@@ -63,14 +66,16 @@ impl<'a> DecodeAnswer<'a> {
         filter: DecodeFilter<'_>,
         known: &'a AnswerParts,
     ) -> DecodeAnswer<'a> {
-        let decoded = decoder.decode(id, filter);
+        let mut decoded = decoder.decode(id, filter);
+        let is_withheld = !filter.is_pinned() && decoded.is_unlikely();
+        let withheld = if is_withheld { std::mem::take(&mut decoded.matches) } else { Vec::new() };
         // An id without its hyphens may read as an id of another format, and of a time that cannot be.
         let is_doubtful = decoded.matches.first().is_none_or(|best| !best.is_plausible());
         let did_you_mean = if is_doubtful { decoder.did_you_mean(id, filter) } else { Vec::new() };
         let shaped_like =
             if is_doubtful && did_you_mean.is_empty() { decoder.shaped_like(id, filter) } else { Vec::new() };
         let shaped_like = shaped_like.into_iter().map(|format| format.name.as_str()).collect();
-        DecodeAnswer { id, decoded, did_you_mean, shaped_like, known }
+        DecodeAnswer { id, decoded, withheld, did_you_mean, shaped_like, known }
     }
 
     /// Whether the text is an id of any format.
@@ -81,6 +86,22 @@ impl<'a> DecodeAnswer<'a> {
     /// Every reading, the one with the most evidence first.
     pub fn readings(&self) -> impl Iterator<Item = MatchReading<'a>> {
         self.decoded.matches.iter().map(|found| MatchReading::new(*found, self.known))
+    }
+
+    /// The readings that are withheld, because a word or an everyday number is likelier; the one with the most evidence
+    /// first.
+    pub fn unlikely(&self) -> impl Iterator<Item = MatchReading<'a>> {
+        self.withheld.iter().map(|found| MatchReading::new(*found, self.known))
+    }
+
+    /// Writes the array of the readings that are withheld.
+    pub fn write_unlikely(&self, out: &mut Vec<u8>) {
+        let mut json = JsonText(out);
+        json.raw("[");
+        for (at, reading) in self.unlikely().enumerate() {
+            reading.write_in_short(json.raw(if at == 0 { "" } else { "," }));
+        }
+        json.raw("]");
     }
 
     /// The formats without a reading.
@@ -112,6 +133,11 @@ impl<'a> DecodeAnswer<'a> {
                 json.raw(if at == 0 { "" } else { "," }).string(name);
             }
         }
-        json.raw("]}");
+        json.raw("]");
+        if !self.withheld.is_empty() {
+            json.raw(r#","unlikely":"#);
+            self.write_unlikely(out);
+        }
+        JsonText(out).raw("}");
     }
 }

@@ -80,6 +80,32 @@ impl<'a> MatchReading<'a> {
         (self.found.evidence_bits() * 10.0).round() / 10.0
     }
 
+    /// The same in words: `strong` from 20 bits on, `good` from 4, `fair` down to -4, `weak` as long as it counts, and `hardly
+    /// any` below.
+    pub fn evidence(&self) -> &'static str {
+        match self.found.evidence_bits() {
+            _ if self.found.is_unlikely() => "hardly any",
+            20.0.. => "strong",
+            4.0.. => "good",
+            -4.0.. => "fair",
+            _ => "weak",
+        }
+    }
+
+    /// Writes the reading in a few members, for one that is withheld.
+    pub(super) fn write_in_short(&self, json: &mut JsonText<'_>) {
+        json.raw("{");
+        self.write_head(json);
+        json.raw(r#","time":"#).string_or_null(self.time().as_deref());
+        self.write_evidence(json);
+        json.raw("}");
+    }
+
+    fn write_evidence(&self, json: &mut JsonText<'_>) {
+        json.raw(r#","evidence_bits":"#).number(self.evidence_bits()).raw(r#","evidence":""#);
+        json.raw(self.evidence()).raw("\"");
+    }
+
     /// Writes format and encoding, the first members of an object.
     pub(super) fn write_head(&self, json: &mut JsonText<'_>) {
         json.raw(&self.format().heads[self.found.encoding_index()]);
@@ -112,7 +138,8 @@ impl<'a> MatchReading<'a> {
             written_ids.write(number, encoding, found.id(), json.raw(name));
         }
         json.raw(r#"},"plausible":"#).bool(found.is_plausible());
-        json.raw(r#","evidence_bits":"#).number(self.evidence_bits()).raw("}");
+        self.write_evidence(json);
+        json.raw("}");
     }
 
     fn format(&self) -> &'a FormatParts {

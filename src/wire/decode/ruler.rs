@@ -54,6 +54,12 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
 fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, &style.paint(BOLD, &escape_controls(answer.id)));
     line(out, "an id of no format");
+    let unlikely: Vec<_> = answer.unlikely().map(|reading| (None, summary(&reading))).collect();
+    if !unlikely.is_empty() {
+        line(out, "");
+        line(out, "rather a word or a number than");
+        draw_table(out, style, unlikely);
+    }
     line(out, "");
     let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
     draw_table(out, style, reasons.collect());
@@ -110,7 +116,7 @@ fn summary(reading: &MatchReading<'_>) -> [String; 4] {
     [
         format!("{} ({})", reading.found.format().name, reading.found.encoding().name()),
         instant(reading).unwrap_or_default(),
-        format!("{:.1} bits of evidence", reading.evidence_bits()),
+        format!("{} evidence, {:.1} bits", reading.evidence(), reading.evidence_bits()),
         if reading.found.is_plausible() { String::new() } else { "not plausible".to_owned() },
     ]
 }
@@ -191,11 +197,12 @@ mod tests {
     use crate::wire::{AnswerParts, KnownDomains};
 
     fn draw(format: Format, text: &str, style: Style) -> String {
+        let name = format.name.clone();
         let decoder = Decoder::new(vec![Arc::new(format)]);
         let parts = AnswerParts::new(decoder.formats(), KnownDomains::new());
         let decoder = decoder.at(UnixNanos::from_seconds(1_800_000_000));
-        let answer = DecodeAnswer::new(text, &decoder, DecodeFilter::default(), &parts);
-        ruler(&answer, style)
+        let filter = DecodeFilter { format: Some(&name), ..DecodeFilter::default() };
+        ruler(&DecodeAnswer::new(text, &decoder, filter, &parts), style)
     }
 
     fn without_escapes(text: &str) -> String {
