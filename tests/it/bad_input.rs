@@ -146,7 +146,6 @@ async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused(
             invalid(post("/ids/siq?type=tag&domain="), &["\"\"", "siq.domains"]),
             invalid(post("/ids/xid"), &["xid", "decode-only"]),
             invalid(post_json(r#"{"cuont": 1}"#), &["cuont", "count"]),
-            invalid(post_json("null"), &["null"]),
             invalid(post_json("5"), &["5"]),
             invalid(get_request("/decode/1?formt=snowflake"), &["formt", "format, encoding"]),
             invalid(get_request("/decode/1?format=flax&format=flax"), &["format", "more than once"]),
