@@ -44,6 +44,7 @@ fn routes(sheet_origin: SheetOrigin) -> Vec<Row> {
         ("/health/ready", Method::GET, Need::Nothing, get(health::ready)),
         ("/metrics", Method::GET, Need::Everything(Scope::Metrics), get(metrics::metrics)),
         ("/openapi.yaml", Method::GET, Need::Nothing, get(documents::openapi)),
+        ("/openapi-3.0.yaml", Method::GET, Need::Nothing, get(documents::openapi_3_0)),
         (problem_page::ROUTE, Method::GET, Need::Nothing, get(problem_page::problem_page)),
         ("/", Method::GET, Need::Nothing, get(documents::cheat_sheet).layer(Extension(sheet_origin))),
     ]

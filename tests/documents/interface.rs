@@ -333,6 +333,7 @@ async fn every_answer_is_as_described() {
         get("/metrics", "/metrics", 200),
         get("/openapi.yaml", "/openapi.yaml", 200),
         get("/openapi.yaml", "/openapi.yaml", 200).with("accept", "text/plain"),
+        get("/openapi-3.0.yaml", "/openapi-3.0.yaml", 200),
         get("/openapi.yaml", "/openapi.yaml", 406).with("accept", "application/json"),
         get(PROBLEM, "/problems/draining", 200),
         get(PROBLEM, "/problems/draining", 200).with("accept", "text/html"),

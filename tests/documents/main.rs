@@ -5,6 +5,7 @@
 mod formats;
 mod generated;
 mod interface;
+mod openapi_3_0;
 mod permits;
 mod references;
 mod schema;

@@ -8,8 +8,13 @@ use serde_json::{Map, Value};
 
 /// `openapi.yaml` as the JSON it stands for.
 pub(crate) fn openapi() -> Value {
-    let events = Parser::new_from_str(include_str!("../../openapi.yaml"));
-    let mut events = events.map(|event| event.expect("openapi.yaml is YAML").0).peekable();
+    value_of_yaml(include_str!("../../openapi.yaml"))
+}
+
+/// The one document of a text.
+pub(crate) fn value_of_yaml(text: &str) -> Value {
+    let events = Parser::new_from_str(text);
+    let mut events = events.map(|event| event.expect("it is YAML").0).peekable();
     assert!(matches!(events.next(), Some(Event::StreamStart)));
     assert!(matches!(events.next(), Some(Event::DocumentStart(_))));
     let document = value_of(&mut events);

@@ -79,7 +79,7 @@ fn json_of(answer: &Answer) -> Value {
 fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
-        "" | "health" | "openapi.yaml" | "problems" if reads => return None,
+        "" | "health" | "openapi.yaml" | "openapi-3.0.yaml" | "problems" if reads => return None,
         "ids" if *method == Method::POST => "mint",
         "conjunctions" if path == "/conjunctions" && *method == Method::POST => "mint",
         "formats" if reads => "decode",

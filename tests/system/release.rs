@@ -55,7 +55,7 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     for config in ["config/default.toml", "config/cluster.toml"] {
         succeed(Command::new(unpacked.join("idmint")).arg("check").arg("--config").arg(unpacked.join(config)));
     }
-    for file in ["LICENSE", "README.md", "openapi.yaml", "deploy/systemd/idmint.service"] {
+    for file in ["LICENSE", "README.md", "openapi.yaml", "openapi-3.0.yaml", "deploy/systemd/idmint.service"] {
         assert!(unpacked.join(file).is_file(), "{file}");
     }
     let packed = fs::read(ending(&once, ".cdx.json")).unwrap();

@@ -1,4 +1,4 @@
-//! `GET /openapi.yaml` and `GET /`: what this service is and how to ask it.
+//! `GET /openapi.yaml`, `GET /openapi-3.0.yaml` and `GET /`: what this service is and how to ask it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,15 +32,29 @@ impl SheetOrigin {
 }
 
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
+/// The same in the words of an earlier version, which is all that some generators of clients read.
+const OPENAPI_3_0: &str = include_str!("../../../openapi-3.0.yaml");
 
 /// The description of the interface.
 ///
 /// # Errors
 /// 406, 422.
 pub(in crate::http) async fn openapi(request: Request) -> Result<Response<Body>, Problem> {
+    description(&request, OPENAPI)
+}
+
+/// The description of the interface for generators that read OpenAPI 3.0 alone.
+///
+/// # Errors
+/// 406, 422.
+pub(in crate::http) async fn openapi_3_0(request: Request) -> Result<Response<Body>, Problem> {
+    description(&request, OPENAPI_3_0)
+}
+
+fn description(request: &Request, text: &'static str) -> Result<Response<Body>, Problem> {
     let media = negotiate(request.headers(), &[MediaType::Yaml, MediaType::Text])?;
     no_query(request.uri())?;
-    Ok(no_store(media, OPENAPI))
+    Ok(no_store(media, text))
 }
 
 /// The few requests that one needs to know, each to be pasted into a terminal.

@@ -1,0 +1,170 @@
+//! `openapi-3.0.yaml`: `openapi.yaml` in the words of OpenAPI 3.0, which is all that some generators of clients read.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{openapi, value_of_yaml};
+
+const FILE: &str = "openapi-3.0.yaml";
+
+const HEAD: &str =
+    "# Made of openapi.yaml, for generators that read OpenAPI 3.0 alone: UPDATE_DOCS=1 cargo test --test documents\n";
+
+/// In this order, as people read them.
+const PARTS: [&str; 6] = ["openapi", "info", "servers", "tags", "paths", "components"];
+
+#[test]
+fn the_document_for_openapi_3_0_is_made_of_the_other() {
+    let expected = document();
+    let mut text = HEAD.to_owned();
+    for part in PARTS {
+        write_member(&mut text, 0, part, &expected[part]);
+    }
+    assert_eq!(expected.as_object().map(Map::len), Some(PARTS.len()), "a part is left out");
+    assert_eq!(value_of_yaml(&text), expected, "it is read as it was meant");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    assert!(fs::read_to_string(path).unwrap() == text, "{FILE} is not made of openapi.yaml: UPDATE_DOCS=1 makes it");
+}
+
+#[test]
+fn nothing_in_it_is_of_a_later_version() {
+    let document = document();
+    let mut schemas = 0;
+    each(&document, &mut |value| {
+        let Value::Object(members) = value else { return };
+        assert!(!members.contains_key("const") && !members.contains_key("identifier"), "{value}");
+        assert!(!members.contains_key("$ref") || members.len() == 1, "what stands beside a $ref is not read: {value}");
+        let Some(name) = members.get("type").and_then(|name| name.as_str().map(str::to_owned)) else {
+            assert!(!members.get("type").is_some_and(Value::is_array), "{value}");
+            return;
+        };
+        assert!(name != "null" && name != "mutualTLS", "{value}");
+        schemas += usize::from(name == "object" || name == "string" || name == "integer");
+    });
+    assert!(schemas > 100, "only {schemas} were looked at");
+    assert_eq!(document["openapi"], "3.0.3");
+    assert_eq!(document["paths"].as_object().unwrap().len(), openapi()["paths"].as_object().unwrap().len());
+}
+
+/// `openapi.yaml` in the words of OpenAPI 3.0.
+fn document() -> Value {
+    let mut document = translated(&openapi());
+    document["openapi"] = json!("3.0.3");
+    let info = document["info"].as_object_mut().unwrap();
+    info.remove("summary");
+    info["license"].as_object_mut().unwrap().remove("identifier");
+    // Certificates of clients are no scheme there, nor has a token scopes.
+    document["components"]["securitySchemes"].as_object_mut().unwrap().remove("certificate");
+    for operation in document["paths"]
+        .as_object_mut()
+        .unwrap()
+        .values_mut()
+        .flat_map(|path| path.as_object_mut().unwrap().values_mut())
+    {
+        let ways = operation["security"].as_array_mut().unwrap();
+        ways.retain(|way| way.get("certificate").is_none());
+        ways.iter_mut()
+            .flat_map(|way| way.as_object_mut().unwrap().values_mut())
+            .for_each(|scopes| *scopes = json!([]));
+    }
+    document
+}
+
+fn translated(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(translated).collect(),
+        Value::Object(members) => {
+            let members: Map<String, Value> =
+                members.iter().map(|(name, value)| (name.clone(), translated(value))).collect();
+            without_null(beside_reference(of_content(members))).into()
+        }
+        other => other.clone(),
+    }
+}
+
+/// A body of bytes is a file.
+fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
+    if let Some(schema) = members.get_mut("application/octet-stream").and_then(|media| media["schema"].as_object_mut())
+    {
+        schema.insert("type".to_owned(), json!("string"));
+        schema.insert("format".to_owned(), json!("binary"));
+    }
+    if let Some(only) = members.remove("const") {
+        members.insert("type".to_owned(), json!("string"));
+        members.insert("enum".to_owned(), json!([only]));
+    }
+    members
+}
+
+/// What is said beside a reference.
+fn beside_reference(mut members: Map<String, Value>) -> Map<String, Value> {
+    if members.len() > 1
+        && let Some(reference) = members.remove("$ref")
+    {
+        members.insert("allOf".to_owned(), json!([{ "$ref": reference }]));
+    }
+    members
+}
+
+/// What may be null.
+fn without_null(mut members: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Array(names)) = members.get("type").cloned() {
+        let names: Vec<Value> = names.into_iter().filter(|name| name != "null").collect();
+        let [name] = names.as_slice() else { panic!("{members:?} is of several types") };
+        members.insert("type".to_owned(), name.clone());
+        members.insert("nullable".to_owned(), json!(true));
+    }
+    if let Some(Value::Array(choices)) = members.get("oneOf").cloned()
+        && choices.iter().any(|choice| choice["type"] == "null")
+    {
+        let rest: Vec<Value> = choices.into_iter().filter(|choice| choice["type"] != "null").collect();
+        members.remove("oneOf");
+        members.insert("allOf".to_owned(), rest.into());
+        members.insert("nullable".to_owned(), json!(true));
+    }
+    members
+}
+
+fn each(value: &Value, see: &mut dyn FnMut(&Value)) {
+    see(value);
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| each(item, see)),
+        Value::Object(members) => members.values().for_each(|member| each(member, see)),
+        _ => {}
+    }
+}
+
+fn write_member(text: &mut String, indent: usize, name: &str, value: &Value) {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !["null", "true", "false"].contains(&name);
+    let name = if is_plain { name.to_owned() } else { json!(name).to_string() };
+    let _ = write!(text, "{:indent$}{name}:", "");
+    write_value(text, indent, value);
+}
+
+/// A value behind a name or a dash: in the same line if it is short, else below, further in.
+fn write_value(text: &mut String, indent: usize, value: &Value) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            text.push('\n');
+            members.iter().for_each(|(name, value)| write_member(text, indent + 2, name, value));
+        }
+        Value::Array(items) if !items.is_empty() => {
+            text.push('\n');
+            for item in items {
+                let _ = write!(text, "{:indent$}  -", "");
+                write_value(text, indent + 2, item);
+            }
+        }
+        short => {
+            let _ = writeln!(text, " {short}");
+        }
+    }
+}
