@@ -39,6 +39,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
 	$(MAKE) target/tools/openapi-python-client/installed
+	$(MAKE) target/tools/openapi-generator/installed
 	$(MAKE) target/tools/kubernetes-validate/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --skip fleet::
@@ -53,6 +54,9 @@ target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 
 target/tools/openapi-python-client/installed: .ci/install-openapi-python-client .ci/openapi-python-client.txt
 	.ci/install-openapi-python-client
+
+target/tools/openapi-generator/installed: .ci/install-openapi-generator .ci/openapi-generator.txt
+	.ci/install-openapi-generator
 
 target/tools/kubernetes-validate/installed: .ci/install-kubernetes-validate .ci/kubernetes-validate.txt
 	.ci/install-kubernetes-validate

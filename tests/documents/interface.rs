@@ -60,6 +60,9 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
             let is_it = |it: &Value| it["in"] == "path" && it["name"] == name && it["required"] == true;
             assert!(parameters.any(|it| is_it(resolved(&document, it))), "{method} {path}: {name} is not described");
         }
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            assert!(resolved(&document, parameter)["schema"].is_object(), "{method} {path}: {parameter} has no schema");
+        }
     }
 }
 

@@ -94,6 +94,8 @@ fn of_content(mut members: Map<String, Value>) -> Map<String, Value> {
     {
         schema.insert("type".to_owned(), json!("string"));
         schema.insert("format".to_owned(), json!("binary"));
+        // Of a file no generator knows the length.
+        schema.remove("minLength");
     }
     if let Some(only) = members.remove("const") {
         members.insert("type".to_owned(), json!("string"));

@@ -97,8 +97,7 @@ fn assert_as_described(service: &Service, headers: &str, requests: u64) {
         let granted: u64 = [200, 201].iter().filter_map(|status| answers.get(&(route.clone(), *status))).sum();
         assert!(granted >= GRANTED_MIN, "only {granted} requests to {route} were granted: {answers:?}\n{printed}");
     }
-    // Of all that is minted only appends are answered so.
-    let appended = answers.get(&("POST /ids/{format}".to_owned(), 201)).copied().unwrap_or(0);
+    let appended = answers.get(&("POST /ledgers/{ledger}/events".to_owned(), 201)).copied().unwrap_or(0);
     assert!(appended >= GRANTED_MIN, "only {appended} appends were granted: {answers:?}\n{printed}");
     let faults = answers.iter().filter(|((_, status), _)| *status >= 500);
     for ((route, status), _) in faults {

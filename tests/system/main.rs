@@ -47,6 +47,7 @@ mod browser;
 mod clock;
 mod conjunctions;
 mod disk;
+mod go_client;
 mod image;
 mod instruction_counts;
 mod interface;
