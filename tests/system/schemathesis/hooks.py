@@ -151,6 +151,9 @@ def map_ledgers(case, operation):
     if operation == "listLedgers" and case.query.get("after") == KNOWN_ID:
         case.query["after"] = KNOWN["ledger"][0]
     is_order = operation == "append"
+    if is_order and case.query.get("import") == "more":
+        # From then on the ledger would take nothing but further parts.
+        case.query["import"] = "last"
     if not number % 8 or not (is_order or operation == "createLedger"):
         return
     case.headers["Idempotency-Key"] = f"key-{number}"
