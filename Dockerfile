@@ -4,8 +4,8 @@
 FROM rust:1.95.0-slim-bookworm AS build
 WORKDIR /build
 
-# What the client of etcd is built with.
-RUN command -v protoc || { apt-get update && apt-get install --yes --no-install-recommends protobuf-compiler libprotobuf-dev; }
+# What the client of etcd and the allocator are built with.
+RUN command -v protoc && command -v make || { apt-get update && apt-get install --yes --no-install-recommends make protobuf-compiler libprotobuf-dev; }
 
 # The dependencies alone, around an empty crate: this layer is built again only when these two files change.
 # Without the tables of tests and benchmarks ([[…]]), whose files cargo would look for.

@@ -1,5 +1,5 @@
 # Every way to build, try and check idmint. `make` alone lists them.
-# Needs a Rust toolchain and a C compiler; a target that needs more says so in its line below.
+# Needs a Rust toolchain, a C compiler and make; a target that needs more says so in its line below.
 
 CARGO ?= cargo
 # Extra arguments for `make run`, such as ARGS="--listen 127.0.0.1:9000".
@@ -20,13 +20,15 @@ fleet: ## Three members of etcd and three nodes on loopback, until Ctrl-C (Debia
 	$(CARGO) build $(LOCKED) --release --features etcd
 	deploy/fleet/run
 
-# Three unit tests take longer than all others together; a skip that matches nothing only makes this slower.
+# A few unit tests take longer than all others together; a skip that matches nothing only makes this slower.
 # Many tests of the service wait for a timeout, so more of them run at once than there are cores.
-quick: SLOW := by_any_loss_of_power every_day_of_ten_thousand_years a_flipped_byte_in_the_database
+quick: SLOW := cluster::simulation no_flipped_bit_of_the_folder by_any_loss_of_power a_thousand_lone_ids
 quick: export RUST_TEST_THREADS := 8
 quick: fmt-check ## After an edit: formatting, unit tests, the floor plan and the service in process.
 	$(CARGO) test $(LOCKED) --lib --test architecture --test it -- $(SLOW:%=--skip %)
 
+# Many wait for a disk, a timeout or another process, so more of them run at once than there are cores.
+test: export RUST_TEST_THREADS ?= 4
 test: ## Every test that needs nothing but the toolchain.
 	$(CARGO) test $(LOCKED)
 
@@ -41,6 +43,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/openapi-generator/installed
 	$(MAKE) target/tools/kubernetes-validate/installed
+	$(MAKE) target/tools/playwright/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --skip fleet::
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --test-threads 4 fleet::
@@ -61,6 +64,9 @@ target/tools/openapi-generator/installed: .ci/install-openapi-generator .ci/open
 target/tools/kubernetes-validate/installed: .ci/install-kubernetes-validate .ci/kubernetes-validate.txt
 	.ci/install-kubernetes-validate
 
+target/tools/playwright/installed: .ci/install-playwright .ci/playwright.txt
+	.ci/install-playwright
+
 target/tools/schemathesis/installed: .ci/install-schemathesis .ci/schemathesis.txt
 	.ci/install-schemathesis
 
@@ -77,7 +83,8 @@ fuzz: ## Feed whatever reads bytes from outside with what libFuzzer makes of the
 attacks: export CARGO_TARGET_DIR := target/torture
 attacks: export CARGO_PROFILE_RELEASE_LTO := off
 attacks: export ATTACK_SECONDS ?= 20
-attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS).
+attacks: export ATTACK_ADDRESSES ?= 1 2 6
+attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS, ATTACK_ADDRESSES).
 	$(CARGO) test $(LOCKED) --release --features system-tests --test attacks -- --nocapture --test-threads 1
 
 bench: ## Run the benchmarks.
@@ -99,10 +106,10 @@ lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warni
 fmt-check:
 	$(CARGO) fmt --check
 
-# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev), with what is built by default, and without
-# features, where the library must still stand alone.
+# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests; what is built by default; and
+# without features, where the library must still stand alone.
 clippy:
-	$(CARGO) clippy $(LOCKED) --all-targets --features system-tests -- -D warnings
+	$(CARGO) clippy $(LOCKED) -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --features etcd,system-tests -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
 

@@ -67,8 +67,11 @@ fn main() {
 
 /// An id of the past in its canonical spelling.
 fn text(format: &Format, now: UnixTime, random: &mut StdRng) -> String {
+    let layout = &format.variants[0].layout;
     loop {
-        let id = random.random_range(0..=format.greatest());
+        let values =
+            layout.fields().iter().map(|field| field.constant.unwrap_or_else(|| random.random_range(0..=field.max)));
+        let id = layout.pack(&values.collect::<Vec<_>>()).expect("no value is above its field's greatest");
         let Ok(parts) = format.split(id) else { continue };
         let is_past = parts.time.is_none_or(|time| time <= now);
         if is_past {

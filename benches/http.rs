@@ -29,7 +29,7 @@ const BARE: &str = "bare-axum";
 const IDMINT: &str = "idmint-serve";
 
 const ONE_ID: &str = "POST /ids/snowflake";
-const ONE_ID_BODY: &str = r#"{"format":"snowflake","count":1,"ids":["1587974656345886720"]}"#;
+const ONE_ID_BODY: &str = "{\"format\":\"snowflake\",\"count\":1,\"ids\":[\"1587974656345886720\"]}\n";
 
 /// What the ids of a large request to decode are minted by, [`IDS_OF_EACH`] each.
 const MIXED: [&str; 5] = ["snowflake?", "payment?", "siq?type=message&", "flax?", "uuid7?"];
@@ -107,7 +107,7 @@ fn mixed_ids(idmint: SocketAddr) -> Clients {
     let minted = MIXED.map(mint);
     let ids = minted.iter().flat_map(|answer| {
         let (_, ids) = answer.split_once("\"ids\":[\"").expect("an answer in JSON");
-        ids.trim_end_matches("\"]}").split("\",\"")
+        ids.trim_end_matches("\"]}\n").split("\",\"")
     });
     let body = ids.collect::<Vec<_>>().join("\n");
     Clients::with_body(idmint, "POST /decode", "content-type: text/plain\r\naccept: application/x-ndjson\r\n", &body)

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{self, Command};
+use std::process::Command;
 
 use rustix::process::{Signal, geteuid};
 
@@ -21,14 +21,16 @@ pub(crate) enum Side {
 }
 
 impl CpuPinning {
-    /// Takes the first two CPUs that this process may use, and moves it to the second.
+    /// Takes the first two CPUs that this process may use, and moves this thread to the second, and with it those that it begins.
     pub(crate) fn pin_load() -> Self {
         let cpus = match allowed_cpus()[..] {
             [server, load, ..] => Some((server, load)),
             _ => None,
         };
         if let Some((_, load)) = cpus {
-            let moved = Command::new("taskset").args(["-cp", &load.to_string(), &process::id().to_string()]).output();
+            let thread = fs::read_link("/proc/thread-self").expect("Linux tells about threads");
+            let thread = thread.file_name().expect("the last part is its number");
+            let moved = Command::new("taskset").args(["-cp", &load.to_string()]).arg(thread).output();
             assert!(moved.expect("taskset runs: Debian package util-linux").status.success(), "CPU {load} is ours");
         }
         Self { cpus }

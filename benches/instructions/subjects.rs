@@ -31,6 +31,9 @@ const UNITS: u32 = 1_000;
 /// Ids computed at once, as an answer does it.
 const ROW: usize = 512;
 
+/// Formats whose ids stand in files.
+const COLUMNS: [&str; 4] = ["payment", "snowflake", "ulid", "uuid7"];
+
 /// A text with readings in many formats, most of which carry an instant.
 const DECODED: &str = "175928847299117063";
 
@@ -66,6 +69,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     let service = frozen_service(&runtime);
     let decoder = service.decoding().decoder().at(service.clock().now());
+    let decoding = service.decoding().at(service.clock().now());
     for preset in PRESETS {
         let served = service.formats().named(preset.name).expect("every built-in format is on");
         let format = served.format();
@@ -100,6 +104,15 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
                 assert!(black_box(decoder.best(black_box(text), DecodeFilter::default())).is_some());
             }
         });
+        // What a line of `idmint decode --csv` costs, but for the reading and writing of CSV.
+        if COLUMNS.contains(&preset.name) {
+            count(format!("columns {}", format.name), &mut || {
+                for text in &texts {
+                    let reading = decoding.reading_of(black_box(text), DecodeFilter::default());
+                    assert!(black_box(reading.expect("is read").time()).is_some());
+                }
+            });
+        }
     }
     let leased = leased_minter(&service);
     let one = request(&leased, 1);
@@ -144,8 +157,14 @@ fn request(minter: &Minter, count: u32) -> BatchRequest {
 fn past_ids(service: &Service, format: &Format) -> Vec<u128> {
     let mut random = StdRng::seed_from_u64(1);
     let now = UnixTime::from(service.clock().now());
+    let layout = &format.variants[0].layout;
+    let any_id = || {
+        let values =
+            layout.fields().iter().map(|field| field.constant.unwrap_or_else(|| random.random_range(0..=field.max)));
+        layout.pack(&values.collect::<Vec<_>>()).expect("no value is above its field's greatest")
+    };
     let is_past = |id: &u128| format.split(*id).is_ok_and(|parts| parts.time.is_none_or(|time| time <= now));
-    std::iter::repeat_with(|| random.random_range(0..=format.greatest())).filter(is_past).take(UNITS as usize).collect()
+    std::iter::repeat_with(any_id).filter(is_past).take(UNITS as usize).collect()
 }
 
 /// Sends as many requests as [`UNITS`], and takes each answer as a connection does.

@@ -5,14 +5,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use super::conjunction::{Cdm, Conjunction};
-use super::decode::Decode;
+use super::decode::{Decode, Encode, Inspect, Range};
 use super::exit::Exit;
 use super::fleet::Fleet;
 use super::formats::Formats;
-use super::health::Health;
 use super::ledger::Ledger;
 use super::mint::Mint;
-use super::node::{Backup, Check, Serve};
+use super::node::{Backup, Check, Health, Serve, Status};
 use super::print::complain;
 use super::token::Token;
 
@@ -32,6 +31,12 @@ enum Command {
     Mint(Mint),
     /// Say what ids can be, offline.
     Decode(Decode),
+    /// Say what the ids of files are, all of them together, offline.
+    Inspect(Inspect),
+    /// Write the id of given fields in every encoding, offline; nothing is minted.
+    Encode(Encode),
+    /// Say the least and the greatest id of a time span, offline.
+    Range(Range),
     /// Say which formats there are, or everything about one, offline.
     Formats(Formats),
     /// Put conjunction ids into Conjunction Data Messages, offline or at a running service.
@@ -50,6 +55,8 @@ enum Command {
     Token(Token),
     /// Say whether a running service mints: exit code 0 or 1.
     Health(Health),
+    /// Say how a running service is, and what to do about what is wrong: exit code 0, 1 or 69.
+    Status(Status),
 }
 
 /// Runs the command that the arguments name, and says with which code to exit.
@@ -67,6 +74,9 @@ pub fn run() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Mint(mint) => mint.run(),
         Command::Decode(decode) => decode.run(),
+        Command::Inspect(inspect) => inspect.run(),
+        Command::Encode(encode) => encode.run(),
+        Command::Range(range) => range.run(),
         Command::Formats(formats) => formats.run(),
         Command::Cdm(cdm) => cdm.run(),
         Command::Conjunction(conjunction) => conjunction.run(),
@@ -76,6 +86,7 @@ pub fn run() -> ExitCode {
         Command::Fleet(fleet) => fleet.run(),
         Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),
+        Command::Status(status) => status.run(),
     };
     match done {
         Ok(()) => Exit::Ok.into(),

@@ -104,15 +104,29 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
         add("capacity", format!("{tick} ids a tick for each worker number, {second} a second"));
     }
+    match info.sequence_spread {
+        None => {}
+        Some(1) => add("spread", "none: the first id of each tick has sequence 0".to_owned()),
+        Some(spread) => add("spread", format!("the first id of a tick has one of the first {spread} sequences")),
+    }
+    if let Some(monotonic) = info.monotonic {
+        add("monotonic", monotonic.name().to_owned());
+    }
     if let Some(worker) = info.fields.iter().find(|field| field.kind == FieldKind::Worker) {
         add("workers", format!("{} from 0 to {}", worker.name, worker.max));
+    }
+    if let Some(types) = &info.types_minted {
+        add("types", if types.is_empty() { "any of a-z and _, and none".to_owned() } else { types.join(", ") });
+    }
+    if !info.prefixes.is_empty() {
+        add("prefixes", info.prefixes.join(", "));
     }
     for (value, label) in &info.labels {
         add("", format!("{value} is {label}"));
     }
     add("order", info.order.clone());
     if let Some(odds) = &info.collision_odds {
-        let within = odds.within.as_ref().map_or_else(|| "ever".to_owned(), |tick| format!("in one tick of {tick}"));
+        let within = odds.within.as_ref().map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
         add(
             "collisions",
             format!(

@@ -26,6 +26,9 @@ pub(super) struct Mint {
     /// The spelling; the canonical one if absent.
     #[arg(long)]
     encoding: Option<String>,
+    /// What stands before each id, where the format has prefixes.
+    #[arg(long)]
+    prefix: Option<String>,
     /// The type, where the format has types.
     #[arg(long = "type", value_name = "TYPE")]
     of_type: Option<String>,
@@ -76,6 +79,7 @@ impl Mint {
         let query = MintQuery {
             count: self.count,
             encoding: self.encoding.as_deref(),
+            prefix: self.prefix.as_deref(),
             of_type: self.of_type.as_deref(),
             domain: self.domain.as_deref(),
         };

@@ -6,7 +6,6 @@ mod conjunction;
 mod decode;
 mod fleet;
 mod formats;
-mod health;
 mod ledger;
 mod mint;
 mod node;

@@ -1,4 +1,4 @@
-//! Writing to standard output, and why a command failed to standard error.
+//! Writing to standard output, and to standard error why a command failed, or how far it is.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -6,7 +6,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use indicatif::{ProgressBar, ProgressStyle};
+
 use super::exit::{Exit, Failure};
+
+/// A shorter file is appended before anyone could look at a bar.
+pub(super) const SENT_SHOWN_FROM_LEN: u64 = 8 * 1024 * 1024;
+
+/// A shorter file is read, and its events or ids checked, before anyone could look at a bar.
+pub(super) const READ_SHOWN_FROM_LEN: u64 = 64 * 1024 * 1024;
 
 /// How long a command that failed waits for somebody to read why.
 const COMPLAINT_MAX: Duration = Duration::from_secs(1);
@@ -35,4 +43,21 @@ pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}"))),
     }
+}
+
+/// A bar for a file of at least `shown_from_len` bytes, if standard error is a terminal.
+pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
+    if len < shown_from_len {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left");
+    ProgressBar::new(len).with_style(style.expect("a template of known keys"))
+}
+
+/// A bar for so many conjunctions, or for nobody knows how many, if standard error is a terminal.
+pub(super) fn conjunction_bar(count: Option<u64>) -> ProgressBar {
+    let template =
+        if count.is_some() { "{bar:40} {human_pos} of {human_len}, {eta} left" } else { "{human_pos} so far" };
+    let style = ProgressStyle::with_template(template).expect("a template of known keys");
+    count.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style)
 }

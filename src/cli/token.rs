@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::exit::{Exit, Failure};
+use super::settings::Settings;
 use crate::http::{Scope, TokenEntry, TokenText};
+use crate::server::Catalog;
 use crate::time::UnixTime;
 
 /// Make tokens for the callers of a service.
@@ -44,15 +46,19 @@ struct New {
     /// The file to add the entry to; made if it is not there. Without it the entry is printed below the token.
     #[arg(long)]
     file: Option<PathBuf>,
+    /// The configuration whose formats may be named.
+    #[command(flatten)]
+    settings: Settings,
 }
 
 impl Token {
     /// Prints the token.
     ///
     /// # Errors
-    /// 74 without randomness, and when the token or its entry cannot be written.
+    /// 64 for a format that there is not, 74 without randomness, and when the token or its entry cannot be written, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TokenCommand::New(New { name, scopes, formats, ledgers, expires, file }) = self.command;
+        let TokenCommand::New(New { name, scopes, formats, ledgers, expires, file, settings }) = self.command;
+        check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
         let failed = |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
         let token = TokenText::random().map_err(failed)?;
         let expires = expires.map(|instant| instant.to_string());
@@ -64,6 +70,19 @@ impl Token {
             }
             None => print(&format!("{}\n\n{entry}", token.text())),
         }
+    }
+}
+
+/// That there are formats of these names: a service would not start with the entry.
+fn check_formats(names: &[String], settings: &Settings) -> Result<(), Failure> {
+    let catalog = Catalog::of(&settings.load(toml::Table::new())?)?;
+    let known: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
+    match names.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            Exit::Usage,
+            format!("--formats {name}: there is {}; --config FILE for those of a configuration", known.join(", ")),
+        )),
     }
 }
 

@@ -64,6 +64,14 @@ impl ClientError {
         }
     }
 
+    /// What the service said, if it said anything.
+    pub(super) fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            ClientError::Refused(refusal) | ClientError::Busy(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
     /// Whether the service refuses with this problem, as in `/problems/{slug}`.
     pub(super) fn is_refusal(&self, slug: &str) -> bool {
         matches!(self, ClientError::Refused(refusal) if refusal.slug == slug)
@@ -96,9 +104,21 @@ pub struct Refusal {
     /// Whether a document came with the status; without one it is something else that answers, such as a proxy.
     pub is_explained: bool,
     retry_after: Option<Duration>,
+    /// The whole document; null if there is none.
+    problem: Value,
 }
 
 impl Refusal {
+    /// The status of the answer.
+    pub fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// A member of the document that is a text, such as `reason`, `limit` or `example`; `None` if it is not given.
+    pub fn text(&self, member: &str) -> Option<&str> {
+        self.problem.get(member)?.as_str()
+    }
+
     /// Reads the body of a refusal; `retry_after` is what the header says.
     pub(super) fn new(status: StatusCode, retry_after: Option<Duration>, body: &[u8]) -> Refusal {
         let problem: Option<Value> = serde_json::from_slice(body).ok();
@@ -112,6 +132,7 @@ impl Refusal {
             detail: detail.to_owned(),
             is_explained: problem.is_some(),
             retry_after: exact.or(retry_after),
+            problem: problem.unwrap_or_default(),
         }
     }
 }

@@ -23,8 +23,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the service at `url`, such as `http://127.0.0.1:8080`; of `https` it trusts whom the system
-    /// trusts. Nothing is sent yet.
+    /// A client of the service at `url`, such as `http://127.0.0.1:8080`, or `127.0.0.1:8080`, which says the same; of `https`
+    /// it trusts whom the system trusts. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ClientError::NotBuilt`].
@@ -37,7 +37,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::NotBuilt`], [`ClientError::Tls`].
     pub fn trusting(trust: Trust, url: impl Into<String>) -> Result<Client, ClientError> {
-        let url = url.into();
+        let url = base_of(url.into());
         let http = reqwest::Client::builder().tls_backend_preconfigured(trust.config(&url)?);
         let http = http.timeout(ANSWER_TIMEOUT).no_proxy().build().map_err(ClientError::NotBuilt)?;
         Ok(Client { http, url, retry: Retry::never(), authorization: None })
@@ -74,5 +74,27 @@ impl Client {
             Some(authorization) => request.header(AUTHORIZATION, authorization),
             None => request,
         }
+    }
+}
+
+/// An address without a scheme is one of `http`, and what ends in a slash is the same without: paths begin with one.
+fn base_of(mut url: String) -> String {
+    if !url.contains("://") {
+        url.insert_str(0, "http://");
+    }
+    url.truncate(url.trim_end_matches('/').len());
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_scheme_and_may_end_in_a_slash() {
+        for url in ["http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080/", "127.0.0.1:8080//"] {
+            assert_eq!(base_of(url.to_owned()), "http://127.0.0.1:8080");
+        }
+        assert_eq!(base_of("https://ids.example.com/below/".to_owned()), "https://ids.example.com/below");
     }
 }

@@ -14,6 +14,8 @@ pub struct MintQuery<'a> {
     pub count: Option<u32>,
     /// The encoding.
     pub encoding: Option<&'a str>,
+    /// What stands before each id, where the format has prefixes.
+    pub prefix: Option<&'a str>,
     /// The type, where the format has types.
     #[serde(rename = "type")]
     pub of_type: Option<&'a str>,

@@ -1,6 +1,8 @@
-//! The other side of the API: one client of a running service, for every command.
+//! The other side of the API: one client of a running service, for every command; and a stock of ids, for every program.
 //!
 //! ```text
+//! prefetching              ids without a request, from several addresses
+//!          │
 //! ids, ledgers, health     what can be asked, one method an endpoint
 //!          │
 //!        client            where the service is
@@ -16,6 +18,7 @@ mod health;
 mod http_client;
 mod ids;
 mod ledgers;
+mod prefetching;
 mod request;
 mod retry;
 mod tls;
@@ -23,6 +26,7 @@ mod tls;
 pub use error::{ClientError, Refusal};
 pub use http_client::Client;
 pub use ids::{CdmBody, MintQuery};
+pub use prefetching::{Ids, IdsError, IdsOptions};
 pub use request::Answer;
 pub use retry::Retry;
 pub use tls::Trust;

@@ -1,5 +1,7 @@
 //! One request, sent until there is an answer.
 
+use std::time::Duration;
+
 use reqwest::RequestBuilder;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde::Serialize;
@@ -48,6 +50,11 @@ impl<'a> Request<'a> {
 
     pub(super) fn accept(self, media_type: &str) -> Request<'a> {
         Request { http: self.http.header(ACCEPT, media_type), ..self }
+    }
+
+    /// How long the service may take for the answer.
+    pub(super) fn timeout(self, time_max: Duration) -> Request<'a> {
+        Request { http: self.http.timeout(time_max), ..self }
     }
 
     pub(super) fn body(self, media_type: &str, body: Vec<u8>) -> Request<'a> {
@@ -103,7 +110,6 @@ async fn attempt(request: RequestBuilder) -> Result<Answer<Vec<u8>>, ClientError
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::time::Duration;
 
     use super::*;
     use crate::client::Client;
@@ -137,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_that_is_none_is_not_asked_again() {
-        let client = Client::new("nonesuch").expect("a client").retrying(Retry::within(Duration::MAX, |_| {}));
+        let client = Client::new("no such address").expect("a client").retrying(Retry::within(Duration::MAX, |_| {}));
         assert!(matches!(client.get("/").send().await, Err(ClientError::Unreachable(_))));
     }
 }

@@ -14,7 +14,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long to go on asking while the service cannot be reached or cannot do it now.
 pub struct Retry {
     time_max: Duration,
-    notify: Box<dyn Fn(&ClientError)>,
+    notify: Box<dyn Fn(&ClientError) + Send + Sync>,
 }
 
 impl Retry {
@@ -24,7 +24,7 @@ impl Retry {
     }
 
     /// For each request as long as `time_max`; before it is sent a second time, `notify` hears why.
-    pub fn within(time_max: Duration, notify: impl Fn(&ClientError) + 'static) -> Retry {
+    pub fn within(time_max: Duration, notify: impl Fn(&ClientError) + Send + Sync + 'static) -> Retry {
         Retry { time_max, notify: Box::new(notify) }
     }
 

@@ -9,42 +9,41 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Response, Uri, header};
-use axum::routing::future::RouteFuture;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use pin_project_lite::pin_project;
 use tower::Service;
 use tracing::error;
 
-use super::fallback::{method_not_allowed, not_found};
-use super::metrics::{HttpMetrics, Measured, Route};
-use crate::http::access::Permit;
+use super::metrics::{HttpMetrics, Measured};
+use super::route_table::{Route, RouteTable, Routed};
+use crate::http::access::{Caller, Permit};
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
 use crate::http::request::{LateBody, check_transfer_coding, request_id};
 use crate::http::sites::Sites;
 use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
+
+/// What says that a service is one to test against, whose ids somebody else has, too.
+const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
 
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
 
 /// What decides whether a request on this route is let in, before anything is done for it; it may write on the request what its
 /// caller is permitted.
-pub type Admission = Arc<dyn Fn(Route, &mut Request) -> Result<(), Problem> + Send + Sync>;
+pub type Admission = Arc<dyn Fn(&Route, &mut Request) -> Result<(), Problem> + Send + Sync>;
 
 /// What answers requests behind the edge.
 pub trait Handle {
     /// One request on the way to its answer.
     type Answering: Future<Output = Response<AnswerBody>>;
 
-    /// The route of a path, for the counters.
-    fn route(&self, metrics: &HttpMetrics, path: &str) -> Route {
-        metrics.route(path)
-    }
+    /// The route of a request.
+    fn route(&self, method: &Method, path: &str) -> &Route;
 
-    /// Begins to answer a request, whose path is that of `route`.
-    fn handle(&self, route: Route, request: Request) -> Self::Answering;
+    /// Begins to answer a request of this route.
+    fn handle(&self, route: &Route, request: Request) -> Self::Answering;
 }
 
 /// Whatever answers requests, with the edge around it.
@@ -62,6 +61,8 @@ struct Parts<H> {
     bodies: Arc<AwaitedBodies>,
     sites: Sites,
     admission: Option<Admission>,
+    /// Whether every answer says that it is one of a service to test against.
+    is_test: bool,
 }
 
 impl<H> Clone for Edge<H> {
@@ -70,14 +71,9 @@ impl<H> Clone for Edge<H> {
     }
 }
 
-/// The edge around a router whose routes are all in place; unknown paths and methods become problems.
-pub fn complete(routes: Router, metrics: Arc<HttpMetrics>) -> Edge<Router> {
-    Edge::new(with_fallbacks(routes), metrics, &Load::default(), Sites::default(), None)
-}
-
-/// A router whose routes are all in place, and whose unknown paths and methods are problems.
-pub(super) fn with_fallbacks(routes: Router) -> Router {
-    routes.fallback(not_found).method_not_allowed_fallback(method_not_allowed)
+/// The edge around a table of routes.
+pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTable> {
+    Edge::new(routes, metrics, &Load::default(), Sites::default(), None)
 }
 
 impl<H> Edge<H> {
@@ -90,31 +86,25 @@ impl<H> Edge<H> {
         admission: Option<Admission>,
     ) -> Self {
         let (requests, bodies) = (Arc::clone(&load.requests), Arc::clone(&load.bodies));
-        Self(Arc::new(Parts { handler, metrics, requests, bodies, sites, admission }))
+        Self(Arc::new(Parts { handler, metrics, requests, bodies, sites, admission, is_test: false }))
+    }
+
+    /// The same of a service to test against, if it is one.
+    pub(super) fn of_test(mut self, is_test: bool) -> Self {
+        Arc::get_mut(&mut self.0).expect("nobody has it yet").is_test = is_test;
+        self
     }
 }
 
-impl Handle for Router {
+impl Handle for RouteTable {
     type Answering = Routed;
 
-    fn handle(&self, _: Route, request: Request) -> Routed {
-        Routed { answer: self.clone().call(request) }
+    fn route(&self, method: &Method, path: &str) -> &Route {
+        self.route_of(self.number_of(path), method)
     }
-}
 
-pin_project! {
-    /// One request on its way through a router.
-    pub struct Routed {
-        #[pin]
-        answer: RouteFuture<Infallible>,
-    }
-}
-
-impl Future for Routed {
-    type Output = Response<AnswerBody>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Response<AnswerBody>> {
-        self.project().answer.poll(context).map(|Ok(answer)| answer.map(AnswerBody::from))
+    fn handle(&self, route: &Route, request: Request) -> Routed {
+        self.answer(route, request)
     }
 }
 
@@ -129,9 +119,14 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, requests, bodies, sites, admission } = &*self.0;
-        let route = handler.route(metrics, request.uri().path());
-        let measured = metrics.begin(route, request.method());
+        let Parts { handler, metrics, requests, bodies, sites, admission, is_test } = &*self.0;
+        let route = handler.route(request.method(), request.uri().path());
+        let measured = metrics.begin(route.path, request.method());
+        if route.is_audited
+            && let Some(caller) = Caller::of(request.extensions())
+        {
+            caller.note.is_to_be_told();
+        }
         let request_id = request_id(request.headers());
         let has_room = check_room(requests, metrics, request.uri());
         let has_body = !request.body().is_end_stream();
@@ -148,7 +143,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
         let begun =
             admitted.and_then(|()| catch_panic(&request_id, || answering = Some(handler.handle(route, request))));
         let refusal = begun.err();
-        Passage { answering, refusal, request_id, measured }
+        Passage { answering, refusal, request_id, measured, is_test: *is_test }
     }
 }
 
@@ -161,6 +156,7 @@ pin_project! {
         refusal: Option<Problem>,
         request_id: HeaderValue,
         measured: Measured,
+        is_test: bool,
     }
 }
 
@@ -183,6 +179,9 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
         headers.insert(X_REQUEST_ID, request_id);
         if !is_said {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
+        }
+        if *this.is_test {
+            headers.insert(IDMINT_TEST, HeaderValue::from_static("true"));
         }
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
@@ -257,7 +256,11 @@ mod tests {
     impl Handle for Never {
         type Answering = Pending<Response<AnswerBody>>;
 
-        fn handle(&self, _: Route, _: Request) -> Self::Answering {
+        fn route(&self, _: &Method, _: &str) -> &Route {
+            &Route::UNMATCHED
+        }
+
+        fn handle(&self, _: &Route, _: Request) -> Self::Answering {
             pending()
         }
     }

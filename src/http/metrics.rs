@@ -6,7 +6,9 @@ use std::time::Instant;
 use axum::http::{Method, StatusCode};
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, Result};
 
-/// The route of every request that no route matches.
+use super::route_table::templates;
+
+/// The label of every request that no route matches.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
 const OTHER_METHOD: &str = "other";
@@ -29,20 +31,11 @@ const DURATION_BUCKETS_SECONDS: [f64; 14] =
 pub struct HttpMetrics {
     requests: IntCounterVec,
     in_flight: IntGauge,
-    by_path: matchit::Router<Route>,
-    routes: Vec<RouteSeries>,
+    /// By the number of the path in the table of routes; the first is of all paths that it does not have.
+    paths: Vec<PathSeries>,
 }
 
-/// A route that requests are counted by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Route(usize);
-
-impl Route {
-    /// That of every path that no route has.
-    const UNMATCHED: Route = Route(0);
-}
-
-struct RouteSeries {
+struct PathSeries {
     path: &'static str,
     duration: Histogram,
     /// By method and status, filled at first use.
@@ -50,9 +43,9 @@ struct RouteSeries {
 }
 
 impl HttpMetrics {
-    /// Registers the metrics, with a series at 0 for the success of each of these routes.
+    /// Registers the metrics, with a series at 0 for the success of each of these routes, which are those of the table.
     ///
-    /// A route is written as the router has it: `/ids/{format}`.
+    /// A route is written as the table has it: `/ids/{format}`.
     ///
     /// # Errors
     /// If the registry already has metrics of these names.
@@ -68,35 +61,18 @@ impl HttpMetrics {
         registry.register(Box::new(durations.clone()))?;
         registry.register(Box::new(in_flight.clone()))?;
 
-        let mut metrics = Self { requests, in_flight, by_path: matchit::Router::new(), routes: Vec::new() };
-        metrics.add_series(UNMATCHED, &durations);
-        metrics.count(Route::UNMATCHED, 0, StatusCode::NOT_FOUND, 0);
+        let templates = templates(routes.iter().map(|(_, path)| *path));
+        let paths = [UNMATCHED].into_iter().chain(templates.iter().copied()).map(|path| {
+            let duration = durations.with_label_values(&[path]);
+            PathSeries { path, duration, requests: Default::default() }
+        });
+        let metrics = Self { requests, in_flight, paths: paths.collect() };
+        metrics.count(0, 0, StatusCode::NOT_FOUND, 0);
         for (method, path) in routes {
-            let route = metrics.add(path, &durations);
-            metrics.count(route, method_index(method), StatusCode::OK, 0);
+            let at = templates.iter().position(|known| known == path).expect("every path of the table is one");
+            metrics.count(at + 1, method_index(method), StatusCode::OK, 0);
         }
         Ok(metrics)
-    }
-
-    fn add(&mut self, path: &'static str, durations: &HistogramVec) -> Route {
-        if let Some(known) = self.routes.iter().position(|series| series.path == path) {
-            return Route(known);
-        }
-        let route = self.add_series(path, durations);
-        self.by_path.insert(path, route).expect("the router took this path, and has the same syntax");
-        route
-    }
-
-    fn add_series(&mut self, path: &'static str, durations: &HistogramVec) -> Route {
-        let duration = durations.with_label_values(&[path]);
-        self.routes.push(RouteSeries { path, duration, requests: Default::default() });
-        Route(self.routes.len() - 1)
-    }
-
-    /// The route that a path of a request belongs to.
-    #[inline]
-    pub fn route(&self, path: &str) -> Route {
-        self.by_path.at(path).map_or(Route::UNMATCHED, |found| *found.value)
     }
 
     /// The requests being worked on now.
@@ -110,15 +86,15 @@ impl HttpMetrics {
         &self.in_flight
     }
 
-    /// Begins to measure one request.
-    pub fn begin(self: &Arc<Self>, route: Route, method: &Method) -> Measured {
+    /// Begins to measure one request, whose path has this number in the table of routes.
+    pub fn begin(self: &Arc<Self>, path: usize, method: &Method) -> Measured {
         self.in_flight.inc();
-        Measured { metrics: Arc::clone(self), route, method: method_index(method), began: Instant::now() }
+        Measured { metrics: Arc::clone(self), path, method: method_index(method), began: Instant::now() }
     }
 
     /// Adds to one counter, which exists afterwards even if nothing is added.
-    fn count(&self, route: Route, method: usize, status: StatusCode, requests: u64) {
-        let series = &self.routes[route.0];
+    fn count(&self, path: usize, method: usize, status: StatusCode, requests: u64) {
+        let series = &self.paths[path];
         let method_label = METHODS.get(method).map_or(OTHER_METHOD, Method::as_str);
         let look_up = || self.requests.with_label_values(&[series.path, method_label, status.as_str()]);
         match STATUSES.iter().position(|known| *known == status.as_u16()) {
@@ -132,7 +108,7 @@ impl HttpMetrics {
 /// answered, but no longer in flight either.
 pub struct Measured {
     metrics: Arc<HttpMetrics>,
-    route: Route,
+    path: usize,
     method: usize,
     began: Instant,
 }
@@ -140,8 +116,8 @@ pub struct Measured {
 impl Measured {
     /// The request has its answer.
     pub(super) fn count_answer(&self, status: StatusCode) {
-        self.metrics.count(self.route, self.method, status, 1);
-        self.metrics.routes[self.route.0].duration.observe(self.began.elapsed().as_secs_f64());
+        self.metrics.count(self.path, self.method, status, 1);
+        self.metrics.paths[self.path].duration.observe(self.began.elapsed().as_secs_f64());
     }
 }
 
@@ -190,8 +166,8 @@ mod tests {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
         let odd = Method::from_bytes(b"BREW").expect("a token");
-        metrics.begin(metrics.route("/never/heard/of"), &odd).count_answer(StatusCode::IM_A_TEAPOT);
-        metrics.begin(metrics.route("/ledgers"), &Method::GET).count_answer(StatusCode::OK);
+        metrics.begin(0, &odd).count_answer(StatusCode::IM_A_TEAPOT);
+        metrics.begin(2, &Method::GET).count_answer(StatusCode::OK);
         let text = scrape(&registry);
         assert!(text.contains(r#"{method="other",route="unmatched",status="418"} 1"#), "{text}");
         assert!(text.contains(r#"{method="GET",route="/ledgers",status="200"} 1"#), "{text}");
@@ -202,7 +178,7 @@ mod tests {
     fn a_request_is_in_flight_until_it_is_dropped() {
         let registry = Registry::new();
         let metrics = Arc::new(HttpMetrics::register(&registry, &ROUTES).expect("an empty registry"));
-        let measured = metrics.begin(metrics.route(""), &Method::GET);
+        let measured = metrics.begin(0, &Method::GET);
         assert!(scrape(&registry).contains("idmint_http_in_flight 1"));
         drop(measured);
         assert!(scrape(&registry).contains("idmint_http_in_flight 0"));

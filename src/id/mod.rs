@@ -1,7 +1,7 @@
 //! What an id is: its fields, its encodings, and how it is read back. Pure values, no clock and no I/O.
 //!
 //! `layout/` packs fields into one number, `encoding/` writes that number as text, `format/` puts both together with a tick
-//! and a rule, `decoding/` reads texts whose format is not known, `reference/` derives what documents say of a format. A
+//! and a rule, `decoding/` reads texts whose format is not known, `inspection/` judges a column of them, `reference/` derives what documents say of a format. A
 //! folder uses only those before it.
 //!
 //! ```
@@ -20,17 +20,22 @@ mod domain;
 pub mod encoding;
 mod format;
 mod id_block;
+mod inspection;
 mod layout;
 mod reference;
 mod rejection;
 
-pub use decoding::{DecodeFilter, Decoded, Decoder, DecoderAt, Match, OwnNumbers};
+pub use decoding::{DecodeFilter, Decoded, Decoder, DecoderAt, KSUID, Match, NearId, OwnNumbers};
 pub use domain::DomainHash;
-pub use encoding::{Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase};
+pub use encoding::{CheckMethod, Codec, Encoding, EncodingDefinition, EncodingError, EncodingKind, LetterCase, Salt};
 #[cfg(test)]
 pub(crate) use format::preset;
-pub use format::{Format, FormatDefinition, FormatError, PRESETS, Parts, Preset, Rule, Variant};
+pub use format::{
+    FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts, Prefix, PrefixError,
+    Prefixes, Preset, Rule, TYPE_RULE, Variant, is_type,
+};
 pub use id_block::{IdBlock, Progression};
+pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untold, Verdict};
 pub use layout::{
     CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode, SuffixCodeError, Width,
 };

@@ -32,6 +32,8 @@ pub enum Rejection {
     Overflow,
     /// The checksum belongs to another content.
     ChecksumMismatch,
+    /// The check digits belong to another number: a letter is wrong, or two have changed places.
+    WrongCheck,
     /// The fixed beginning is missing or another one.
     BadPrefix,
     /// The letters are there, the separators are not where they belong.
@@ -77,6 +79,7 @@ impl Rejection {
             Self::BeforeEpoch => "before_epoch",
             Self::Overflow => "overflow",
             Self::ChecksumMismatch => "checksum_mismatch",
+            Self::WrongCheck => "wrong_check",
             Self::BadPrefix => "bad_prefix",
             Self::BadGrouping => "bad_grouping",
             Self::NotSingleNumber => "not_single_number",
@@ -114,7 +117,7 @@ impl Rejection {
             Self::NotSingleNumber | Self::NonCanonical => 4,
             Self::OutOfRange | Self::BeforeEpoch | Self::Overflow | Self::BadDomain => 5,
             Self::BadVersion | Self::UnassignedQualifier | Self::LedgerMismatch => 6,
-            Self::ChecksumMismatch | Self::TimestampMismatch | Self::NotMonotonic => 7,
+            Self::ChecksumMismatch | Self::WrongCheck | Self::TimestampMismatch | Self::NotMonotonic => 7,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The ids of one answer, before they are encoded.
 
-use std::vec;
+use std::{iter, vec};
 
 use crate::id::{Encoding, IdBlock, Progression};
 use crate::minting::random::RandomIds;
@@ -82,6 +82,34 @@ impl Batch {
         };
         self.count -= u64::try_from(row.len()).expect("a slice is shorter than 2^64");
         row
+    }
+
+    /// The next ids at equal distances, all of one tick and one worker number; `None` when all are taken. Ids that nothing
+    /// is known of come one by one.
+    pub fn next_row(&mut self) -> Option<Progression> {
+        let row = match &mut self.source {
+            Source::Run(run) => run.take_progression(u64::MAX),
+            Source::Lanes(runs) => runs.take_progression(u64::MAX),
+            Source::Random(_) | Source::Known(_) => {
+                let mut id = [0];
+                return (self.fill(&mut id) == 1).then_some(Progression { first: id[0], step: 1, count: 1 });
+            }
+        };
+        self.count -= row.map_or(0, |row| row.count);
+        row
+    }
+
+    /// The sum of `len` over all rows left; `None` for ids that nothing is known of.
+    pub fn rows_len(&self, len: impl Fn(&Progression) -> usize) -> Option<u64> {
+        let sum = |mut run: Run| {
+            let rows = iter::from_fn(move || run.take_progression(u64::MAX));
+            rows.map(|row| u64::try_from(len(&row)).expect("a row is short")).sum::<u64>()
+        };
+        match &self.source {
+            Source::Run(run) => Some(sum(*run)),
+            Source::Lanes(runs) => Some(runs.left().map(sum).sum()),
+            Source::Random(_) | Source::Known(_) => None,
+        }
     }
 
     /// The sum of the lengths of all ids left in an encoding; `None` when that is not known before they are drawn.

@@ -31,7 +31,6 @@ pub struct MintCounters {
     refused: AtomicU64,
     invalid: AtomicU64,
     waits: AtomicU64,
-    unsent: AtomicU64,
     exhausted: Vec<AtomicU64>,
 }
 
@@ -43,7 +42,6 @@ impl MintCounters {
             refused: AtomicU64::default(),
             invalid: AtomicU64::default(),
             waits: AtomicU64::default(),
-            unsent: AtomicU64::default(),
             exhausted: (0..lanes).map(|_| AtomicU64::default()).collect(),
         }
     }
@@ -73,19 +71,9 @@ impl MintCounters {
         self.waits.load(Ordering::Relaxed)
     }
 
-    /// Ids that were handed out and never sent, because the caller had gone: gaps.
-    pub fn unsent(&self) -> u64 {
-        self.unsent.load(Ordering::Relaxed)
-    }
-
     /// How often each lane had used up its sequence when ids were asked for.
     pub fn exhausted(&self) -> impl Iterator<Item = u64> {
         self.exhausted.iter().map(|count| count.load(Ordering::Relaxed))
-    }
-
-    /// Counts ids that were handed out and never sent.
-    pub fn count_unsent(&self, ids: u64) {
-        self.unsent.fetch_add(ids, Ordering::Relaxed);
     }
 
     /// Counts a request that got no id, for no fault of its own.

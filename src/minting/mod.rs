@@ -28,7 +28,7 @@ pub use random::{RandomIds, RandomMinter, Randomness};
 pub use refusal::{Refusal, SlotLack};
 pub use sequenced::{
     CatchUp, Grant, LaneCount, LaneError, LaneRule, Lanes, Moment, Run, SequencedMinter, Sequencer, Shortage,
-    SlotLanes, StampLine,
+    SlotLanes, Spread, StampLine,
 };
 pub use session::Session;
 pub use session_start::SessionStart;

@@ -19,6 +19,7 @@ use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
 use super::stream::Activity;
 use super::table::OpenConnections;
 use super::tls::{self, TLS_LEN, Tls};
+use super::turns::Turns;
 use crate::service::Shed;
 
 /// How serving ended.
@@ -74,6 +75,10 @@ pub async fn serve(
     let draining = CancellationToken::new();
     let mut tasks = JoinSet::new();
     let refusals = Arc::new(Semaphore::new(LINGERING_REFUSALS_MAX));
+    let turns = Turns::default();
+    // Ends with this function.
+    let mut rounds = JoinSet::new();
+    rounds.spawn(turns.clone().begin_rounds());
     let enter = |peer, stop: &CancellationToken| {
         let activity = Activity::begin(callers.load().memory.payer(peer));
         let charge = callers.pay_for_connection(peer, &activity.payer, connection_len)?;
@@ -90,12 +95,14 @@ pub async fn serve(
         match enter(peer, &stop) {
             Ok((activity, held)) => {
                 let (handler, callers) = (handler.clone(), callers.clone());
-                let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
+                let own = turns.of(peer);
+                let connection =
+                    Connection { stream, peer, handler, callers, limits, activity, stop, turns: own.clone() };
                 // A task of its own kind for each: a plain connection pays nothing for what the others can do.
                 match &tls {
-                    Some(tls) => tasks.spawn(while_held(held, connection.run_tls(Arc::clone(tls)))),
-                    None if names_callers => tasks.spawn(while_held(held, connection.run_named())),
-                    None => tasks.spawn(while_held(held, connection.run())),
+                    Some(tls) => tasks.spawn(own.take(while_held(held, connection.run_tls(Arc::clone(tls))))),
+                    None if names_callers => tasks.spawn(own.take(while_held(held, connection.run_named()))),
+                    None => tasks.spawn(own.take(while_held(held, connection.run()))),
                 };
             }
             Err(shed) => {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! kernel ─► acceptor ─► listener ─► connection ─► protocol      HTTP/1.1 or HTTP/2
+//!              │            │            ├─► turns              a share of the processor for each peer
 //!              │            │            ├─► tls                the handshake, where it is spoken
 //!              │            │            ├─► stream, outbox     bytes: tracked when read, coalesced when written
-//!              │            │            │     └─► receipts     ids that the kernel does not have yet
 //!              └► refusal ◄─┘            ├─► handler            requests: tracked from head to last byte
 //!                 not served             └─► timeouts           looks at the activity, and says what took too long
 //! ```
@@ -18,6 +18,7 @@ mod refusal;
 mod stream;
 mod table;
 mod tls;
+mod turns;
 
 pub use callers::Callers;
 pub use connection::Handler;

@@ -65,6 +65,17 @@ pub enum AssemblyError {
         /// What else to change.
         advice: &'static str,
     },
+    /// A node of the last slot would have no worker number in some formats.
+    #[error(
+        "worker.slots = {slots}: slot {} has no worker number in {}; lower worker.slots, which cannot be changed once ids were \
+         minted, or turn these off: formats.enabled lists those that are on", .slots - 1, .formats.join(", ")
+    )]
+    Slots {
+        /// As configured.
+        slots: u32,
+        /// The formats that have fewer slots, each with how many.
+        formats: Vec<String>,
+    },
     /// A domain cannot be hashed.
     #[error("siq.domains: `{domain}` is no domain ({cause}): write it in ASCII, in its xn-- form")]
     Domain {
@@ -162,7 +173,7 @@ fn serve_formats(
         })
     };
     let served = catalog.formats.iter().map(|format| serve(format).map(Arc::new));
-    Ok(Formats::new(served.collect::<Result<_, LaneError>>()?))
+    Ok(Formats::new(served.collect::<Result<_, LaneError>>()?, catalog.off.clone()))
 }
 
 /// What reads ids with this configuration; it knows the numbers that are minted with.
@@ -226,6 +237,30 @@ pub fn lane_rule(config: &Config) -> LaneRule {
         (ConfiguredLanes::Auto, AssignmentKind::Configured | AssignmentKind::Ordinal) => LaneCount::UpTo(1),
     };
     LaneRule { slot: assignment.slot, slots: assignment.slots, lanes, shard: config.worker.shard }
+}
+
+/// That a node of every slot could mint every format: for whoever has not minted yet, and can still choose.
+///
+/// # Errors
+/// [`AssemblyError::Slots`].
+pub fn check_all_slots(config: &Config, service: &Service) -> Result<(), AssemblyError> {
+    let rule = lane_rule(config);
+    let last_slot = LaneRule { slot: rule.slots - 1, ..rule };
+    let sequenced =
+        service.formats().iter().map(|served| served.format()).filter(|format| format.rule == Rule::Sequenced);
+    let lanes = |format: &Format| match (format.lanes, rule.lanes) {
+        (Some(lanes), _) | (None, LaneCount::Exactly(lanes)) => lanes.max(1),
+        (None, LaneCount::UpTo(_)) => 1,
+    };
+    let too_few = sequenced.filter_map(|format| match Lanes::of(format, &last_slot) {
+        Err(LaneError::WorkerTooHigh { last, .. }) => {
+            let workers = (last + 1).saturating_sub(format.first_worker.into());
+            Some(format!("{} (room for {})", format.name, workers / u128::from(lanes(format))))
+        }
+        Ok(_) | Err(LaneError::NoWorkerField { .. } | LaneError::ShardTooHigh { .. }) => None,
+    });
+    let formats: Vec<String> = too_few.collect();
+    if formats.is_empty() { Ok(()) } else { Err(AssemblyError::Slots { slots: rule.slots, formats }) }
 }
 
 /// The numbers that all nodes of this deployment together mint with.

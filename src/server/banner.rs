@@ -68,9 +68,16 @@ pub fn formats_table(service: &Service) -> String {
     text
 }
 
+/// Ascending numbers, those in a row as one: `0-31`, or `0 32 64`.
 fn workers_text(numbers: &[u32]) -> String {
-    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
-    numbers.join(" ")
+    let rows = numbers.chunk_by(|before, after| before.checked_add(1) == Some(*after));
+    let texts: Vec<_> = rows
+        .map(|row| match row {
+            [first, .., last] => format!("{first}-{last}"),
+            lone => lone.iter().map(u32::to_string).collect(),
+        })
+        .collect();
+    texts.join(" ")
 }
 
 /// What all lanes can mint in a second, of the first type where a format has several.
@@ -87,4 +94,25 @@ pub fn reachable(listen: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, listen.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workers_text;
+
+    #[test]
+    fn worker_numbers_in_a_row_are_one_text() {
+        let all: Vec<u32> = (0..32).collect();
+        for (numbers, text) in [
+            (&all[..], "0-31"),
+            (&[], ""),
+            (&[7], "7"),
+            (&[1, 2], "1-2"),
+            (&[0, 32, 64], "0 32 64"),
+            (&[0, 1, 4, 6, 7, 8], "0-1 4 6-8"),
+            (&[u32::MAX - 1, u32::MAX], "4294967294-4294967295"),
+        ] {
+            assert_eq!(workers_text(numbers), text, "{numbers:?}");
+        }
+    }
 }

@@ -1,10 +1,15 @@
 //! The formats of this program: the built-in ones, and those that the configuration adds or changes.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::id::{Format, FormatDefinition, FormatError, PRESETS};
-use crate::server::config::{Config, FormatsConfig};
+use crate::id::{Format, FormatDefinition, FormatError, PRESETS, Salt};
+use crate::server::config::{Config, FormatsConfig, Origin};
+
+/// The format that the section `typeid` is about, and those like it.
+const TYPEID: &str = "typeid";
 
 /// Longer chains of `like` are a circle.
 const LIKE_MAX: usize = 16;
@@ -14,14 +19,21 @@ const LIKE_MAX: usize = 16;
 pub struct Catalog {
     /// The formats.
     pub formats: Vec<Arc<Format>>,
+    /// The names of those that are off.
+    pub off: Vec<String>,
 }
 
 /// The configured formats make no catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// A definition is wrong.
-    #[error(transparent)]
-    Format(#[from] FormatError),
+    #[error("{}{error}\nEvery key has its line in docs/CUSTOM-FORMATS.md.", .place.as_ref().map_or_else(String::new, |place| format!("{place}: ")))]
+    Format {
+        /// Where it stands in the file, if it does.
+        place: Option<Origin>,
+        /// What is wrong with it.
+        error: FormatError,
+    },
     /// A built-in definition is not TOML: a bug in this build.
     #[error("the built-in format `{name}` is broken: {problem}")]
     Preset {
@@ -64,18 +76,29 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError`] names the format or the setting, the value and what there is.
     pub fn of(config: &Config) -> Result<Catalog, CatalogError> {
-        let tables = tables(&config.formats)?;
-        let mut formats = Vec::new();
+        let mut tables = tables(&config.formats)?;
+        if !config.typeid.types.is_empty() {
+            let types = config.typeid.types.iter().map(|name| toml::Value::from(name.as_str())).collect();
+            tables.entry(TYPEID.to_owned()).or_default().insert("types".to_owned(), toml::Value::Array(types));
+        }
+        let (mut formats, mut off) = (Vec::new(), Vec::new());
         for name in names_in_order(&tables) {
             let mut table = resolved(&name, &tables)?;
-            // What is named here is minted here, however rare it is elsewhere.
-            if config.formats.enabled.iter().flatten().chain(config.formats.definitions.keys()).any(|of| *of == name) {
+            // What is named here is minted here, however rare it is elsewhere, unless it is said how rare.
+            let own = config.formats.definitions.get(&name);
+            let is_enabled = || config.formats.enabled.iter().flatten().any(|of| *of == name);
+            if own.map_or_else(is_enabled, |own| !own.contains_key("rarity")) {
                 table.remove("rarity");
             }
-            let format = FormatDefinition::from_table(&name, table)?.compile(&name)?;
+            let compiled = FormatDefinition::from_table(&name, table)
+                .and_then(|written| written.read_salts(&name, read_salt)?.compile(&name));
+            let format = compiled
+                .map_err(|error| CatalogError::Format { place: config.origins.formats.get(&name).cloned(), error })?;
             let is_on = config.formats.enabled.as_ref().map_or(format.enabled, |enabled| enabled.contains(&name));
             if is_on {
                 formats.push(Arc::new(format));
+            } else {
+                off.push(name);
             }
         }
         let known = |formats: &[Arc<Format>]| formats.iter().map(|format| format.name.clone()).collect::<Vec<_>>();
@@ -93,7 +116,7 @@ impl Catalog {
         }
         let place = |format: &Arc<Format>| config.decode.order.iter().position(|name| *name == format.name);
         formats.sort_by_key(|format| place(format).unwrap_or(usize::MAX));
-        Ok(Catalog { formats })
+        Ok(Catalog { formats, off })
     }
 }
 
@@ -137,6 +160,17 @@ fn resolved(name: &str, tables: &BTreeMap<String, toml::Table>) -> Result<toml::
         table = laid_over(base, &table);
     }
     Err(CatalogError::LikeCircle { format: name.to_owned() })
+}
+
+/// The salt in a file: its only line.
+fn read_salt(path: &Path) -> Result<Salt, String> {
+    let bytes = fs::read(path).map_err(|cause| cause.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "must be ASCII".to_owned())?;
+    let mut lines = text.lines();
+    match (lines.next().filter(|line| !line.is_empty()), lines.next()) {
+        (Some(salt), None) => Ok(salt.into()),
+        _ => Err("must have one line, the salt".to_owned()),
+    }
 }
 
 fn laid_over(mut base: toml::Table, over: &toml::Table) -> toml::Table {

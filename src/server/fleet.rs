@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::assembly::kept_formats;
+use super::assembly::{AssemblyError, check_all_slots, kept_formats};
 use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
 use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare};
 use crate::server::config::Config;
@@ -42,6 +42,23 @@ impl State {
             State::Own(_) => Some(config.worker.assignment().slot),
             State::Shared(_) => None,
         }
+    }
+
+    /// The same, unless nothing was minted with it yet and a node of the last slot could not mint every format.
+    ///
+    /// # Errors
+    /// [`AssemblyError::Slots`].
+    pub(super) fn for_all_slots(
+        self,
+        config: &Config,
+        floor: Option<UnixNanos>,
+        service: &Service,
+    ) -> Result<State, AssemblyError> {
+        let is_new = matches!(&self, State::Own(opened) if opened.horizon().is_none());
+        if is_new && floor.is_none() {
+            check_all_slots(config, service)?;
+        }
+        Ok(self)
     }
 
     /// The horizon that was found, if there was one.
@@ -231,9 +248,9 @@ mod tests {
     async fn mint(service: &Arc<Service>) -> Result<u128, Refusal> {
         let minter = service.formats().named("snowflake").expect("a built-in format").minter().expect("minted");
         let request = minter.request(NonZeroU32::MIN, None).expect("a sound request");
-        let mut outgoing = service.mint(minter, &request).await?;
+        let mut batch = service.mint(minter, &request).await?;
         let mut id = [0];
-        assert_eq!(outgoing.batch.fill(&mut id), 1);
+        assert_eq!(batch.fill(&mut id), 1);
         Ok(id[0])
     }
 

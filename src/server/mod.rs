@@ -17,11 +17,12 @@ mod tls;
 mod warnings;
 
 pub use access::{AccessError, Callers, check_access};
-pub use assembly::{AssemblyError, assemble, decoding, kept_formats, known_domains, lane_rule};
+pub use assembly::{AssemblyError, assemble, check_all_slots, decoding, kept_formats, known_domains, lane_rule};
 pub use banner::{banner, formats_table, reachable};
 pub use catalog::{Catalog, CatalogError};
 pub use process::{BACKUP_SOCKET, BackupReply, InheritedError, InheritedSocket};
 pub use run::{RunError, Running, check_slot, open, run};
-pub use start::{RunOptions, StartError, StartRule, begin};
+pub use start::{RunOptions, StartError, StartRule, TestRun, begin};
 pub use telemetry::{AuditError, Telemetry};
 pub use tls::TlsError;
+pub use warnings::warnings;

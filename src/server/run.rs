@@ -22,12 +22,12 @@ use super::fleet::State;
 use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor};
 use super::reload::Reload;
 use super::start::{RunOptions, StartError, StartRule, begin};
-use super::telemetry::{Act, Audit, AuditError, Telemetry};
+use super::telemetry::{Act, Audit, AuditError, Telemetry, registry};
 use super::warnings::warn_of;
 use super::{clock_watch, fleet};
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
-use crate::minting::{Randomness, Refusal};
+use crate::minting::Refusal;
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{AssignmentKind, Config, ConfigError};
 use crate::service::{Reserver, Service};
@@ -145,7 +145,7 @@ pub async fn run(
     // Before anything is said: whoever reads the address may at once tell the process to end.
     let mut signals = Signals::wait().map_err(RunError::Signals)?;
     let mut hangups = Hangups::wait().map_err(RunError::Signals)?;
-    let running = open(config, options, socket, Arc::new(Clock::system())).await?;
+    let running = open(config, options, socket, Arc::new(options.clock())).await?;
     let (log, audit) = (telemetry.log_lines_dropped(), running.audit.as_ref().map(|audit| audit.lines_dropped()));
     running.service.count_dropped_lines_by(move || log() + audit.as_ref().map_or(0, |dropped| dropped()));
     telemetry.write_banner(&format!("{}\n", banner(config, &running.service, running.address())));
@@ -208,12 +208,12 @@ pub async fn open(
         return Err(RunError::Public { listen });
     }
     check_slot(config)?;
-    let registry = Registry::new();
-    let service = assemble(config, clock, &Randomness::Thread, &registry)?;
+    let registry = registry();
+    let service = assemble(config, clock, &options.randomness(), &registry)?;
     let access = Access::of(config, &service)?;
     let audit = config.log.audit.as_deref().map(|path| Audit::open(path, Arc::clone(service.clock()))).transpose()?;
     let assignment = config.worker.assignment();
-    let state = State::open(config, options.floor)?;
+    let state = State::open(config, options.floor)?.for_all_slots(config, options.floor, &service)?;
     if let Some(audit) = &audit {
         audit.tell(&Act::Start {
             version: env!("CARGO_PKG_VERSION"),
@@ -262,7 +262,7 @@ impl Running {
         let metrics = Arc::new(metrics);
         let sites = |listener: &TcpListener| {
             let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
-            sites.at(config.http.scheme(), address_of(listener))
+            sites.at(config.http.scheme(), address_of(listener)).with_page(config.http.page)
         };
         let (guard, tls) = (access.guard(), access.tls());
         let auditor = audit.as_ref().map(|audit| audit.auditor());
@@ -281,7 +281,7 @@ impl Running {
             header_timeout: config.http.header_timeout,
             idle_timeout: config.http.idle_timeout,
         };
-        warn_of(&service);
+        warn_of(&service, config);
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
         let ending = async {

@@ -7,7 +7,7 @@ use tracing::{info, warn};
 
 use super::assembly::kept_formats;
 use crate::cluster::Founding;
-use crate::minting::{Durable, HorizonPlan, Refusal, Session, SessionStart};
+use crate::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
 use crate::service::{Conjunctions, Service};
 use crate::storage::{FailureKind, FormatsError, HorizonKeeper, Opened, RecordKeeper, Records, StoreError};
 use crate::time::{Clock, UnixNanos};
@@ -29,9 +29,30 @@ pub struct RunOptions {
     pub insecure_public: bool,
     /// Nobody has minted in this namespace of etcd, in which there is no fleet yet.
     pub new_fleet: bool,
+    /// The service is one to test against: the same ids come of the same requests.
+    pub test: Option<TestRun>,
+}
+
+/// A service to test against, in memory: where its clock stands, and what its random bits are drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct TestRun {
+    /// The instant at which the clock stands until ids take it further.
+    pub at: UnixNanos,
+    /// Another seed gives other random bits.
+    pub seed: u64,
 }
 
 impl RunOptions {
+    /// The clock to run by.
+    pub(super) fn clock(&self) -> Clock {
+        self.test.map_or_else(Clock::system, |test| Clock::standing_at(test.at))
+    }
+
+    /// Where random bits come from.
+    pub(super) fn randomness(&self) -> Randomness {
+        self.test.map_or(Randomness::Thread, |test| Randomness::seeded(test.seed))
+    }
+
     /// What is known of a namespace without a fleet, whose nodes reserve so far ahead.
     pub(super) fn founding(&self, window: Duration) -> Founding {
         if self.new_fleet { Founding::First } else { Founding::Again(window) }
@@ -208,7 +229,7 @@ mod tests {
     use super::*;
     use crate::conjunction::{NotedRule, Report, Sighting};
     use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
-    use crate::minting::{Denied, Minter, Randomness};
+    use crate::minting::{Denied, Minter};
     use crate::server::assembly::assemble;
     use crate::server::config::{Config, OnExhausted};
     use crate::service::{IdSource, ServedFormat, ServiceError};
@@ -258,9 +279,9 @@ mod tests {
     async fn mint(service: &Arc<Service>, name: &str, count: u32) -> Vec<u128> {
         let minter = minter(service, name);
         let request = minter.request(NonZeroU32::new(count).expect("not zero"), None).expect("a sound request");
-        let mut outgoing = service.mint(minter, &request).await.expect("ids");
+        let mut batch = service.mint(minter, &request).await.expect("ids");
         let mut ids = vec![0; usize::try_from(count).expect("small")];
-        assert_eq!(outgoing.batch.fill(&mut ids), ids.len());
+        assert_eq!(batch.fill(&mut ids), ids.len());
         ids
     }
 
@@ -501,7 +522,7 @@ mod tests {
         for _ in 0..MINTS {
             hand.advance(Duration::from_secs(5));
             let mut id = [0];
-            service.mint(minter, &one).await.expect("an id").batch.fill(&mut id);
+            service.mint(minter, &one).await.expect("an id").fill(&mut id);
             ids.push(id[0]);
         }
         assert!(ids.is_sorted_by(|before, after| before < after), "{ids:?}");

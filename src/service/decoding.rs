@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::id::{DecodeFilter, Decoder, DecoderAt, Format};
+use crate::id::{DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, IdColumn, IdOfFields};
 use crate::service::formats::UnknownFormat;
 use crate::time::UnixNanos;
-use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, KnownDomains};
+use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains, MatchReading};
 
 /// What reads ids, and what is said of those that it reads.
 pub struct Decoding {
@@ -51,10 +51,10 @@ impl Decoding {
     /// # Errors
     /// [`UnknownFormat`] says which there are.
     pub fn format(&self, name: &str) -> Result<&Arc<Format>, UnknownFormat> {
-        self.formats().iter().find(|format| format.name == name).ok_or_else(|| {
-            let names: Vec<_> = self.formats().iter().map(|format| format.name.as_str()).collect();
-            UnknownFormat { name: name.to_owned(), known: names.join(", ") }
-        })
+        self.formats()
+            .iter()
+            .find(|format| format.name == name)
+            .ok_or_else(|| UnknownFormat::among(self.formats().iter().map(|format| format.name.as_str()), name))
     }
 
     /// That there are formats and encodings of these names.
@@ -82,9 +82,24 @@ impl Decoding {
 }
 
 impl DecodingAt<'_> {
+    /// Adds a line to a column. Its fingerprint, if it is not blank.
+    pub fn inspect(&self, column: &mut IdColumn, line: &str, filter: DecodeFilter<'_>) -> Option<Fingerprint> {
+        column.add(line, &self.decoder, filter)
+    }
+
+    /// The verdict on a column, of whose lines so many were there before.
+    pub fn verdict(&self, column: &IdColumn, duplicates: u64, filter: DecodeFilter<'_>) -> InspectAnswer<'_> {
+        InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
+    }
+
     /// All that a text can be.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         DecodeAnswer::new(text, &self.decoder, filter, self.parts)
+    }
+
+    /// What is said of an id that was made of fields, of one of the formats that are tried.
+    pub fn encoded<'a>(&'a self, format: &'a Format, made: &IdOfFields) -> EncodeAnswer<'a> {
+        EncodeAnswer::new(format, made, &self.decoder, self.parts)
     }
 
     /// Formats that ids of this one may be taken for, because the evidence leaves a doubt.
@@ -94,11 +109,22 @@ impl DecodingAt<'_> {
         let Some(found) = decoded.matches.iter().find(|found| found.format().name == format.name) else {
             return Vec::new();
         };
-        decoded.rivals(found).map(|rival| rival.format().name.clone()).collect()
+        let mut names: Vec<String> = Vec::new();
+        for rival in decoded.rivals(found).map(|rival| &rival.format().name) {
+            if !names.contains(rival) {
+                names.push(rival.clone());
+            }
+        }
+        names
     }
 
     /// What a text is most likely.
     pub fn best<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> BriefReading<'a> {
         BriefReading::new(text, &self.decoder, filter, self.parts)
+    }
+
+    /// The reading of that, without the ids that the text is near to.
+    pub fn reading_of(&self, text: &str, filter: DecodeFilter<'_>) -> Option<MatchReading<'_>> {
+        BriefReading::reading_of(text, &self.decoder, filter, self.parts)
     }
 }

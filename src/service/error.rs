@@ -1,7 +1,7 @@
 //! Why the service did not do what it was asked.
 
 use crate::conjunction::GroupRefusal;
-use crate::id::Rule;
+use crate::id::{PrefixError, Rule};
 use crate::ledger::{EventId, LedgerId};
 use crate::minting::{Refusal, RequestError};
 use crate::service::formats::UnknownFormat;
@@ -24,6 +24,9 @@ pub enum ServiceError {
     /// The format does not have what was asked for.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// The format does not have what was asked to stand before its ids.
+    #[error(transparent)]
+    Prefix(#[from] PrefixError),
     /// Ids by number cannot be minted now.
     #[error(transparent)]
     Refused(#[from] Refusal),

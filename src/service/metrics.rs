@@ -30,7 +30,6 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
     let mut minted = Vec::new();
     let mut requests = Vec::new();
     let mut waits = Vec::new();
-    let mut unsent = Vec::new();
     let mut exhausted = Vec::new();
     let mut ends = Vec::new();
     for served in service.formats().iter() {
@@ -38,7 +37,6 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
         let labels = || vec![("format", format.name.clone())];
         minted.push((labels(), count(counters.minted())));
         waits.push((labels(), count(counters.waits())));
-        unsent.push((labels(), count(counters.unsent())));
         for (outcome, total) in
             [("minted", counters.granted()), ("refused", counters.refused()), ("invalid", counters.invalid())]
         {
@@ -55,11 +53,6 @@ fn minting(service: &Service) -> Vec<MetricFamily> {
         counters("idmint_ids_minted_total", "Ids handed out.", minted),
         counters("idmint_mint_requests_total", "Mint requests, by outcome.", requests),
         counters("idmint_mint_waits_total", "Mint requests that were held until their ids were due.", waits),
-        counters(
-            "idmint_ids_unsent_total",
-            "Ids that were handed out and never sent, because the caller had gone.",
-            unsent,
-        ),
         counters(
             "idmint_sequence_exhausted_total",
             "How often a worker number had used up its sequence when ids were asked for.",

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::formats::ServedFormat;
 use super::maybe_ready::MaybeReady;
-use super::outgoing::Outgoing;
 use super::service::Service;
-use crate::minting::{BatchRequest, Denied, Granted, Minter, Refusal};
+use crate::minting::{Batch, BatchRequest, Denied, Granted, Minter, Refusal};
 use crate::time::UnixNanos;
 
 /// How long a request may wait until time is reserved for its ids: a node that was idle has none left, and reserving some takes
@@ -20,19 +19,15 @@ impl Service {
     /// # Errors
     /// [`Refusal`]: nothing was minted.
     #[inline]
-    pub fn mint(
-        self: &Arc<Self>,
-        minter: &Arc<Minter>,
-        request: &BatchRequest,
-    ) -> MaybeReady<Result<Outgoing, Refusal>> {
+    pub fn mint(self: &Arc<Self>, minter: &Arc<Minter>, request: &BatchRequest) -> MaybeReady<Result<Batch, Refusal>> {
         match minter.reserve(request) {
-            Ok(granted) => self.release(minter, granted).map(Ok),
+            Ok(granted) => self.release(granted).map(Ok),
             Err(Denied::Refused(refusal)) => MaybeReady::ready(Err(refusal)),
             Err(Denied::Horizon { needed }) => {
                 let (service, minter, request) = (Arc::clone(self), Arc::clone(minter), *request);
                 MaybeReady::pending(async move {
                     let granted = service.reserve_above_horizon(&minter, &request, needed).await?;
-                    Ok(service.release(&minter, granted).await)
+                    Ok(service.release(granted).await)
                 })
             }
         }
@@ -48,7 +43,7 @@ impl Service {
         served: &ServedFormat,
         minter: &Arc<Minter>,
         request: &BatchRequest,
-    ) -> Result<Outgoing, Refusal> {
+    ) -> Result<Batch, Refusal> {
         let held = self.load().requests.hold();
         let wait_max = self.limits().wait_max;
         let turn = tokio::time::timeout(wait_max, served.turn()).await;
@@ -59,20 +54,19 @@ impl Service {
 
     /// Lets ids go when they are due.
     #[inline]
-    fn release(self: &Arc<Self>, minter: &Minter, granted: Granted) -> MaybeReady<Outgoing> {
+    fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;
-        let outgoing = Outgoing::new(Arc::clone(minter.counted()), batch);
         if let Some(reserver) = self.reserver().filter(|_| refill) {
             reserver.refill();
         }
-        let Some(due) = due else { return MaybeReady::ready(outgoing) };
+        let Some(due) = due else { return MaybeReady::ready(batch) };
         let service = Arc::clone(self);
         MaybeReady::pending(async move {
             let _held = service.load().requests.hold();
             let waiting = service.counters().mint_wait_seconds.start_timer();
             service.wait_until(due).await;
             waiting.observe_duration();
-            outgoing
+            batch
         })
     }
 
@@ -103,8 +97,12 @@ impl Service {
         reserved.unwrap_or(Err(Refusal::HorizonReached { retry_after: RESERVING_MAX }))
     }
 
-    /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it.
+    /// Waits until the clock shows `due`. It runs slower than the timer while the wall clock is behind it. One that stands goes on
+    /// at once: the tick is used up.
     async fn wait_until(&self, due: UnixNanos) {
+        if self.clock().let_pass_to(due) {
+            return;
+        }
         loop {
             let left = due.since(self.clock().now());
             if left.is_zero() {

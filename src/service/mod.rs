@@ -10,7 +10,6 @@ mod maybe_ready;
 mod decoding;
 mod formats;
 mod load;
-mod outgoing;
 
 mod service;
 
@@ -32,6 +31,5 @@ pub use load::{
     network_of,
 };
 pub use maybe_ready::MaybeReady;
-pub use outgoing::{Outgoing, Receipt};
 pub use readiness::Readiness;
 pub use service::{Conjunctions, RequestLimits, Service, ServiceParts, SiqDefaults};

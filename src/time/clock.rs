@@ -4,12 +4,12 @@
 //! a tenth of the time that passes. A wall clock set back while the program runs is therefore never seen in an id; one
 //! set far ahead is not followed. Both are reported.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::line::Line;
-use super::source::Source;
+use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
 
@@ -40,6 +40,8 @@ pub struct Clock {
     made_at_nanos: u64,
     line: Line,
     watched: Mutex<Watched>,
+    /// Whether it stands, and goes on only where it is let: [`Clock::let_pass_to`].
+    stands: bool,
     /// How far the clocks of a fleet say that the estimate is ahead of them, in nanoseconds; 0 if they do not.
     /// Written by: `refute`, by the thread that looks at them. Read by: whoever would keep the estimate for ever.
     /// Ordering: Relaxed. It stands for itself, and is a few seconds old anyway.
@@ -79,11 +81,42 @@ impl Clock {
         Clock::on(Source::System)
     }
 
+    /// A clock that stands at this instant and goes on only as far as it is let, for a service that callers test against: a time
+    /// before this program was built is as good to it as any.
+    ///
+    /// ```
+    /// use idmint::time::{Clock, UnixNanos};
+    ///
+    /// let clock = Clock::standing_at(UnixNanos::from_seconds(1_000));
+    /// assert!(clock.let_pass_to(UnixNanos::from_seconds(1_001)));
+    /// assert_eq!(clock.now(), UnixNanos::from_seconds(1_001));
+    /// assert!(!Clock::system().let_pass_to(UnixNanos::from_seconds(1_001)), "that one goes by itself");
+    /// ```
+    pub fn standing_at(instant: UnixNanos) -> Clock {
+        let time = Arc::new(ManualTime::new(0, instant.get()));
+        Clock { stands: true, ..Clock::on(Source::Manual(time)) }
+    }
+
+    /// Lets a clock that stands go on to this instant, if it has not passed it; false where the clock goes by itself.
+    pub fn let_pass_to(&self, instant: UnixNanos) -> bool {
+        if let (true, Source::Manual(time)) = (self.stands, &self.source) {
+            let _one_at_a_time = self.watched.lock().expect("no holder of this lock panics");
+            let left = instant.since(self.now());
+            time.advance(u64::try_from(left.as_nanos()).expect("between two instants of 64 bits"));
+        }
+        self.stands
+    }
+
+    /// Whether it stands: [`Clock::standing_at`].
+    pub fn is_standing(&self) -> bool {
+        self.stands
+    }
+
     pub(super) fn on(source: Source) -> Clock {
         let (boot_nanos, wall_nanos) = read_together(&source);
         let line = Line::starting(boot_nanos, wall_nanos);
         let watched = Mutex::new(Watched { boot_nanos, wall_nanos });
-        Clock { source, made_at_nanos: boot_nanos, line, watched, refuted_nanos: AtomicU64::new(0) }
+        Clock { source, made_at_nanos: boot_nanos, line, watched, stands: false, refuted_nanos: AtomicU64::new(0) }
     }
 
     /// The estimate of the true time, from 1970 to 2554. Never less than any value returned before it.
@@ -163,12 +196,12 @@ impl Clock {
 
     /// Whether the estimate is a time before this program was built, and so follows a wall clock that was never set.
     pub fn estimates_before_build(&self) -> bool {
-        self.now() < built_at()
+        !self.stands && self.now() < built_at()
     }
 
     /// Whether the wall clock shows a time before this program was built, and so was never set.
     pub fn is_before_build(&self) -> bool {
-        self.source.wall_nanos() < built_at().get()
+        !self.stands && self.source.wall_nanos() < built_at().get()
     }
 }
 

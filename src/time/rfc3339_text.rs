@@ -173,31 +173,45 @@ fn put(out: &mut [u8], number: u32) {
 mod tests {
     use super::*;
 
-    fn assert_text(time: UnixTime) {
+    /// With nine digits of the second, as jiff writes it.
+    fn by_jiff(time: UnixTime) -> String {
         let (seconds, nanos) = time.seconds_and_nanos();
         let since = jiff::SignedDuration::new(i64::try_from(seconds).expect("small"), 0);
-        let written_by_jiff = EPOCH.checked_add(since).expect("a year of four digits");
-        assert_eq!(time.rfc3339(9).as_deref(), Some(&*format!("{written_by_jiff:.0}.{nanos:09}Z")), "{time:?}");
-        let text = time.rfc3339(9).expect("within");
-        assert_eq!(time.rfc3339(0).as_deref(), Some(&*format!("{}Z", &text[..19])));
-        for digits in 1..9 {
-            assert_eq!(time.rfc3339(digits).as_deref(), Some(&*format!("{}Z", &text[..20 + usize::from(digits)])));
-        }
+        let written = EPOCH.checked_add(since).expect("a year of four digits");
+        format!("{written:.0}.{nanos:09}Z")
     }
 
+    fn assert_cut(time: UnixTime, digits: u8, whole: &str) {
+        let len = if digits == 0 { 19 } else { 20 + usize::from(digits) };
+        let text = time.rfc3339(digits).expect("within");
+        assert_eq!(text.split_at(text.len() - 1), (&whole[..len], "Z"), "{time:?} with {digits} digits");
+    }
+
+    /// A thousand times of day come in turns, and with each day one number of digits beside all nine: in 9 000 days each time has
+    /// had each.
     #[test]
     fn every_day_of_ten_thousand_years_is_written_as_jiff_writes_it() {
         let nanos_per_day = 86_400 * NANOS_PER_SECOND;
-        let mut day = YEAR_ZERO;
-        let mut days = 0;
-        while day < YEAR_TEN_THOUSAND {
-            assert_text(UnixTime::from_nanos(day.nanos() + nanos_per_day * (days % 1_000) / 1_000));
-            day = UnixTime::from_nanos(day.nanos() + nanos_per_day);
+        let parts = (0..1_000).map(|part| nanos_per_day * part / 1_000);
+        let times: Vec<_> = parts.map(|nanos| (nanos, by_jiff(UnixTime::from_nanos(nanos)).split_off(10))).collect();
+        let printer = jiff::fmt::temporal::DateTimePrinter::new();
+        let (mut date, mut expected, mut days) = (Some(jiff::civil::date(0, 1, 1)), String::new(), 0_u32);
+        while let Some(day) = date {
+            let (of_day, time_of_day) = &times[usize::try_from(days % 1_000).expect("small")];
+            let time = UnixTime::from_nanos(YEAR_ZERO.nanos() + nanos_per_day * i128::from(days) + of_day);
+            expected.clear();
+            printer.print_date(&day, &mut expected).expect("a string takes it");
+            expected.push_str(time_of_day);
+            assert_eq!(time.rfc3339(9).as_deref(), Some(&*expected), "{time:?}");
+            assert_cut(time, u8::try_from(days % 9).expect("a digit"), &expected);
             days += 1;
+            date = day.tomorrow().ok();
         }
         assert_eq!(days, 25 * 146_097);
-        assert_text(YEAR_ZERO);
-        assert_text(UnixTime::from_nanos(YEAR_TEN_THOUSAND.nanos() - 1));
+        for edge in [YEAR_ZERO, UnixTime::from_nanos(YEAR_TEN_THOUSAND.nanos() - 1)] {
+            assert_eq!(edge.rfc3339(9).as_deref(), Some(&*by_jiff(edge)));
+            (0..=9).for_each(|digits| assert_cut(edge, digits, &by_jiff(edge)));
+        }
         assert!(UnixTime::from_nanos(YEAR_ZERO.nanos() - 1).rfc3339(0).is_none());
         assert!(YEAR_TEN_THOUSAND.rfc3339(0).is_none());
     }

@@ -54,10 +54,10 @@ impl Source {
     }
 }
 
-/// The two readings of a machine that stands still until a test moves them.
+/// The two readings of a machine that stands still until somebody moves them: a test, or a service that callers test against.
 #[derive(Debug)]
 pub(super) struct ManualTime {
-    /// Written and read by any thread of a test. Ordering: `SeqCst`, the simplest to reason about; only tests pay for it.
+    /// Written and read by any thread. Ordering: `SeqCst`, the simplest to reason about; only tests pay for it.
     boot_nanos: AtomicU64,
     /// As above.
     wall_nanos: AtomicU64,

@@ -64,6 +64,20 @@ impl Tick {
         }
     }
 
+    /// In which of `parts` equal parts of its tick an instant is, from 0.
+    ///
+    /// ```
+    /// use idmint::time::{Tick, UnixTime};
+    /// let tick: Tick = "1ms".parse()?;
+    /// assert_eq!(tick.part_at(UnixTime::EPOCH, UnixTime::from_nanos(7_500_000), 4096), 2048);
+    /// # Ok::<(), idmint::time::TickError>(())
+    /// ```
+    pub fn part_at(self, epoch: UnixTime, at: UnixTime, parts: u64) -> u64 {
+        let into_tick = ((at.nanos() - epoch.nanos()) * i128::from(self.parts)).rem_euclid(self.nanos.into());
+        let part = into_tick * i128::from(parts) / i128::from(self.nanos);
+        u64::try_from(part).expect("a remainder is less than its divisor")
+    }
+
     /// The first whole nanosecond of tick `count` after `epoch`, or `None` beyond what nanoseconds in `i128` hold.
     pub fn start(self, epoch: UnixTime, count: u128) -> Option<UnixTime> {
         let scaled = i128::try_from(count).ok()?.checked_mul(i128::from(self.nanos))?;

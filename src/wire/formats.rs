@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::storage::{StorageInfo, StorageSql};
-use crate::id::{CollisionOdds, Encoding, Field, FieldKind, Format, Layout, Width};
+use crate::id::{CollisionOdds, Encoding, Field, FieldKind, Format, Layout, Monotonic, Prefixes, Rule, Width};
 use crate::time::UnixTime;
+
+/// The type of an example where any type is minted.
+const EXAMPLE_TYPE: &str = "user";
 
 /// All formats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,12 +44,25 @@ pub struct FormatInfo {
     /// What `?type=` can be, and how many ids of it a worker has in one tick.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub types: BTreeMap<String, String>,
+    /// The types that are minted, where a type stands before the canonical text; none if any of the grammar is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub types_minted: Option<Vec<String>>,
+    /// What `?prefix=` can be.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub prefixes: Vec<String>,
     /// Its encodings, the canonical one first.
     pub encodings: Vec<EncodingInfo>,
     /// How many ids one worker number has in one tick.
     pub per_tick: Option<String>,
     /// The same in one second, on average.
     pub per_second: Option<String>,
+    /// Over how many sequences the first ids of ticks are spread: 1 where each is 0; `None` where ids have no sequence.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sequence_spread: Option<u32>,
+    /// Which of its ids are greater than those before them: `clock`, `batch`, `process` or `off`; `None` where they are not
+    /// random.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub monotonic: Option<Monotonic>,
     /// The worker numbers that this node mints with.
     pub workers: Vec<u32>,
     /// How many ids one request can have here.
@@ -69,7 +85,8 @@ pub struct FormatInfo {
 /// How many ids make it how likely that two of them are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OddsInfo {
-    /// The span within which ids can be the same: the tick; `None` for ids that carry no time, which can be ever.
+    /// The span within which ids can be the same: the tick, or a part of it such as `1ms/4096`; `None` for ids that carry no
+    /// time, which can be ever.
     pub within: Option<String>,
     /// How many random bits an id has.
     pub random_bits: String,
@@ -156,13 +173,15 @@ impl From<Width> for FieldWidth {
 }
 
 impl EncodingInfo {
-    fn new(encoding: &Encoding, format: &Format) -> EncodingInfo {
+    /// Of the encoding at that position: the first one may stand behind a prefix.
+    fn new(at: usize, encoding: &Encoding, format: &Format) -> EncodingInfo {
+        let prefixes = Some(&format.prefixes).filter(|prefixes| at == 0 && !prefixes.is_empty());
         EncodingInfo {
             name: encoding.name().to_owned(),
-            length: encoding.fixed_len(),
+            length: encoding.fixed_len().filter(|_| prefixes.is_none()),
             length_min: encoding.len(format.least()),
-            length_max: encoding.len_max(),
-            pattern: encoding.pattern(),
+            length_max: encoding.len_max() + prefixes.map_or(0, Prefixes::len_max),
+            pattern: prefixes.map_or_else(|| encoding.pattern(), |prefixes| prefixes.pattern(encoding)),
             sortable: encoding.is_sortable(),
         }
     }
@@ -172,7 +191,11 @@ impl OddsInfo {
     fn new(format: &Format) -> Option<OddsInfo> {
         let CollisionOdds { random_bits, one_in_a_million, even } = format.collision_odds()?;
         let within = format.tick.filter(|_| format.variants[0].layout.field_of(FieldKind::Time).is_some());
-        Some(OddsInfo { within: within.map(|tick| tick.to_string()), random_bits, one_in_a_million, even })
+        let within = within.map(|tick| match format.monotonic {
+            Monotonic::Clock => format!("{tick}/{}", Monotonic::PLACES_OF_TICK),
+            Monotonic::Off | Monotonic::Batch | Monotonic::Process => tick.to_string(),
+        });
+        Some(OddsInfo { within, random_bits, one_in_a_million, even })
     }
 }
 
@@ -181,11 +204,14 @@ impl ExampleId {
         let id = format.example();
         let time = format.split(id).ok().and_then(|parts| parts.time);
         let name_and_text = |encoding: &Encoding| (encoding.name().to_owned(), encoding.to_text(id));
-        ExampleId {
-            time: time.and_then(UnixTime::to_exact_text),
-            value: id.to_string(),
-            encodings: format.encodings.iter().map(name_and_text).collect(),
+        let mut encodings: BTreeMap<_, _> = format.encodings.iter().map(name_and_text).collect();
+        if format.prefixes.are_types() {
+            let of_type = format.prefixes.minted_type().unwrap_or(EXAMPLE_TYPE);
+            let prefix = format.prefix_of_type(of_type).expect("a type of the list, or any is minted");
+            let canonical = format.canonical();
+            encodings.insert(canonical.name().to_owned(), format!("{}{}", prefix.as_str(), canonical.to_text(id)));
         }
+        ExampleId { time: time.and_then(UnixTime::to_exact_text), value: id.to_string(), encodings }
     }
 }
 
@@ -219,6 +245,7 @@ impl FormatInfo {
     pub fn new(format: &Format, workers: &[u32], batch_max: Option<u64>) -> FormatInfo {
         let layout = &format.variants[0].layout;
         let per_tick = |layout: &Layout| layout.field_of(FieldKind::Sequence).map(|field| (field.max + 1).to_string());
+        let encodings = format.encodings.iter().enumerate();
         let digits = format.tick.map_or(0, |tick| tick.second_digits());
         let types =
             format.variants.iter().filter_map(|variant| Some((variant.name.clone()?, per_tick(&variant.layout)?)));
@@ -241,9 +268,16 @@ impl FormatInfo {
             end: format.end().and_then(|end| end.to_text(digits)),
             fields: layout.fields().iter().map(field).collect(),
             types: types.collect(),
-            encodings: format.encodings.iter().map(|encoding| EncodingInfo::new(encoding, format)).collect(),
+            types_minted: match &format.prefixes {
+                Prefixes::Types { minted } => Some(minted.clone()),
+                Prefixes::Listed(_) => None,
+            },
+            prefixes: format.prefixes.listed().iter().map(|prefix| prefix.as_str().to_owned()).collect(),
+            encodings: encodings.map(|(at, encoding)| EncodingInfo::new(at, encoding, format)).collect(),
             per_tick: per_tick(layout),
             per_second: format.per_second(layout).map(|count| count.to_string()),
+            sequence_spread: (format.rule == Rule::Sequenced).then_some(format.sequence_spread),
+            monotonic: (format.rule == Rule::Random).then_some(format.monotonic),
             workers: workers.to_vec(),
             batch_max: batch_max.map(|most| most.to_string()),
             labels: format.labels.iter().map(|(value, label)| (value.to_string(), label.clone())).collect(),

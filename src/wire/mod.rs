@@ -3,6 +3,7 @@
 mod decode;
 mod formats;
 mod health;
+mod inspection;
 mod ledger;
 mod ledger_check;
 mod mint;
@@ -11,16 +12,20 @@ mod report;
 mod storage;
 
 pub use decode::{
-    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, FieldReading, KnownDomains, Label, MatchReading,
-    RejectedFormat, Style, ruler,
+    AnswerParts, BriefReading, DECODED_LEN_MAX, DecodeAnswer, EncodeAnswer, FieldReading, KnownDomains, Label,
+    MatchReading, RejectedFormat, Style, ruler,
 };
 pub use formats::{EncodingInfo, ExampleId, FieldInfo, FieldWidth, FormatInfo, FormatList, OddsInfo};
 pub use health::Readiness;
+pub use inspection::InspectAnswer;
 pub use ledger::{
     AppendRequest, EVENT_LEN_MAX, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList,
 };
 pub use ledger_check::{LedgerCheck, LedgerFault};
-pub use mint::{MintAnswer, MintDetails, MintRequest};
+pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
 pub use range::{RangeAnswer, SortedEncodings};
-pub use report::{ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail, ReportRequest};
+pub use report::{
+    AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail,
+    ReportRequest,
+};
 pub use storage::{StorageInfo, StorageSql};

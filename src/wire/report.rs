@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::Visitor;
+use serde::de::{self, IgnoredAny, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Two objects that come close to each other, and when.
@@ -22,6 +22,72 @@ pub struct ReportRequest<'a> {
     /// The id that the report came back with.
     #[serde(rename = "CONJUNCTION_EVENT_ID", borrow, default, skip_serializing_if = "Option::is_none")]
     pub noted: Option<Cow<'a, str>>,
+}
+
+/// A report as analysts post it back, in a file of many members of which these are read.
+///
+/// The objects are members of their own, `{"primary_object":{"norad_id":25544}}`, or as a table names them,
+/// `"primary_object.norad_id"`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct AnalysisRequest<'a> {
+    /// The id that the report came back with.
+    #[serde(borrow, default)]
+    pub event_id: Option<Cow<'a, str>>,
+    /// The time of closest approach in UTC, as RFC 3339 or CCSDS write it.
+    #[serde(borrow)]
+    pub tca: Cow<'a, str>,
+    /// The object reported first.
+    #[serde(alias = "primary_object.norad_id")]
+    pub primary_object: AnalysedObject,
+    /// The other object.
+    #[serde(alias = "secondary_object.norad_id")]
+    pub secondary_object: AnalysedObject,
+}
+
+/// An object of an [`AnalysisRequest`]: an object of JSON with its number among others, or the number alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnalysedObject {
+    /// The catalogue number.
+    pub norad_id: u64,
+}
+
+impl<'de> Deserialize<'de> for AnalysedObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AnalysedObject, D::Error> {
+        deserializer.deserialize_any(ObjectNumber).map(|norad_id| AnalysedObject { norad_id })
+    }
+}
+
+/// Reads a catalogue number, in quotes or not, or an object that has one as its `norad_id`.
+struct ObjectNumber;
+
+impl<'de> Visitor<'de> for ObjectNumber {
+    type Value = u64;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a catalogue number from 1 up, or an object with it as `norad_id`")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_digits.then(|| text.parse().ok()).flatten();
+        number.ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<u64, A::Error> {
+        let mut found = None;
+        while let Some(name) = members.next_key::<Cow<'de, str>>()? {
+            if name == "norad_id" {
+                found = Some(members.next_value::<AnalysedObject>()?.norad_id);
+            } else {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        found.ok_or_else(|| de::Error::missing_field("norad_id"))
+    }
 }
 
 /// The result for one report.

@@ -6,7 +6,7 @@ pub(crate) const ENTRANCES: [&str; 2] = ["lib.rs", "main.rs"];
 /// The folders of `src`, top to bottom: a folder imports only from folders above it.
 pub(crate) const FOLDERS: &[Folder] = &[
     folder("time"),
-    folder("id").with_floors(&[&["layout"], &["encoding"], &["format"], &["decoding"], &["reference"]]),
+    folder("id").with_floors(&[&["layout"], &["encoding"], &["format"], &["decoding"], &["inspection", "reference"]]),
     folder("minting").with_floors(&[&["sequenced", "random"]]),
     folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"]]),
     folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
@@ -22,12 +22,12 @@ pub(crate) const FOLDERS: &[Folder] = &[
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions"]]),
-    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["access"], &["routes"]]),
+    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["access", "page"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
-    folder("client").denying(&["storage", "cluster", "service", "http", "net"]),
+    folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),
     folder("server").with_floors(&[&["config"], &["telemetry"], &["process"]]),
-    folder("cli").with_floors(&[&["ledger", "conjunction", "node", "fleet"]]),
+    folder("cli").with_floors(&[&["ledger", "conjunction", "decode", "node", "fleet"]]),
 ];
 
 /// Which crates stay out of which folders.

@@ -11,21 +11,41 @@ use tokio::time::sleep;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_util::sync::CancellationToken;
 
-/// Attackers come from so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
-const ADDRESSES: usize = 8;
+use super::door::Door;
 
 /// How long it takes until all have come, and until all have gone. In one instant would measure how long so many connections
 /// take, on few cores.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
+/// By which protocol attackers come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1 in the clear.
+    Http1,
+    /// HTTP/2 in the clear.
+    Http2,
+    /// TLS: HTTP/1.1 in it, where an attack is not one of HTTP/2 alone.
+    Tls,
+}
+
+/// How attackers come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) protocol: Protocol,
+    /// From so many addresses of this machine, 127.0.0.2 and up; the honest caller has 127.0.0.1.
+    pub(crate) addresses: usize,
+}
+
 /// The server that an attack is aimed at.
 #[derive(Clone)]
 pub(crate) struct Aim {
     pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
+    addresses: usize,
     /// How whoever knows the protocol encrypts; `None` in the clear.
     pub(crate) encryption: Option<Arc<ClientConfig>>,
-    /// The service, whether it is this that is attacked or the control.
-    pub(crate) service: SocketAddr,
+    /// How others reach the service, whether it is this that is attacked or the control.
+    pub(crate) door: Door,
     pub(crate) deeds: Arc<Deeds>,
     /// Cancelled when the attackers are to leave.
     pub(crate) is_over: CancellationToken,
@@ -71,13 +91,15 @@ impl Counter {
 }
 
 impl Aim {
-    pub(crate) fn at(address: SocketAddr, encryption: Option<Arc<ClientConfig>>, service: SocketAddr) -> Aim {
-        Aim { address, encryption, service, deeds: Arc::default(), is_over: CancellationToken::new() }
+    pub(crate) fn at(address: SocketAddr, way: Way, encryption: Option<Arc<ClientConfig>>, door: &Door) -> Aim {
+        let Way { protocol, addresses } = way;
+        let door = door.clone();
+        Aim { address, protocol, addresses, encryption, door, deeds: Arc::default(), is_over: CancellationToken::new() }
     }
 
     /// Where the attacker of this number comes from.
-    pub(crate) fn source(number: usize) -> SocketAddr {
-        let host = u8::try_from(2 + number % ADDRESSES).expect("few addresses");
+    pub(crate) fn source(&self, number: usize) -> SocketAddr {
+        let host = u8::try_from(2 + number % self.addresses).expect("few addresses");
         SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0))
     }
 

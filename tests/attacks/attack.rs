@@ -2,44 +2,75 @@
 
 use std::fs::File;
 use std::process::Command;
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::aim::{Aim, Deeds};
+use super::aim::{Aim, Deeds, Protocol, Way};
+use super::ask::Ask;
 use super::door::Door;
 use super::metrics::Shed;
-use super::outcome::{P99_ANSWERED_FLOOR, P99_FLOOR};
+use super::outcome::Bounds;
 use super::{bodies, floods, greedy, handshakes, listed, logged, malformed, slow, unread, windows};
+use crate::on_core_of_servers;
 use crate::service::{Home, Service, run_by};
 
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     pub(crate) node: Node,
+    pub(crate) come: Come,
     /// The request that the control answers, and how long its answers are; `None` where nobody waits for them.
-    pub(crate) control: Option<fn() -> (String, usize)>,
+    pub(crate) control: Option<fn() -> (Ask, usize)>,
     /// Begins it; it goes on until the set is dropped.
     pub(crate) begin: fn(&Aim) -> JoinSet<()>,
+    /// Whether it consists of frames of HTTP/2, whatever they come in.
+    pub(crate) has_frames: bool,
     /// Whether as much was done as makes it an attack.
     pub(crate) is_made: fn(&Deeds) -> bool,
     /// Whether what came of it shows that it was noticed.
     pub(crate) is_met: fn(&Deeds, &Shed) -> bool,
+    pub(crate) bounds: Bounds,
 }
 
 impl Attack {
-    /// Up to which p99 nobody objects: a control that answers keeps the machine as busy as the service does.
-    pub(crate) fn p99_floor(&self) -> Duration {
-        if self.control.is_none() { P99_FLOOR } else { P99_ANSWERED_FLOOR }
-    }
-
     /// How long requests and answers of the control are.
     pub(crate) fn control_lengths(&self) -> (usize, usize) {
         self.control.map_or((0, 0), |control| {
             let (ask, answer_len) = control();
-            (ask.len(), answer_len)
+            (ask.http1().len(), answer_len)
         })
     }
+
+    /// How attackers come, each in turn; from one number of addresses after the other where they come by several protocols.
+    pub(crate) fn ways(&self, addresses: &[usize]) -> Vec<Way> {
+        /// Of attacks that come in one way.
+        const ADDRESSES: usize = 8;
+        match self.come {
+            Come::By(protocol) => vec![Way { protocol, addresses: ADDRESSES }],
+            Come::ByEach(protocols) => protocols
+                .iter()
+                .flat_map(|protocol| {
+                    addresses.iter().map(|addresses| Way { protocol: *protocol, addresses: *addresses })
+                })
+                .collect(),
+        }
+    }
+
+    /// What is said in ALPN: frames are sent in TLS, too.
+    pub(crate) fn alpn(&self) -> &'static str {
+        if self.has_frames { "h2" } else { "http/1.1" }
+    }
 }
+
+/// By which protocols attackers come.
+#[derive(Clone, Copy)]
+pub(crate) enum Come {
+    By(Protocol),
+    /// By each of these, from several numbers of addresses.
+    ByEach(&'static [Protocol]),
+}
+
+const ANY_PROTOCOL: Come = Come::ByEach(&[Protocol::Http1, Protocol::Http2, Protocol::Tls]);
+const FRAMES: Come = Come::ByEach(&[Protocol::Http2, Protocol::Tls]);
 
 /// How the service runs that is attacked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,8 +82,6 @@ pub(crate) enum Node {
     LongLedgers,
     /// With a ledger of a page of events.
     Page,
-    /// By TLS, with a certificate of its own.
-    Tls,
     /// At level `trace`, into a pipe that nobody reads.
     UnreadLog,
 }
@@ -60,41 +89,32 @@ pub(crate) enum Node {
 const LOG_PIPE: &str = "log.pipe";
 
 impl Node {
-    pub(crate) fn start(self, home: &Home) -> Service {
+    /// On the core of servers; where callers come by TLS, with the certificate in its folder.
+    pub(crate) fn start(self, home: &Home, protocol: Protocol) -> Service {
+        let mut command = on_core_of_servers(&home.serve());
+        if protocol == Protocol::Tls {
+            let (certificate, key) = handshakes::write_certificate(home);
+            command.env("IDMINT_HTTP__TLS__CERTIFICATE", certificate).env("IDMINT_HTTP__TLS__KEY", key);
+        }
         match self {
-            Node::Default | Node::LongLedgers | Node::Page => home.start(),
+            Node::Default | Node::LongLedgers | Node::Page => Service::start(command),
             Node::FewDescriptors => {
                 let mut shell = Command::new("sh");
                 shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
-                Service::start(run_by(shell, &home.serve()))
-            }
-            Node::Tls => {
-                let (certificate, key) = handshakes::write_certificate(home);
-                let mut command = home.serve();
-                command.env("IDMINT_HTTP__TLS__CERTIFICATE", certificate).env("IDMINT_HTTP__TLS__KEY", key);
-                Service::start(command)
+                Service::start(run_by(shell, &command))
             }
             Node::UnreadLog => {
-                let mut command = home.serve();
                 command.env("IDMINT_LOG__LEVEL", "trace");
                 Service::start_with_log_lost(command, home.path(LOG_PIPE).to_str().unwrap())
             }
         }
     }
 
-    /// How honest callers reach it.
-    pub(crate) fn door(self, home: &Home, service: &Service) -> Door {
-        match self {
-            Node::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),
-            _ => Door::in_the_clear(service.address()),
-        }
-    }
-
     /// Stores what it has to have before the attack.
-    pub(crate) fn prepare(self, service: &Service) {
+    pub(crate) fn prepare(self, door: &Door) {
         match self {
-            Node::LongLedgers => listed::prepare(service),
-            Node::Page => greedy::prepare_page(service),
+            Node::LongLedgers => listed::prepare(door),
+            Node::Page => greedy::prepare_page(door),
             _ => {}
         }
     }
@@ -110,19 +130,32 @@ impl Node {
     }
 }
 
+/// How honest callers reach a service.
+pub(crate) fn door(home: &Home, service: &Service, protocol: Protocol) -> Door {
+    match protocol {
+        Protocol::Tls => Door::by_tls(service.address(), handshakes::certificate(home)),
+        Protocol::Http1 | Protocol::Http2 => Door::in_the_clear(service.address()),
+    }
+}
+
 const DEFAULT: Attack = Attack {
     name: "",
     node: Node::Default,
+    come: Come::By(Protocol::Http1),
     control: None,
+    has_frames: false,
     begin: |_| JoinSet::new(),
     is_made: |deeds| deeds.requests.get() > 0,
     is_met: |_, _| true,
+    bounds: Bounds::USUAL,
 };
 
 /// A flood of frames that the allowance ends.
 const fn flood(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Attack {
     Attack {
         name,
+        come: Come::By(Protocol::Http2),
+        has_frames: true,
         begin,
         is_made: |deeds| deeds.frames.get() >= floods::FRAMES as u64,
         is_met: |deeds, shed| shed.frames > 0 && deeds.cut.get() > 0,
@@ -139,6 +172,8 @@ const fn flood_known(name: &'static str, begin: fn(&Aim) -> JoinSet<()>) -> Atta
 pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "HTTP/2, a window of zero: 60 connections of 100 long answers",
+        come: Come::By(Protocol::Http2),
+        has_frames: true,
         begin: windows::none,
         is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
         is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
@@ -146,16 +181,31 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "HTTP/2, a window of one byte, a byte more now and then",
+        come: Come::By(Protocol::Http2),
+        has_frames: true,
         begin: windows::of_one_byte,
         is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
         is_met: |_, shed| shed.memory + shed.bulk + shed.in_flight > 0,
         ..DEFAULT
     },
     Attack {
-        name: "HTTP/2, 60 connections of 100 requests whose bodies do not come",
+        name: "60 connections of 100 requests whose bodies do not come",
+        come: FRAMES,
+        has_frames: true,
         begin: windows::without_bodies,
         is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
-        is_met: |_, shed| shed.bodies > 0,
+        is_met: |_, shed| shed.bodies + shed.memory > 0,
+        bounds: Bounds::STRICT,
+        ..DEFAULT
+    },
+    Attack {
+        name: "4 500 requests whose bodies come a byte a second",
+        // By TLS so many callers are a flood of handshakes, which is another attack.
+        come: Come::ByEach(&[Protocol::Http1]),
+        begin: slow::bodies_by_the_second,
+        is_made: |deeds| deeds.requests.get() + deeds.cut.get() >= slow::WITHOUT_BODIES as u64,
+        is_met: |_, shed| shed.bodies + shed.memory > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
@@ -163,6 +213,14 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: unread::long_answers,
         is_made: |deeds| deeds.requests.get() >= unread::READERS as u64,
         is_met: |_, shed| shed.memory + shed.bulk > 0,
+        ..DEFAULT
+    },
+    Attack {
+        name: "10 000 callers who ask for 400 ids 60 times at once and read nothing",
+        come: ANY_PROTOCOL,
+        begin: unread::pipelined_batches,
+        is_made: |deeds| deeds.requests.get() >= unread::PIPELINERS as u64,
+        is_met: |_, shed| shed.memory > 0,
         ..DEFAULT
     },
     Attack {
@@ -200,13 +258,17 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: listed::lists,
         is_made: |deeds| deeds.requests.get() >= listed::LISTERS as u64,
         is_met: |deeds, _| listed::are_whole(deeds),
+        bounds: Bounds::STRICT,
+        ..DEFAULT
     },
     Attack {
         name: "32 callers who report nothing 20 000 times in 60 KiB, again and again",
         control: Some(|| (greedy::empty_reports(), greedy::REFUSAL_LEN)),
+        come: ANY_PROTOCOL,
         begin: greedy::reports,
         is_made: |deeds| deeds.requests.get() >= greedy::REPORTERS as u64,
         is_met: |deeds, _| deeds.of_status(422) > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
@@ -220,44 +282,55 @@ pub(crate) const ATTACKS: &[Attack] = &[
         name: "48 callers who list 1 000 events, again and again",
         node: Node::Page,
         control: Some(|| (greedy::page("aa77f99c"), greedy::PAGE_LEN)),
+        come: ANY_PROTOCOL,
         begin: greedy::pages,
         is_made: |deeds| deeds.requests.get() >= greedy::PAGERS as u64,
         is_met: |deeds, _| deeds.of_status(200) > 0,
+        bounds: Bounds::STRICT,
+        ..DEFAULT
     },
     Attack {
         name: "32 callers who list all formats 16 times at once, again and again",
         control: Some(|| (greedy::formats(), greedy::FORMATS_LEN)),
+        come: ANY_PROTOCOL,
         begin: greedy::lists_of_formats,
         is_made: |deeds| deeds.requests.get() >= greedy::LISTERS as u64,
         is_met: |deeds, _| deeds.of_status(200) > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
         name: "32 callers who have 30 000 texts decoded in full, 260 MB for 60 KiB",
+        come: ANY_PROTOCOL,
         begin: greedy::decodes_in_full,
         is_made: |deeds| deeds.requests.get() >= greedy::DECODERS as u64,
         is_met: |deeds, shed| deeds.received.get() > 1 << 20 && shed.bulk > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
         name: "300 callers who ask for the interface 60 times at once and read nothing",
+        come: ANY_PROTOCOL,
         begin: greedy::interfaces,
         is_made: |deeds| deeds.requests.get() >= greedy::UNREAD as u64,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
-        name: "4 500 requests whose bodies come a byte a second",
-        begin: slow::bodies_by_the_second,
-        is_made: |deeds| deeds.requests.get() >= slow::WITHOUT_BODIES as u64,
-        is_met: |_, shed| shed.bodies + shed.memory > 0,
+        name: "1 000 callers who want one id after the other",
+        come: ANY_PROTOCOL,
+        control: Some(|| (greedy::single(), greedy::SINGLE_LEN)),
+        begin: greedy::singles,
+        is_made: |deeds| deeds.requests.get() >= greedy::MINTERS as u64,
+        is_met: |deeds, _| deeds.of_status(200) > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     Attack {
-        name: "by TLS, 60 connections of 100 requests whose bodies do not come",
-        node: Node::Tls,
-        begin: windows::without_bodies,
-        is_made: |deeds| deeds.requests.get() >= windows::CONNECTIONS as u64 * u64::from(windows::STREAMS),
-        is_met: |_, shed| shed.bodies > 0,
+        name: "8 000 connections that send one byte",
+        come: ANY_PROTOCOL,
+        begin: slow::one_byte,
+        is_made: |deeds| deeds.connections.get() >= slow::ONE_BYTE as u64,
         ..DEFAULT
     },
     Attack {
@@ -265,14 +338,15 @@ pub(crate) const ATTACKS: &[Attack] = &[
         begin: slow::idle,
         is_made: |deeds| deeds.connections.get() >= slow::IDLE as u64,
         is_met: |deeds, _| deeds.cut.get() > 0,
+        bounds: Bounds::STRICT,
         ..DEFAULT
     },
     flood("HTTP/2 PING flood", floods::pings),
     flood("HTTP/2 SETTINGS flood", floods::settings),
     flood("HTTP/2 WINDOW_UPDATE flood", floods::window_updates),
     flood("HTTP/2 PRIORITY flood", floods::priorities),
-    flood("HTTP/2 RST_STREAM flood", floods::resets),
-    flood("HTTP/2 flood of unknown frames", floods::unknown),
+    Attack { come: FRAMES, bounds: Bounds::STRICT, ..flood("HTTP/2 RST_STREAM flood", floods::resets) },
+    Attack { come: FRAMES, bounds: Bounds::STRICT, ..flood("HTTP/2 flood of unknown frames", floods::unknown) },
     flood_known("HTTP/2 flood of empty DATA", floods::empty_data),
     flood_known("HTTP/2 rapid reset", floods::rapid_resets),
     flood_known("HTTP/2 resets that the server is made to send", floods::resets_made_by_the_server),
@@ -291,7 +365,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "1 000 callers who begin a handshake of TLS every second",
-        node: Node::Tls,
+        come: Come::By(Protocol::Tls),
         begin: handshakes::begun,
         is_made: |deeds| deeds.requests.get() >= handshakes::CALLERS as u64,
         is_met: |deeds, shed| deeds.received.get() > 0 && shed.handshakes > 0,
@@ -299,7 +373,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     },
     Attack {
         name: "2 000 handshakes of TLS that stall",
-        node: Node::Tls,
+        come: Come::By(Protocol::Tls),
         begin: handshakes::stalled,
         is_made: |deeds| deeds.connections.get() >= slow::SLOW as u64,
         is_met: |deeds, shed| deeds.cut.get() > 0 && shed.handshakes > 0,
@@ -335,6 +409,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     Attack {
         name: "a log pipe that nobody reads, at level `trace`",
         node: Node::UnreadLog,
+        come: Come::By(Protocol::Http2),
+        has_frames: true,
         begin: logged::requests,
         is_met: |_, shed| shed.lines > 0,
         ..DEFAULT

@@ -1,5 +1,6 @@
 //! One connection of an attacker: it sends what it likes, and counts what comes of it.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,8 +44,15 @@ impl Attacker {
         loop {
             let socket = TcpSocket::new_v4().expect("this program has descriptors left");
             receive_len.into_iter().for_each(|len| socket.set_recv_buffer_size(len).expect("it can be small"));
-            socket.bind(Aim::source(number)).expect("all of 127.0.0.0/8 is this machine");
-            match timeout(Duration::from_secs(5), socket.connect(aim.address)).await {
+            let connected = async {
+                match socket.bind(aim.source(number)) {
+                    Ok(()) => socket.connect(aim.address).await,
+                    // The ports of one address are used up, by connections that were closed within the last minute.
+                    Err(error) if error.kind() == ErrorKind::AddrInUse => Err(error),
+                    Err(error) => panic!("all of 127.0.0.0/8 is this machine: {error}"),
+                }
+            };
+            match timeout(Duration::from_secs(5), connected).await {
                 Ok(Ok(stream)) => {
                     aim.deeds.opened();
                     let deeds = Arc::clone(&aim.deeds);
@@ -59,9 +67,14 @@ impl Attacker {
 
     /// The same, encrypted where the service speaks TLS.
     pub(super) async fn connect_encrypted(aim: &Aim, number: usize) -> Attacker {
-        let Some(encryption) = &aim.encryption else { return Attacker::connect(aim, number).await };
+        Attacker::connect_encrypted_with(aim, number, None).await
+    }
+
+    /// The same with a receive buffer of this size.
+    pub(super) async fn connect_encrypted_with(aim: &Aim, number: usize, receive_len: Option<u32>) -> Attacker {
+        let Some(encryption) = &aim.encryption else { return Attacker::connect_with(aim, number, receive_len).await };
         loop {
-            let mut attacker = Attacker::connect(aim, number).await;
+            let mut attacker = Attacker::connect_with(aim, number, receive_len).await;
             let connector = TlsConnector::from(Arc::clone(encryption));
             let plain = std::mem::replace(&mut attacker.stream, Box::new(tokio::io::empty()));
             if let Ok(stream) = connector.connect(ServerName::try_from("localhost").expect("a name"), plain).await {

@@ -39,11 +39,17 @@ impl Door {
         Door { address, tls: Some(Arc::new(trusting([certificate]))) }
     }
 
-    /// How whoever comes in to speak HTTP/2 encrypts.
-    pub(crate) fn encryption(&self) -> Option<Arc<ClientConfig>> {
+    /// How whoever comes in to speak this protocol, by its name in ALPN, encrypts.
+    pub(crate) fn encryption(&self, alpn: &str) -> Option<Arc<ClientConfig>> {
         let mut config = ClientConfig::clone(self.tls.as_ref()?);
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = vec![alpn.into()];
         Some(Arc::new(config))
+    }
+
+    /// # Panics
+    /// When nobody takes the connection.
+    pub(crate) fn connect(&self) -> AnyClient {
+        self.try_connect_within(Duration::from_secs(60)).expect("it takes connections")
     }
 
     /// # Errors

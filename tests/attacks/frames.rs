@@ -2,7 +2,7 @@
 
 use tokio::io::AsyncReadExt;
 
-use super::aim::Aim;
+use super::aim::{Aim, Protocol};
 use super::attacker::{Attacker, READ_LEN};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -29,15 +29,30 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
     [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// The head of a POST without compression (RFC 7541): `:method`, `:scheme`, `:path`, `:authority`.
-pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
+/// The field of a method in the static table (RFC 7541, appendix A).
+#[derive(Clone, Copy)]
+pub(crate) enum Field {
+    Get = 0x82,
+    Post = 0x83,
+}
+
+/// A head without compression: `:method`, `:scheme`, `:path`, `:authority`.
+fn head(method: Field, target: &str) -> Vec<u8> {
     let text = |index: u8, text: &str| [&[index, u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    [&[0x83, 0x86][..], &text(4, target), &text(1, "localhost")].concat()
+    [&[method as u8, 0x86][..], &text(4, target), &text(1, "localhost")].concat()
+}
+
+pub(crate) fn head_of_post(target: &str) -> Vec<u8> {
+    head(Field::Post, target)
 }
 
 /// A whole request without a body.
+pub(crate) fn bodiless(stream: u32, method: Field, target: &str) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &head(method, target))
+}
+
 pub(crate) fn post(stream: u32, target: &str) -> Vec<u8> {
-    frame(HEADERS, END_STREAM | END_HEADERS, stream, &head_of_post(target))
+    bodiless(stream, Field::Post, target)
 }
 
 /// The head of a request whose body is announced, by `content-type` and `content-length`, and does not come.
@@ -62,8 +77,21 @@ impl Attacker {
     /// A connection on which this is the window of each stream.
     pub(crate) async fn connect_http2(aim: &Aim, number: usize, window: u32) -> Attacker {
         let mut attacker = Attacker::connect_encrypted(aim, number).await;
-        attacker.send_frames(1, &beginning(window)).await;
+        attacker.begin_http2(window).await;
         attacker
+    }
+
+    /// Begins to speak HTTP/2, with this window of each stream.
+    pub(crate) async fn begin_http2(&mut self, window: u32) {
+        self.send_frames(1, &beginning(window)).await;
+    }
+
+    /// Sends what asks for nothing: a priority, or an empty line before a request.
+    pub(crate) async fn send_nothing(&mut self, aim: &Aim) -> bool {
+        match aim.protocol {
+            Protocol::Http1 | Protocol::Tls => self.send(b"\r\n").await,
+            Protocol::Http2 => self.send_frames(1, &frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 16])).await,
+        }
     }
 
     /// Sends bytes that are so many frames.

@@ -1,14 +1,17 @@
 //! Callers who begin a handshake of TLS and do not end it: the service has signed by then, they have paid for nothing.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::aim::Aim;
 use super::attacker::{Attacker, COME_AGAIN, READ_LEN};
@@ -19,14 +22,24 @@ use crate::service::Home;
 pub(super) const CALLERS: usize = 1_000;
 
 const CERTIFICATE: &str = "service.crt";
+const KEY: &str = "service.key";
 
 /// Files of a certificate and of its key.
 pub(super) fn write_certificate(home: &Home) -> (PathBuf, PathBuf) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let (certificate, key) = (home.path(CERTIFICATE), home.path("service.key"));
+    let (certificate, key) = (home.path(CERTIFICATE), home.path(KEY));
     fs::write(&certificate, cert.pem()).unwrap();
     fs::write(&key, signing_key.serialize_pem()).unwrap();
     (certificate, key)
+}
+
+/// How whoever has these files in a folder serves TLS.
+pub(super) fn server_config(dir: &Path) -> ServerConfig {
+    let certificate = CertificateDer::from_pem_file(dir.join(CERTIFICATE)).unwrap();
+    let key = PrivateKeyDer::from_pem_file(dir.join(KEY)).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().expect("ring knows TLS 1.2 and 1.3");
+    builder.with_no_client_auth().with_single_cert(vec![certificate], key).expect("they belong together")
 }
 
 pub(super) fn certificate(home: &Home) -> CertificateDer<'static> {

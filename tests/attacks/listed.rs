@@ -1,14 +1,12 @@
 //! Callers who list ledgers whose appends are as long as appends can be.
 
-use std::net::SocketAddr;
-
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::aim::{Aim, Deeds};
-use super::attacker::Attacker;
-use crate::http1::{Client, request};
-use crate::service::Service;
+use super::ask::{self, Ask};
+use super::door::Door;
+use crate::http1::request;
 
 pub(super) const LISTERS: usize = 8;
 const LEDGERS: usize = 150;
@@ -20,13 +18,13 @@ const EVENTS: usize = 10_000;
 pub(super) const ANSWER_LEN_MIN: usize = LEDGERS * 200;
 
 /// Gives the service its ledgers.
-pub(super) fn prepare(service: &Service) {
-    fill(service, LEDGERS, EVENTS);
+pub(super) fn prepare(door: &Door) {
+    fill(door, LEDGERS, EVENTS);
 }
 
 /// So many ledgers with so many events each, behind the first.
-pub(super) fn fill(service: &Service, ledgers: usize, events: usize) {
-    let mut client = Client::connect(service.address());
+pub(super) fn fill(door: &Door, ledgers: usize, events: usize) {
+    let mut client = door.connect();
     let mut post = |target: &str, key: &str, body: &str| -> Value {
         let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
         let answer = client.exchange(request(&format!("POST {target}"), &headers, body));
@@ -43,33 +41,19 @@ pub(super) fn fill(service: &Service, ledgers: usize, events: usize) {
 }
 
 /// The request for the list.
-pub(super) fn list() -> String {
-    request("GET /ledgers", "", "")
+pub(super) fn list() -> Ask {
+    Ask::get("/ledgers")
 }
 
-/// The first ledger of a service at this address, or, where there is no service, anything of the same length.
-pub(super) fn any_ledger(service: SocketAddr) -> String {
-    let list = Client::connect(service).exchange(list()).json();
+/// The first ledger of the service behind this door.
+pub(super) fn any_ledger(door: &Door) -> String {
+    let list = door.connect().exchange(list().http1()).json();
     list["ledgers"][0]["ledger"].as_str().expect("there is one").to_owned()
 }
 
 /// Each asks for the list again as soon as it has it.
 pub(super) fn lists(aim: &Aim) -> JoinSet<()> {
-    let ask = list();
-    aim.attackers(LISTERS, move |aim, number| {
-        let ask = ask.clone();
-        async move {
-            loop {
-                let mut attacker = Attacker::connect(&aim, number).await;
-                while attacker.send(ask.as_bytes()).await {
-                    attacker.deeds.requests.add(1);
-                    if attacker.next_status().await.is_none() {
-                        break;
-                    }
-                }
-            }
-        }
-    })
+    ask::again(aim, LISTERS, &list(), 1)
 }
 
 /// Whether every list that was sent named every ledger, and each lister had one.

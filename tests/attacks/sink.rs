@@ -1,18 +1,33 @@
 //! The control: another process, which takes all connections and all bytes, and does nothing with them, or gives every
-//! request the same answer.
+//! request the same answer, in the protocol that the attackers speak.
 
+use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
 
+use crate::aim::Protocol;
+use crate::handshakes::server_config;
 use crate::http1::{Client, post_json, request};
 
 /// Set for the process that is the sink: this same program, running the test below. How long requests and answers are.
 const LENGTHS: &str = "IDMINT_TEST_SINK_LENGTHS";
+
+/// Whether it speaks HTTP/2, and the folder of its certificate, if it speaks TLS.
+const SPEAKS_HTTP2: &str = "IDMINT_TEST_SINK_HTTP2";
+const CERTIFICATE_DIR: &str = "IDMINT_TEST_SINK_CERTIFICATE_DIR";
 
 const LISTENS_ON: &str = "the sink listens on ";
 
@@ -26,11 +41,22 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    /// One that takes so many bytes for a request, and answers each with so many; with 0, none.
-    pub(crate) fn start(request_len: usize, answer_len: usize) -> Sink {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]);
+    /// One that takes so many bytes for a request, and answers each with so many; with 0, none. By TLS with the certificate in
+    /// this folder. `program` runs this program where servers run.
+    pub(crate) fn start(
+        mut program: Command,
+        request_len: usize,
+        answer_len: usize,
+        protocol: Protocol,
+        certificate_dir: PathBuf,
+    ) -> Sink {
+        let command = program.args(["--exact", "sink::a_sink_takes_all_and_says_nothing", "--nocapture"]);
         command.env(LENGTHS, format!("{request_len} {answer_len}"));
+        match protocol {
+            Protocol::Http1 => {}
+            Protocol::Http2 => drop(command.env(SPEAKS_HTTP2, "1")),
+            Protocol::Tls => drop(command.env(CERTIFICATE_DIR, certificate_dir)),
+        }
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this program");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -48,6 +74,8 @@ impl Drop for Sink {
 
 /// Takes everything until the process that started this one is gone.
 async fn take_all(request_len: usize, answer_len: usize) {
+    let speaks_http2 = std::env::var_os(SPEAKS_HTTP2).is_some();
+    let tls = std::env::var_os(CERTIFICATE_DIR).map(|dir| TlsAcceptor::from(Arc::new(server_config(Path::new(&dir)))));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("\n{LISTENS_ON}{}", listener.local_addr().unwrap());
     std::io::stdout().flush().unwrap();
@@ -60,9 +88,16 @@ async fn take_all(request_len: usize, answer_len: usize) {
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
-        match answer_len {
-            0 => tokio::spawn(take(stream)),
-            len => tokio::spawn(answer(stream, request_len, len)),
+        match (answer_len, tls.clone()) {
+            // Nobody waits for an answer, so what is sent is not even encrypted.
+            (0, _) => tokio::spawn(take(stream)),
+            (len, None) if speaks_http2 => tokio::spawn(answer_streams(stream, len)),
+            (len, None) => tokio::spawn(answer(stream, request_len, len)),
+            (len, Some(tls)) => tokio::spawn(async move {
+                if let Ok(stream) = tls.accept(stream).await {
+                    answer(stream, request_len, len).await;
+                }
+            }),
         };
     }
 }
@@ -73,18 +108,37 @@ async fn take(mut stream: TcpStream) {
 }
 
 /// Answers each request, told by its length.
-async fn answer(mut stream: TcpStream, request_len: usize, len: usize) {
+async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin, request_len: usize, len: usize) {
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {len}\r\n\r\n{}", " ".repeat(len));
     let (mut buffer, mut unanswered) = (vec![0; READ_LEN], 0);
     while let Ok(read @ 1..) = stream.read(&mut buffer).await {
         unanswered += read;
         while unanswered >= request_len {
             unanswered -= request_len;
-            if stream.write_all(answer.as_bytes()).await.is_err() {
+            if stream.write_all(answer.as_bytes()).await.is_err() || stream.flush().await.is_err() {
                 return;
             }
         }
     }
+}
+
+/// The same of HTTP/2.
+async fn answer_streams(stream: TcpStream, len: usize) {
+    let answer = Bytes::from(vec![b' '; len]);
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        let answer = answer.clone();
+        async move {
+            let _ = request.into_body().collect().await;
+            Ok::<_, Infallible>(hyper::Response::new(Full::new(answer)))
+        }
+    });
+    let _ = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn start_in_the_clear(request_len: usize, answer_len: usize) -> Sink {
+    let program = Command::new(std::env::current_exe().unwrap());
+    Sink::start(program, request_len, answer_len, Protocol::Http1, PathBuf::new())
 }
 
 #[test]
@@ -94,7 +148,7 @@ fn a_sink_takes_all_and_says_nothing() {
         let all = take_all(request_len.parse().unwrap(), answer_len.parse().unwrap());
         return tokio::runtime::Runtime::new().unwrap().block_on(all);
     }
-    let sink = Sink::start(0, 0);
+    let sink = start_in_the_clear(0, 0);
     let mut stream = std::net::TcpStream::connect(sink.address).unwrap();
     stream.write_all(&[0; 1 << 20]).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -106,7 +160,7 @@ fn a_sink_takes_all_and_says_nothing() {
 #[test]
 fn a_sink_with_an_answer_gives_it_to_every_request() {
     for ask in [request("GET /ledgers", "", ""), post_json("/decode", "", &"x".repeat(100_000))] {
-        let sink = Sink::start(ask.len(), 70_000);
+        let sink = start_in_the_clear(ask.len(), 70_000);
         let mut client = Client::connect(sink.address);
         client.send(ask.repeat(3));
         for _ in 0..3 {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::aim::Aim;
+use super::aim::{Aim, Protocol};
 use super::attacker::{Attacker, COME_AGAIN};
 use crate::http1::request;
 
 pub(super) const IDLE: usize = 10_000;
 pub(super) const MORE_THAN_DESCRIPTORS: usize = 600;
+pub(super) const ONE_BYTE: usize = 8_000;
 pub(super) const SLOW: usize = 2_000;
 /// More than may be in flight.
 pub(super) const WITHOUT_BODIES: usize = 4_500;
@@ -42,6 +43,23 @@ fn asking_once(aim: &Aim, callers: usize) -> JoinSet<()> {
     })
 }
 
+/// One byte of what may become a preface of HTTP/2, a method of HTTP/1.1, or, by TLS, a handshake.
+pub(crate) fn one_byte(aim: &Aim) -> JoinSet<()> {
+    let beginning: &'static [u8] = match aim.protocol {
+        Protocol::Http1 => b"P",
+        Protocol::Http2 => b"PRI",
+        Protocol::Tls => b"\x16",
+    };
+    aim.attackers(ONE_BYTE, move |aim, number| async move {
+        loop {
+            let mut attacker = Attacker::connect(&aim, number).await;
+            attacker.send(beginning).await;
+            attacker.hold_until_cut().await;
+            sleep(COME_AGAIN).await;
+        }
+    })
+}
+
 /// A byte of a head every half second.
 pub(crate) fn heads(aim: &Aim) -> JoinSet<()> {
     dripping(aim, "POST /ids/snowflake?count=1 HTTP/1.1\r\nhost: localhost\r\nx-long: ".to_owned())
@@ -60,7 +78,7 @@ pub(crate) fn bodies_by_the_second(aim: &Aim) -> JoinSet<()> {
         let head = head.clone();
         async move {
             loop {
-                let mut attacker = Attacker::connect(&aim, number).await;
+                let mut attacker = Attacker::connect_encrypted(&aim, number).await;
                 let mut goes_on = attacker.send(head.as_bytes()).await;
                 attacker.deeds.requests.add(usize::from(goes_on));
                 for _ in 0..9 {

@@ -6,10 +6,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::aim::Aim;
+use super::ask::{self, Ask};
 use super::attacker::Attacker;
 use crate::http1::request;
 
 pub(super) const READERS: usize = 3_000;
+/// As many as the table of connections has room for.
+pub(super) const PIPELINERS: usize = 10_000;
 pub(super) const HALF_CLOSED: usize = 300;
 
 /// What the kernel keeps for a caller that does not read; small, so that the rest stays with the server.
@@ -26,6 +29,12 @@ pub(crate) fn long_answers(aim: &Aim) -> JoinSet<()> {
             attacker.hold().await;
         }
     })
+}
+
+/// Each asks for sixty batches at once, on a connection from which it takes nothing; again as soon as that was ended.
+pub(crate) fn pipelined_batches(aim: &Aim) -> JoinSet<()> {
+    const BATCHES: usize = 60;
+    ask::unread(aim, PIPELINERS, &Ask::post("/ids/uuid4?count=400"), BATCHES)
 }
 
 /// Each sends a request, closes its sending half, and then wants its answer; again twice a second.

@@ -63,9 +63,28 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     if let (Some(tick), Some(second)) = (&info.per_tick, &info.per_second) {
         facts.push(format!("**Capacity** of one worker number: {tick} ids a tick, {second} a second."));
     }
+    if let Some(spread) = info.sequence_spread {
+        let first = match spread {
+            1 => "the first id of each tick has sequence 0".to_owned(),
+            spread => format!("the first id of a tick has one of the first {spread} sequences, told by the tick"),
+        };
+        facts.push(format!("**Spread**: {first}. Shard by a hash of the id, not by `id % n`."));
+    }
+    if let Some(monotonic) = info.monotonic {
+        facts.push(format!("**Monotonic**: `{}`.", monotonic.name()));
+    }
+    if format.greatest() < 1 << 53 && format.encoding("decimal").is_some() {
+        facts.push("**Number**: every id is below 2^53, so that `Number(id)` of the decimal text is exact.".to_owned());
+    }
     if !info.types.is_empty() {
         let types: Vec<_> = info.types.iter().map(|(name, count)| format!("{name} {count}")).collect();
         facts.push(format!("**Types**, and ids of each in one tick: {}.", types.join(", ")));
+    }
+    if let Some(types) = &info.types_minted {
+        let which = if types.is_empty() { "any, and none".to_owned() } else { types.join(", ") };
+        facts.push(format!(
+            "**Types**, before a `_`: 0 to 63 of a-z and `_`, beginning and ending with a letter. Minted: {which}."
+        ));
     }
     if !info.labels.is_empty() {
         let labels: Vec<_> = info.labels.iter().map(|(value, label)| format!("{value} is {label}")).collect();
@@ -73,7 +92,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     }
     facts.push(format!("**Order**: {}", info.order));
     if let Some(odds) = &info.collision_odds {
-        let within = odds.within.as_ref().map_or_else(|| "ever".to_owned(), |tick| format!("in one tick of {tick}"));
+        let within = odds.within.as_ref().map_or_else(|| "ever".to_owned(), |tick| format!("within {tick}"));
         facts.push(format!(
             "**Collisions**: {} random bits. Odds of one in a million with {} ids {within}, even odds with {}.",
             odds.random_bits, odds.one_in_a_million, odds.even

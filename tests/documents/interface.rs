@@ -5,29 +5,33 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use http_body_util::BodyExt;
-use idmint::http::{AnswerBody, Api, Slug, paths};
+use idmint::http::{AnswerBody, Api, Slug, operations};
 use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::schema::{faults, openapi, resolved};
 use crate::service::{minting, waiting};
+use crate::texts::text_calls;
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 #[test]
 fn the_routes_are_those_of_the_router() {
     let document = openapi();
-    let described: BTreeSet<(String, String)> =
-        operations(&document).into_iter().map(|(path, method, _)| (method.to_uppercase(), path.to_owned())).collect();
-    // Of one parameter, which may be empty: what stands behind the slash is described with it.
-    let routed: BTreeSet<(String, String)> = paths()
+    let name = |operation: &Value| operation["operationId"].as_str().expect("an operationId").to_owned();
+    let documented: BTreeSet<(String, String, String)> = described(&document)
         .into_iter()
-        .filter(|(_, path)| *path != "/decode/")
-        .map(|(method, path)| (method.to_string(), path.replace("{*", "{")))
+        .map(|(path, method, operation)| (name(operation), method.to_uppercase(), path.to_owned()))
         .collect();
-    assert_eq!(described, routed);
-    assert!(described.iter().all(|(_, path)| path == "/" || !path.ends_with('/')), "clients drop a slash at the end");
-    for (path, method, operation) in operations(&document) {
+    // Of one parameter, which may be empty: what stands behind the slash is described with it.
+    let routed: BTreeSet<(String, String, String)> = operations()
+        .into_iter()
+        .filter(|(.., path)| *path != "/decode/")
+        .map(|(name, method, path)| (name.to_owned(), method.to_string(), path.replace("{*", "{")))
+        .collect();
+    assert_eq!(documented, routed);
+    assert!(documented.iter().all(|(.., path)| path == "/" || !path.ends_with('/')), "clients drop a slash at the end");
+    for (path, method, operation) in described(&document) {
         assert!(operation["security"].is_array(), "{method} {path} does not say who may");
     }
 }
@@ -48,7 +52,7 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
         assert!(!is_object || value.get("additionalProperties").is_some(), "an open schema: {value}");
     });
     let mut ids = BTreeSet::new();
-    for (path, method, operation) in operations(&document) {
+    for (path, method, operation) in described(&document) {
         assert!(ids.insert(operation["operationId"].as_str().expect("an operationId")), "{method} {path}");
         for (status, response) in operation["responses"].as_object().expect("responses") {
             assert!(status.parse::<u16>().is_ok(), "{method} {path} answers {status}");
@@ -105,7 +109,7 @@ fn every_problem_has_its_slug() {
 }
 
 /// One request, and what `openapi.yaml` has to say about its answer.
-struct Call {
+pub(crate) struct Call {
     method: Method,
     uri: String,
     headers: Vec<(&'static str, &'static str)>,
@@ -114,16 +118,16 @@ struct Call {
     status: u16,
 }
 
-fn get(route: &'static str, uri: &str, status: u16) -> Call {
+pub(crate) fn get(route: &'static str, uri: &str, status: u16) -> Call {
     Call { method: Method::GET, uri: uri.to_owned(), headers: Vec::new(), body: String::new(), route, status }
 }
 
-fn mint(uri: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get("/ids/{format}", uri, status) }
+pub(crate) fn post(route: &'static str, uri: &str, status: u16) -> Call {
+    Call { method: Method::POST, ..get(route, uri, status) }
 }
 
-fn decode_many(query: &str, status: u16) -> Call {
-    Call { method: Method::POST, ..get("/decode", &format!("/decode{query}"), status) }
+fn mint(uri: &str, status: u16) -> Call {
+    post("/ids/{format}", uri, status)
 }
 
 fn create(event: &str, status: u16) -> Call {
@@ -153,12 +157,12 @@ fn verify(query: &str, status: u16) -> Call {
 }
 
 impl Call {
-    fn with(mut self, name: &'static str, value: &'static str) -> Call {
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Call {
         self.headers.push((name, value));
         self
     }
 
-    fn sending(self, body: impl Into<String>) -> Call {
+    pub(crate) fn sending(self, body: impl Into<String>) -> Call {
         Call { body: body.into(), ..self }
     }
 }
@@ -166,9 +170,11 @@ impl Call {
 #[tokio::test]
 async fn every_answer_is_as_described() {
     const DECODE: &str = "/decode/{id}";
+    const ENCODE: &str = "/encode/{format}";
     const FORMAT: &str = "/formats/{format}";
     const RANGE: &str = "/formats/{format}/range";
     const PROBLEM: &str = "/problems/{slug}";
+    const PAGE_FILE: &str = "/page/{file}";
     const LEDGER: &str = "/ledgers/{ledger}";
     const LEDGER_IDS: &str = "/ledgers/{ledger}/ids";
     const LEDGER_ID: &str = "/ledgers/{ledger}/ids/{id}";
@@ -176,6 +182,8 @@ async fn every_answer_is_as_described() {
     const DAY: &str = "from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     const GENESIS: &str = r#"{"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
     const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    const ANALYSIS: &str = r#"{"event_id":"zwwqlzz-pjjmxmd-lkpvwq","cdm_id":"1","tca":"2024-02-01T00:00:00Z",
+        "primary_object":{"norad_id":25544},"secondary_object":{"norad_id":48274},"risk":"low"}"#;
     let document = openapi();
     let router = minting().await;
     let long = "x".repeat(9_000);
@@ -200,6 +208,8 @@ async fn every_answer_is_as_described() {
         report("?count=1", 422).sending(REPORT),
         report("", 422).sending("[]"),
         report("", 422),
+        report("", 200).sending(ANALYSIS),
+        report("?noted=keep", 200).sending(format!("[{ANALYSIS}]")),
         report("?partial=true", 200).sending(format!("[{REPORT},{{}}]")),
         report("?format=conjunction", 200).sending(REPORT),
         report("?format=flax", 422).sending(REPORT),
@@ -260,6 +270,9 @@ async fn every_answer_is_as_described() {
         mint("/ids/snowflake", 200).with("accept", "text/plain"),
         mint("/ids/snowflake", 200).with("accept", "application/x-ndjson"),
         mint("/ids/snowflake?count=2", 200).with("accept", "application/octet-stream"),
+        mint("/ids/snowflake?count=5000", 200).with("accept", "application/vnd.idmint.rows+json"),
+        mint("/ids/siq?type=message", 200).with("accept", "application/vnd.idmint.rows+json"),
+        mint("/ids/flax", 406).with("accept", "application/vnd.idmint.rows+json"),
         mint("/ids/snowflake", 200).with("content-type", "application/json").sending("{\"count\":2}"),
         mint("/ids/snowflake", 200).with("content-type", "application/json").sending("null"),
         mint("/ids/snowflake", 400).sending("{\"count\":"),
@@ -274,7 +287,6 @@ async fn every_answer_is_as_described() {
         mint("/ids/snowflake", 400).with("host", "a b"),
         mint("/ids/snowflake", 403).with("origin", "https://tickets.example.com"),
         create(GENESIS, 403).with("sec-fetch-site", "cross-site"),
-        decode_many("", 403).with("origin", "null").sending("[]"),
         verify("", 403).with("sec-fetch-site", "same-site").sending(GENESIS),
         get(DECODE, "/decode/1", 421).with("host", "rebound.example.net"),
         get("/", "/", 421).with("host", "rebound.example.net"),
@@ -298,18 +310,16 @@ async fn every_answer_is_as_described() {
         get(DECODE, "/decode/hello", 404),
         get(DECODE, "/decode/hello?format=snowflake", 200),
         get(DECODE, "/decode/?format=flax", 404),
-        decode_many("", 200).sending("[\"1I9ZC1002\",\"?\",\"175928847299117063\"]"),
-        decode_many("?detail=full", 200).sending("[\"1I9ZC1002\",\"?\",\"'1i9zc1002'\"]"),
-        decode_many("", 200).with("accept", "text/plain").sending("[\"1I9ZC1002\"]"),
-        decode_many("", 200).with("accept", "application/x-ndjson").sending("[\"1I9ZC1002\"]"),
-        decode_many("", 200).with("content-type", "text/plain").sending("1I9ZC1002"),
-        decode_many("", 400).sending("["),
-        decode_many("?format=invoice", 404).sending("[]"),
-        decode_many("", 406).with("accept", "text/html").sending("[]"),
-        decode_many("", 413).sending(" ".repeat(9_000_000)),
-        decode_many(&format!("?{long}"), 414),
-        decode_many("", 415).with("content-type", "text/csv").sending("1"),
-        decode_many("", 422).sending("[1]"),
+        get(ENCODE, "/encode/payment?time=2026-11-21T03:36:01Z&sequence=2", 200),
+        get(ENCODE, "/encode/siq?type=message&time_ticks=1", 200),
+        get(ENCODE, "/encode/typeid?type=user", 200),
+        get(ENCODE, "/encode/uuid4", 200),
+        get(ENCODE, "/encode/%zz", 400),
+        get(ENCODE, "/encode/invoice", 404),
+        get(ENCODE, "/encode/payment", 406).with("accept", "text/plain"),
+        get(ENCODE, &format!("/encode/payment?{long}"), 414),
+        get(ENCODE, "/encode/payment?worker=36", 422),
+        get(ENCODE, "/encode/payment?shard=1", 422),
         get("/formats", "/formats", 200),
         get("/formats", "/formats?x=1", 422),
         get(FORMAT, "/formats/conjunction-v1", 200),
@@ -345,9 +355,19 @@ async fn every_answer_is_as_described() {
         get(PROBLEM, "/problems/draining", 406).with("accept", "image/png"),
         get("/", "/", 200),
         get("/", "/", 406).with("accept", "image/png"),
-        get("/", "/", 406).with("accept", "text/html"),
+        get("/", "/", 200).with("accept", "text/html"),
+        get("/", "/?x", 422).with("accept", "text/html"),
+        get(PAGE_FILE, "/page/main.js", 200),
+        get(PAGE_FILE, "/page/style.css", 200),
+        get(PAGE_FILE, "/page/icon.svg", 200),
+        get(PAGE_FILE, "/page/nonsense", 404),
+        get(PAGE_FILE, "/page/%zz", 400),
+        get(PAGE_FILE, "/page/main.js?x", 422),
         get("/", "/?x", 422),
-    ] {
+    ]
+    .into_iter()
+    .chain(text_calls(&long))
+    {
         ask(&document, &router, call).await;
     }
 }
@@ -381,6 +401,9 @@ async fn the_examples_that_do_not_depend_on_the_time_are_what_is_answered() {
     assert_eq!(answer, *decoded);
     let format = &document["paths"]["/formats/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
     assert_eq!(json_at(&router, "/formats/payment").await, format["example"]);
+    let encoded = &document["paths"]["/encode/{format}"]["get"]["responses"]["200"]["content"]["application/json"];
+    let of_payment = "/encode/payment?time=2026-11-21T03:36:01Z&sequence=2";
+    assert_eq!(json_at(&router, of_payment).await, encoded["example"]);
     let range = &document["paths"]["/formats/{format}/range"]["get"]["responses"]["200"]["content"]["application/json"];
     let of_flax = "/formats/flax/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z";
     assert_eq!(json_at(&router, of_flax).await, range["example"]);
@@ -415,6 +438,7 @@ async fn ask(document: &Value, router: &Api, call: Call) {
     assert!(content.is_object(), "{what}: {media} is not described");
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     if media.ends_with("json") {
+        assert!(bytes.ends_with(b"\n"), "{what}: no newline ends the answer");
         // To a schema the lines of NDJSON are one text.
         let is_lines = media == "application/x-ndjson";
         let json =
@@ -442,7 +466,7 @@ fn check_headers(document: &Value, response: &Value, answer: &Response<AnswerBod
     }
 }
 
-fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
+fn described(document: &Value) -> Vec<(&str, &str, &Value)> {
     let paths = document["paths"].as_object().expect("paths");
     let methods = paths.iter().flat_map(|(path, item)| {
         item.as_object().expect("a path item").iter().map(move |(method, operation)| (path, method, operation))

@@ -2,11 +2,17 @@
 #![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod custom_formats;
 mod formats;
+mod front_page;
 mod generated;
 mod interface;
+mod manifests;
 mod openapi_3_0;
 mod permits;
 mod references;
+mod refusals;
 mod schema;
 mod service;
+mod statements;
+mod texts;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::schema::{openapi, value_of_yaml};
+use crate::schema::{openapi, resolved, value_of_yaml};
 
 const FILE: &str = "openapi-3.0.yaml";
 
@@ -39,6 +39,7 @@ fn nothing_in_it_is_of_a_later_version() {
     each(&document, &mut |value| {
         let Value::Object(members) = value else { return };
         assert!(!members.contains_key("const") && !members.contains_key("identifier"), "{value}");
+        assert!(!members.contains_key("oneOf"), "a reader that overlooks what it does not know finds several: {value}");
         assert!(!members.contains_key("$ref") || members.len() == 1, "what stands beside a $ref is not read: {value}");
         let Some(name) = members.get("type").and_then(|name| name.as_str().map(str::to_owned)) else {
             assert!(!members.get("type").is_some_and(Value::is_array), "{value}");
@@ -54,7 +55,8 @@ fn nothing_in_it_is_of_a_later_version() {
 
 /// `openapi.yaml` in the words of OpenAPI 3.0.
 fn document() -> Value {
-    let mut document = translated(&openapi());
+    let openapi = openapi();
+    let mut document = translated(&openapi, &openapi);
     document["openapi"] = json!("3.0.3");
     let info = document["info"].as_object_mut().unwrap();
     info.remove("summary");
@@ -76,16 +78,49 @@ fn document() -> Value {
     document
 }
 
-fn translated(value: &Value) -> Value {
+fn translated(openapi: &Value, value: &Value) -> Value {
     match value {
-        Value::Array(items) => items.iter().map(translated).collect(),
+        Value::Array(items) => items.iter().map(|item| translated(openapi, item)).collect(),
         Value::Object(members) => {
+            let members = in_one_form(openapi, members.clone()).into_iter();
             let members: Map<String, Value> =
-                members.iter().map(|(name, value)| (name.clone(), translated(value))).collect();
+                members.map(|(name, value)| (name, translated(openapi, &value))).collect();
             without_null(beside_reference(of_content(members))).into()
         }
         other => other.clone(),
     }
+}
+
+/// One of several objects is one that may have the members of each. Clients in Java take any form for that of an answer, since
+/// they overlook members that they do not know, and refuse an answer of several forms.
+fn in_one_form(openapi: &Value, mut members: Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Array(forms)) = members.get("oneOf").cloned() else { return members };
+    let forms: Vec<&Value> =
+        forms.iter().map(|form| resolved(openapi, form)).filter(|form| form["type"] != "null").collect();
+    let [first, others @ ..] = forms.as_slice() else { panic!("{members:?} has no form") };
+    if others.is_empty() {
+        return members;
+    }
+    let names = |form: &Value| form["required"].as_array().expect("several forms differ").clone();
+    let required: Vec<Value> =
+        names(first).into_iter().filter(|name| others.iter().all(|form| names(form).contains(name))).collect();
+    let mut properties = Map::new();
+    for (name, property) in forms.iter().flat_map(|form| form["properties"].as_object().expect("forms are objects")) {
+        properties.entry(name).or_insert_with(|| property.clone());
+    }
+    let said = members.get("description").and_then(Value::as_str).unwrap_or_default();
+    let names_of = |form: &&Value| names(form).iter().filter_map(Value::as_str).collect::<Vec<_>>().join("`, `");
+    let of_forms: Vec<String> = forms.iter().map(|form| format!("`{}`", names_of(form))).collect();
+    let said = format!("{said} It has {}.", of_forms.join("; or ")).trim_start().to_owned();
+    members.remove("oneOf");
+    members.insert("description".to_owned(), said.into());
+    members.insert("type".to_owned(), json!("object"));
+    members.insert("additionalProperties".to_owned(), json!(false));
+    if !required.is_empty() {
+        members.insert("required".to_owned(), required.into());
+    }
+    members.insert("properties".to_owned(), properties.into());
+    members
 }
 
 /// A body of bytes is a file.

@@ -228,6 +228,7 @@ impl Stored {
             ("conjunctions", "id") => vec![&self.conjunction],
             ("decode", "id") => vec!["1I9ZC1002", &self.own.event, "1i9zc1002"],
             (_, "slug") => vec!["draining"],
+            (_, "file") => vec!["main.js"],
             other => panic!("what can {other:?} of {path} be?"),
         };
         let rest = self.fill(behind);
@@ -239,8 +240,8 @@ impl Stored {
         let mut parts = path.split('/').skip(1);
         match (parts.next().unwrap(), parts.next()) {
             ("ids", Some("evently")) => confinement.has_ledger(&self.own.id),
-            ("ids" | "formats", Some(format)) => confinement.has_format(format),
-            ("formats", None) | ("decode", _) => true,
+            ("encode" | "formats" | "ids", Some(format)) => confinement.has_format(format),
+            ("formats" | "inspect", None) | ("decode", _) => true,
             ("ledgers", None) if method == "POST" => confinement.has_format("evently") && confinement.ledgers.is_none(),
             ("ledgers", None) => confinement.has_format("evently"),
             ("ledgers", Some(ledger)) => confinement.has_ledger(ledger),

@@ -14,26 +14,45 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 38] = [
+    "AGENTS.md",
+    "CODE_OF_CONDUCT.md",
     "README.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "docs/ARCHITECTURE.md",
+    "docs/CLIENTS.md",
+    "docs/COMMANDS.md",
+    "docs/CONFIGURATION.md",
+    "docs/CONJUNCTIONS.md",
+    "docs/CUSTOM-FORMATS.md",
+    "docs/ERRORS.md",
     "docs/FLEET.md",
     "docs/FORMATS.md",
+    "docs/KUBERNETES.md",
+    "docs/LEDGERS.md",
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",
     "docs/SECURITY.md",
+    "docs/START.md",
+    "docs/TESTING.md",
     "docs/UNIQUENESS.md",
+    "docs/VECTORS.md",
     "docs/decisions/conjunction-epoch-and-salt.md",
     "docs/decisions/conjunction-first-anchor.md",
     "docs/decisions/conjunction-pair-order.md",
+    "docs/decisions/conjunction-v1.md",
     "docs/decisions/event-numbers.md",
+    "docs/decisions/front-page.md",
     "docs/decisions/idempotency.md",
     "docs/decisions/key-order.md",
     "docs/decisions/ledger-id.md",
     "docs/decisions/missing-data-is-null.md",
+    "docs/decisions/payment-digits.md",
     "docs/decisions/second-sixty.md",
+    "docs/decisions/siq-bits-and-ticks.md",
+    "docs/decisions/snowflake-fields.md",
 ];
 
 pub(crate) fn root() -> &'static Path {
@@ -52,7 +71,7 @@ fn find_all(pattern: &str, text: &str) -> BTreeSet<String> {
 }
 
 /// All Rust code below a folder.
-fn code_below(folder: &Path) -> String {
+pub(crate) fn code_below(folder: &Path) -> String {
     let mut code = String::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -79,7 +98,7 @@ fn every_test_that_the_argument_names_exists() {
 }
 
 /// A heading as the address of its place in the page.
-fn anchor_of(heading: &str) -> String {
+pub(crate) fn anchor_of(heading: &str) -> String {
     let kept = heading.trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()

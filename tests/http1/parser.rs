@@ -136,6 +136,10 @@ impl<'a> Head<'a> {
             }
         }
         let text = str::from_utf8(&bytes[..len]).map_err(|error| error.to_string())?;
+        // It has no body, whatever its head says (RFC 9112 section 6.3).
+        if status == 304 {
+            (content_length, is_chunked) = (Some(0), false);
+        }
         if content_length.is_some() == is_chunked {
             return Err(format!("either a Content-Length or chunks: {text}"));
         }

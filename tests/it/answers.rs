@@ -1,6 +1,7 @@
 //! Every answer has a request id and is counted; every refusal is a problem.
 
 use crate::http1::Answer;
+use crate::service::Service;
 use crate::support::{Running, WIDE, get_request, post_request};
 
 fn assert_problem(answer: &Answer, status: u16, slug: &str) {
@@ -159,4 +160,37 @@ async fn a_head_request_has_the_headers_and_no_body() {
     assert_eq!(all.matches("HTTP/1.1 ").count(), 3, "{all}");
     assert_eq!(all.matches("hello").count(), 1, "{all}");
     assert!(!all.contains("\"type\""), "{all}");
+}
+
+#[tokio::test]
+async fn a_newline_ends_an_answer_in_json_and_is_counted_for_head_too() {
+    let service = Service::start("").await;
+    for (path, end) in [
+        ("/formats", "}]}\n"),
+        ("/formats/snowflake", "}\n"),
+        ("/formats/snowflake/range?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z", "}\n"),
+        ("/decode/1I9ZC1000", "}\n"),
+        ("/encode/payment?worker=3", "}\n"),
+        ("/decode/hello", "}\n"),
+        ("/health/live", "{\"live\":true}\n"),
+        ("/health/ready", "}\n"),
+        ("/ledgers", "}\n"),
+        ("/conjunctions", "}\n"),
+        ("/nowhere", "}\n"),
+    ] {
+        let answer = service.exchange(&get_request(path)).await;
+        let text = answer.text();
+        assert!(text.ends_with(end) && !text.trim_end_matches('\n').contains('\n'), "{path}: {text}");
+        let len = answer.header("content-length").map(str::to_owned);
+        assert_eq!(len, Some(text.len().to_string()), "{path}");
+        // The connection is kept: were there a body, the next answer would not be found behind it.
+        let mut client = service.connect().await;
+        client.send(get_request(path).replacen("GET", "HEAD", 1)).await;
+        client.send("GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
+        let all = client.read_to_close().await;
+        let (head, rest) = all.split_once("\r\n\r\n").unwrap();
+        let told = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        assert_eq!(told.map(str::to_owned), len, "{path}: {head}");
+        assert!(rest.starts_with("HTTP/1.1 200"), "{path}: {rest}");
+    }
 }

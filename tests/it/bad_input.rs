@@ -125,7 +125,7 @@ async fn a_parameter_that_is_unknown_or_given_twice_or_means_nothing_is_refused(
     assert_all_refused(
         &service,
         &[
-            invalid(post("/ids/snowflake?cuont=1"), &["cuont", "count, encoding, type, domain"]),
+            invalid(post("/ids/snowflake?cuont=1"), &["cuont", "count, encoding, prefix, type, domain"]),
             invalid(post("/ids/snowflake?Count=1"), &["Count"]),
             invalid(post("/ids/snowflake?count=1&count=1"), &["count", "more than once"]),
             invalid(post("/ids/snowflake?count=1&%63ount=1"), &["count", "more than once"]),
@@ -336,7 +336,7 @@ async fn a_body_of_texts_to_decode_is_read_strictly() {
     )
     .await;
     let fits = service.exchange(&json(&format!("{}[]", " ".repeat((8 << 20) - 2)))).await;
-    assert_eq!((fits.status, fits.text().as_str()), (200, "[]"), "a body of just the limit");
+    assert_eq!((fits.status, fits.text().as_str()), (200, "[]\n"), "a body of just the limit");
 }
 
 #[tokio::test]

@@ -192,3 +192,24 @@ async fn a_grouped_format_of_ticks_above_a_second_is_refused_where_conjunctions_
     Service::start(&of_tick("1s")).await;
     Service::start(&format!("conjunction.mode = 'pure'\n{}", of_tick("2s"))).await;
 }
+
+#[tokio::test]
+async fn slots_of_which_the_last_has_no_worker_number_are_refused_before_anything_was_minted() {
+    let few = |slots: u32, more: &str| format!("worker = {{ slot = 5, slots = {slots}, exclusive = true }}\n{more}");
+    assert_refusals(&[
+        (few(36, ""), &["worker.slots = 36", "slot 35", "snowflake (room for 32)", "formats.enabled"] as &[_]),
+        (few(37, "formats.enabled = ['payment', 'twitter']"), &["slot 36", "payment (room for 36)"]),
+        (
+            few(1024, "formats.enabled = ['conjunction-v1', 'twitter']"),
+            &["slot 1023", "conjunction-v1 (room for 1023)"],
+        ),
+    ])
+    .await;
+    for sound in [
+        few(32, ""),
+        few(36, "formats.enabled = ['payment', 'twitter']"),
+        few(1023, "formats.enabled = ['conjunction-v1']"),
+    ] {
+        Service::start_on(ManualClock::at(NEW_YEAR), &sound).await;
+    }
+}

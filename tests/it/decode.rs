@@ -206,3 +206,28 @@ async fn a_conjunction_id_of_another_salt_is_recognised_by_its_shape() {
         assert!(answer.get("shaped_like").is_none(), "{text}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn with_a_format_its_canonical_text_of_its_one_length_is_read_first() {
+    let service = Service::start("").await;
+    // Nine digits: as the decimal number 575021959 it would be a payment of 2024.
+    let answer = service.get("/decode/575021959?format=payment").await.json();
+    let found = &answer["matches"][0];
+    assert_eq!((&found["encoding"], &answer["ambiguous"]), (&"base36".into(), &false.into()), "{answer}");
+    assert_eq!((&found["fields"][1]["value"], &found["fields"][2]["value"]), (&"9".into(), &"189".into()));
+    assert!(found["time"].as_str().unwrap().starts_with("2033-"), "{answer}");
+    assert_eq!(answer["matches"][1]["encoding"], "decimal", "the other reading is told");
+    let many = service
+        .exchange(&crate::support::post_request(
+            "/decode?format=payment",
+            "content-type: application/json\r\n",
+            r#"["575021959"]"#,
+        ))
+        .await
+        .json();
+    assert_eq!((&many[0]["encoding"], &many[0]["ambiguous"]), (&"base36".into(), &false.into()), "{many}");
+    let shorter = service.get("/decode/57502195?format=payment").await.json();
+    assert_eq!(shorter["matches"][0]["encoding"], "decimal", "eight digits are no payment's nine: {shorter}");
+    let pinned = service.get("/decode/575021959?format=payment&encoding=decimal").await.json();
+    assert_eq!(pinned["matches"][0]["encoding"], "decimal");
+}

@@ -25,7 +25,7 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
     let seen = Arc::new(AtomicUsize::new(0));
     let marker: Admission = Arc::new({
         let seen = Arc::clone(&seen);
-        move |_: Route, _: &mut Request<Body>| {
+        move |_: &Route, _: &mut Request<Body>| {
             seen.fetch_add(1, Ordering::Relaxed);
             if refuses { Err(Problem::new(Slug::Draining, MARKER)) } else { Ok(()) }
         }
@@ -37,8 +37,13 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
 /// router would take them; to paths and with methods that there are not.
 pub(crate) fn requests() -> Vec<(Method, String)> {
     let fill = |path: &str| {
-        let values =
-            [("{format}", "snowflake"), ("{*id}", "1I9ZC1000"), ("{ledger}", "aa77f99c"), ("{slug}", "draining")];
+        let values = [
+            ("{format}", "snowflake"),
+            ("{*id}", "1I9ZC1000"),
+            ("{ledger}", "aa77f99c"),
+            ("{slug}", "draining"),
+            ("{file}", "main.js"),
+        ];
         let path = values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
         path.replace("{id}", "0005cd7556b05092aecc815daa77f99c")
     };

@@ -23,7 +23,13 @@ async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() 
             let path = format!("/decode/{}?format={name}&encoding={encoding}", text.as_str().unwrap());
             let decoded = service.get(&path).await.json();
             let found = &decoded["matches"][0];
-            assert_eq!(found["encodings"], example["encodings"], "{path}: {decoded}");
+            // A type is told by the canonical spelling alone.
+            let mut expected = example["encodings"].clone();
+            if !format["types_minted"].is_null() && *encoding != format["encodings"][0]["name"] {
+                let untyped = &mut expected[format["encodings"][0]["name"].as_str().unwrap()];
+                *untyped = untyped.as_str().unwrap().strip_prefix("user_").unwrap().into();
+            }
+            assert_eq!(found["encodings"], expected, "{path}: {decoded}");
             assert_eq!(found["value"], example["value"], "{path}");
         }
     }

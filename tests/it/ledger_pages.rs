@@ -166,7 +166,6 @@ async fn an_answer_has_the_form_that_was_asked_for() {
         let image = get_request(path).replace("\r\n\r\n", "\r\naccept: text/plain\r\n\r\n");
         assert_problem(&service.exchange(&image).await, 406, "not-acceptable", "");
     }
-    assert_eq!(service.metric(r#"idmint_ids_unsent_total{format="evently"}"#).await, 0.0);
 }
 
 /// What is listed of a ledger stands at both ends of it, however long the appends are that stand there.

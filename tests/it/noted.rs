@@ -149,3 +149,56 @@ async fn a_message_is_given_back_only_with_its_own_id_in_it() {
     let ids = send(&service, "", "text/plain", &far).await.json();
     assert_eq!(ids["details"][0]["noted_differs"], true);
 }
+
+/// A file as the agency's analysts post it, with more members than are read.
+fn analysis(event_id: &str, tca: &str, secondary: &Value) -> Value {
+    json!({ "event_id": event_id, "cdm_id": "00000000-0000-4000-8000-000000000001", "tca": tca, "collision_probability": 1e-5,
+        "RISK": "low", "primary_object": { "norad_id": 25_544, "common_name": "ISS (ZARYA)" },
+        "secondary_object": { "norad_id": secondary, "licensing_country": null }, "analysis": [{ "tca": 1 }] })
+}
+
+#[tokio::test]
+async fn what_analysts_post_back_is_matched_by_its_event_id() {
+    let service = Service::start("").await;
+    let first = detail(&service, "", "2024-02-01T00:00:00.9Z", None).await;
+    let number = json!(48_274);
+    let post = async |query: &str, body: &Value| send(&service, query, "application/json", &body.to_string()).await;
+
+    let moved = analysis(FIRST, "2024-02-01T00:00:45.8", &number);
+    let kept = post("?noted=keep", &moved).await.json()["details"][0].clone();
+    assert_eq!((&kept["id"], &kept["created"]), (&first["id"], &json!(false)), "{kept}");
+    assert_eq!(kept["tca_delta_us"], 44_900_000);
+    let many =
+        post("?noted=keep", &json!([moved, analysis(FIRST, "2024-032T00:00:01.5", &json!("48274"))])).await.json();
+    assert_eq!((&many["count"], &many["ids"]), (&json!(2), &json!([FIRST, FIRST])), "{many}");
+    let flat = json!({ "event_id": FIRST, "tca": "2024-02-01T00:00:01Z", "primary_object.norad_id": 25_544,
+        "secondary_object.norad_id": 48_274, "miss_distance": 1 });
+    assert_eq!(post("", &flat).await.json()["ids"], json!([FIRST]), "the members as a table names them");
+    let fresh = json!({ "event_id": null, "tca": "2025-02-01T00:00:01Z", "primary_object": { "norad_id": 25_544 },
+        "secondary_object": { "norad_id": 48_274 } });
+    assert_eq!(post("", &fresh).await.json()["details"][0]["created"], true);
+
+    let swapped = analysis(FIRST, "2024-02-01T00:00:00.9Z", &json!(48_275));
+    for (query, body, reason) in [
+        ("", swapped.clone(), "another_pair"),
+        ("?noted=keep", swapped, "another_pair"),
+        ("", analysis("jbxleqg-ndrxvgb-gorpwg", "2024-02-01T00:00:00Z", &number), "another_id"),
+        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(25_544)), "same_object"),
+        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(0)), "out_of_range"),
+        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!("L3972")), "report_form"),
+        ("", analysis(FIRST, "2024-02-01T00:00:00Z", &json!(1.5)), "report_form"),
+        ("", analysis(FIRST, "today", &number), "bad_timestamp"),
+    ] {
+        let answer = post(query, &body).await;
+        let problem = answer.json();
+        assert_eq!((answer.status, &problem["reason"]), (422, &json!(reason)), "{body}: {problem}");
+    }
+    // Members that are not known are passed over there alone.
+    let plain = json!({ "tca": "2024-02-01T00:00:00Z", "primary": 25_544, "secondary": 48_274, "cdm_id": "1" });
+    assert_eq!(post("", &plain).await.status, 422);
+    let partial = post("?partial=true", &json!([fresh, { "event_id": FIRST }])).await.json();
+    assert_eq!(partial["count"], 1, "{partial}");
+    assert_eq!(partial["details"][1]["problem"]["reason"], "report_form", "{partial}");
+    let created = service.metric("idmint_conjunction_reports_total{outcome=\"created\"}").await;
+    assert_eq!(created, 2.0);
+}

@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use hyper::client::conn::http2::handshake;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 
 use crate::http1::{AsyncClient, request};
 use crate::service::Service;
@@ -190,6 +196,24 @@ async fn mints_that_are_held_are_not_in_the_way_of_others() {
     for client in &mut held {
         assert_eq!(client.receive().await.status, 200);
     }
+}
+
+#[tokio::test]
+async fn requests_that_a_connection_of_http_2_brings_at_once_wait_for_their_turn_and_not_in_flight() {
+    const STREAMS: usize = 100;
+    let service = Service::start("http.in_flight_max = 40").await;
+    let stream = TcpStream::connect(service.address).await.unwrap();
+    let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let _connection = tokio::spawn(connection);
+    let mut asked = JoinSet::new();
+    for _ in 0..STREAMS {
+        let request = Request::post("http://localhost/ids/uuid4?count=400").body(Body::empty()).unwrap();
+        let answer = sender.clone().send_request(request);
+        asked.spawn(async { answer.await.unwrap().into_body().collect().await.unwrap().to_bytes().len() });
+    }
+    let lengths = within(LONG, asked.join_all()).await;
+    assert!(lengths.len() == STREAMS && lengths.iter().all(|len| *len > 400 * 36), "{lengths:?}");
+    assert_eq!(service.metric(r#"idmint_requests_shed_total{reason="in_flight"}"#).await, 0.0);
 }
 
 /// A body of long work, whose answer is more than the kernel keeps for a caller that does not read.

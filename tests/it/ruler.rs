@@ -19,7 +19,7 @@ async fn assert_drawn(format: &str, id: &str, expected: &str) {
 async fn a_snowflake() {
     let expected = "
 175928847299117063
-snowflake (decimal)  2016-04-30T11:18:25.796Z  fair evidence, 1.6 bits
+snowflake (decimal)  2016-04-30T11:18:25.796Z  good evidence, 6.7 bits
 
   000000100111000100000110010110101100000100 00001 00000 000000000111
   └───────────────── time ─────────────────┘ └─┬─┘ └─┬─┘ └ sequence ┘

@@ -49,9 +49,13 @@ impl Service {
         AsyncClient::connect(self.address).await
     }
 
-    /// One request on a connection of its own.
+    /// One request on a connection of its own. An answer in JSON ends with a newline, unless it is a message that comes back.
     pub(crate) async fn exchange(&self, request: &str) -> Answer {
-        self.connect().await.exchange(request).await
+        let answer = self.connect().await.exchange(request).await;
+        let is_json = matches!(answer.header("content-type"), Some("application/json" | "application/problem+json"));
+        let is_ended = answer.body.last().is_none_or(|last| *last == b'\n');
+        assert!(is_ended || !is_json || request.contains("return=cdm"), "no newline ends {answer:?}");
+        answer
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method};
@@ -12,7 +11,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use idmint::http::answer::{MediaType, media_type_of_body, negotiate};
 use idmint::http::request::read_body;
-use idmint::http::{Edge, HttpMetrics, Problem, complete, problem_page};
+use idmint::http::{Edge, HttpMetrics, Problem, RouteTable, Row, complete, problem_page};
 use idmint::net::{Callers, Drained, Limits, OpenConnections, Terms, serve};
 use prometheus::{Registry, TextEncoder};
 use tokio::net::TcpListener;
@@ -60,7 +59,7 @@ impl Running {
         let (address, open) = (listener.local_addr().unwrap(), OpenConnections::default());
         let (release, registry) = (Arc::new(Notify::new()), Registry::new());
         let (drain, drained) = oneshot::channel::<()>();
-        let router = router(Arc::clone(&release), &registry);
+        let router = routes(Arc::clone(&release), &registry);
         let serving = serve(listener, router, terms(limits, open.clone()), async { _ = drained.await }, drain_max);
         Self { address, open, release, registry, drain, ended: tokio::spawn(serving) }
     }
@@ -95,21 +94,22 @@ pub(crate) fn terms(limits: Limits, open: OpenConnections) -> Terms {
     Terms { limits, callers, open, obstacle, tls: None, names_callers: false }
 }
 
-fn router(release: Arc<Notify>, registry: &Registry) -> Edge<Router> {
-    let routes = [(Method::GET, "/hello"), (Method::POST, "/echo"), (Method::GET, "/panic")];
+fn routes(release: Arc<Notify>, registry: &Registry) -> Edge<RouteTable> {
     let slow = move || async move {
         release.notified().await;
         "at last"
     };
-    let router = Router::new()
-        .route("/hello", get(|| async { "hello" }))
-        .route("/echo", post(echo))
-        .route("/slow", get(slow))
-        .route("/panic", get(panic))
-        .route("/represented", get(represented))
-        .route("/big", get(|| async { Body::from(vec![0; BIG]) }))
-        .route("/problems/{slug}", get(problem_page));
-    complete(router, Arc::new(HttpMetrics::register(registry, &routes).unwrap()))
+    let rows: Vec<Row> = vec![
+        Row::open("hello", Method::GET, "/hello", get(|| async { "hello" })),
+        Row::open("echo", Method::POST, "/echo", post(echo)),
+        Row::open("panic", Method::GET, "/panic", get(panic)),
+        Row::open("slow", Method::GET, "/slow", get(slow)),
+        Row::open("represented", Method::GET, "/represented", get(represented)),
+        Row::open("big", Method::GET, "/big", get(|| async { Body::from(vec![0; BIG]) })),
+        Row::open("problem", Method::GET, "/problems/{slug}", get(problem_page)),
+    ];
+    let paths: Vec<_> = rows.iter().map(Row::operation).collect();
+    complete(RouteTable::new(rows, &()), Arc::new(HttpMetrics::register(registry, &paths).unwrap()))
 }
 
 async fn echo(request: Request) -> Result<Body, Problem> {

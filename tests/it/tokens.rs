@@ -79,11 +79,12 @@ fn json_of(answer: &Answer) -> Value {
 fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
     let reads = matches!(*method, Method::GET | Method::HEAD);
     let scope = match path.split(['/', '?']).nth(1).unwrap_or_default() {
-        "" | "health" | "openapi.yaml" | "openapi-3.0.yaml" | "problems" if reads => return None,
+        "" | "health" | "openapi.yaml" | "openapi-3.0.yaml" | "page" | "problems" if reads => return None,
         "ids" if *method == Method::POST => "mint",
         "conjunctions" if path == "/conjunctions" && *method == Method::POST => "mint",
-        "formats" if reads => "decode",
+        "encode" | "formats" if reads => "decode",
         "decode" if reads || path == "/decode" => "decode",
+        "inspect" if *method == Method::POST => "decode",
         "conjunctions" if reads => "ledger",
         "ledgers" if reads || *method == Method::POST => "ledger",
         "metrics" if reads => "metrics",
@@ -187,8 +188,10 @@ async fn a_token_for_one_format_neither_mints_nor_reads_nor_lists_another() {
         "POST /ids/nothing",
         "GET /formats/snowflake",
         "GET /formats/snowflake/range?from=2024-01-01T00:00:00Z&to=2024-01-02T00:00:00Z",
+        "GET /encode/snowflake?worker=1",
         &format!("GET /decode/{foreign}?format=snowflake"),
         "POST /decode?format=snowflake",
+        "POST /inspect?format=snowflake",
     ] {
         let problem = assert_problem(&ask(target).await, 403, "forbidden", "format");
         assert_eq!(problem["limit"], "payment", "{target}");
@@ -202,6 +205,10 @@ async fn a_token_for_one_format_neither_mints_nor_reads_nor_lists_another() {
     let body = json!([own[0], foreign]).to_string();
     let many = guarded.ask("payment", "POST /decode", JSON, &body).await;
     assert!(!many.text().contains("snowflake") && many.text().contains("payment"), "{many:?}");
+    let foreign = ids_of(&guarded.ask("all", "POST /ids/snowflake?count=100", "", "").await);
+    let column = guarded.ask("payment", "POST /inspect", JSON, &json!(foreign).to_string()).await;
+    assert!(column.status == 200 && !column.text().contains("snowflake"), "{column:?}");
+    assert_eq!(json_of(&column)["certainty"], "cannot_be_told");
     assert_eq!(json_of(&ask(&format!("GET /decode/{}", own[1])).await)["matches"][0]["format"], "payment");
 }
 

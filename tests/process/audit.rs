@@ -68,6 +68,12 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     assert_eq!(exchange(&service, "POST /ids/evently", &named("appended"), &events).status, 201);
     let again = named("appended").replacen("appended", "again", 1);
     assert_eq!(exchange(&service, "POST /ids/evently", &again, &events).status, 200);
+    // The addresses of their own tell the same.
+    let events = r#"{"events":[{"event":"c","entities":{}}]}"#;
+    let appended = exchange(&service, &format!("POST /ledgers/{ledger}/events"), &named("beside"), events);
+    assert_eq!(appended.status, 201, "{}", appended.text());
+    let report = r#"{"tca":"2026-02-01T00:00:00Z","primary":25544,"secondary":48274}"#;
+    assert_eq!(exchange(&service, "POST /conjunctions", &named("reported"), report).status, 200);
     back_up(&home, &home.path("copy")).assert(0, &[]);
     service.send(Signal::HUP);
     service.log_once_it_says("tokens are read again");
@@ -94,7 +100,9 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     assert_eq!((&told("appended")["ledger"], &told("appended")["count"]), (&ledger.into(), &2.into()));
     assert_eq!((&told("appended")["replayed"], &told("again")["replayed"]), (&Value::Null, &true.into()));
     assert!(requests.iter().all(|line| line.get("answered").is_none()), "all were: {requests:?}");
-    assert_eq!(requests.len(), 7, "nothing else is audited: {requests:?}");
+    assert_eq!((&told("beside")["ledger"], &told("beside")["count"]), (&ledger.into(), &1.into()));
+    assert_eq!((&told("reported")["path"], &told("reported")["count"]), (&"/conjunctions".into(), &1.into()));
+    assert_eq!(requests.len(), 9, "nothing else is audited: {requests:?}");
     assert!(!fs::read_to_string(&trail).unwrap().contains(&token), "a trail has no tokens");
     println!("{} acts and {} requests", acts.len(), requests.len());
 }

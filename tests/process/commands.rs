@@ -82,6 +82,20 @@ fn decode_exits_1_for_what_is_no_id_and_64_for_a_format_there_is_not() {
     run_idmint(&["decode", "hello"]).assert(1, &["1 of 1"]);
     run_idmint(&["decode", "--format", "snowflake", "hello"]).assert(0, &[]);
     assert!(ended.out.starts_with("not-an-id\nan id of no format\n\n  conjunction "), "{}", ended.out);
+    let near = run_idmint(&["decode", "--text", "1i9zc1002"]);
+    near.assert(1, &["1 of 1"]);
+    assert!(near.out.starts_with("1i9zc1002\nan id of no format\n"), "{}", near.out);
+    let drawing = "\nnot as written\n1I9ZC1002\npayment (base36)  2026-11-21T03:36:01Z";
+    assert!(near.out.contains(drawing) && near.out.contains("└─ sequence"), "{}", near.out);
+    let piped = run_idmint(&["decode", "1i9zc1002"]);
+    piped.assert(1, &["1 of 1"]);
+    assert!(piped.out.contains(r#""did_you_mean":["1I9ZC1002"]"#), "{}", piped.out);
+    let lenient = run_idmint(&["decode", "--lenient", "--brief", "1i9zc1002"]);
+    lenient.assert(0, &[]);
+    assert_eq!(lenient.out, format!("1i9zc1002\t{fields}\tas_given=false\tcanonical=1I9ZC1002\n"));
+    let drawn = run_idmint(&["decode", "--lenient", "--text", "1i9zc1002"]);
+    drawn.assert(0, &[]);
+    assert!(drawn.out.starts_with("1i9zc1002\nnot as given, read as 1I9ZC1002\npayment"), "{}", drawn.out);
     run_idmint(&["decode", "--format", "nonesuch", "175928847299117063"]).assert(64, &["nonesuch"]);
     run_idmint(&["decode", "--json", "--text", "1I9ZC1002"]).assert(64, &["--json", "--text"]);
 }
@@ -146,6 +160,27 @@ fn decode_stops_at_a_line_that_is_no_line() {
 }
 
 #[test]
+fn range_prints_the_ids_of_a_time_span_as_the_service_answers_them() {
+    let (_home, service) = ready();
+    let span = ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"];
+    let mut answered = 0;
+    for format in ["payment", "snowflake", "siq", "ulid", "evently", "flax"] {
+        let ended = run_idmint(&["range", format, span[0], span[1], "--json"]);
+        ended.assert(0, &[]);
+        let answer = service.get(&format!("/formats/{format}/range?from={}&to={}", span[0], span[1]));
+        assert_eq!((answer.status, ended.out), (200, answer.text()));
+        answered += 1;
+    }
+    assert_eq!(answered, 6);
+    let ended = run_idmint(&["range", "payment", span[0], span[1]]);
+    ended.assert(0, &[]);
+    assert!(ended.out.contains("base36       11LPC0000  1373ZZZZZ"), "{}", ended.out);
+    run_idmint(&["range", "uuid4", span[0], span[1]]).assert(64, &["uuid4"]);
+    run_idmint(&["range", "payment", span[1], span[0]]).assert(64, &["payment"]);
+    run_idmint(&["range", "nonesuch", span[0], span[1]]).assert(64, &["nonesuch"]);
+}
+
+#[test]
 fn formats_prints_a_line_for_each_format_or_all_about_one() {
     let ended = run_idmint(&["formats"]);
     ended.assert(0, &[]);
@@ -185,6 +220,12 @@ fn formats_reads_the_configuration_and_exits_64_for_a_format_there_is_not() {
     run_idmint(&["formats", "mine"]).assert(64, &["mine", "snowflake"]);
 }
 
+/// The formats that ids of another one may be taken for, where a line says so.
+fn rivals_of(line: &str) -> Option<Vec<&str>> {
+    let (_, names) = line.split_once(" may look like one of ")?;
+    Some(names.split_once(": ")?.0.split(", ").collect())
+}
+
 #[test]
 fn check_prints_what_a_configuration_means_or_exits_78() {
     let home = Home::new();
@@ -193,6 +234,9 @@ fn check_prints_what_a_configuration_means_or_exits_78() {
     for word in ["127.0.0.1:8080", "snowflake", "ids/s", "the configuration is sound"] {
         assert!(ended.out.contains(word), "{word:?} is not in {}", ended.out);
     }
+    let rivals: Vec<Vec<&str>> = ended.out.lines().filter_map(rivals_of).collect();
+    let is_told_once = |names: &Vec<&str>| names.iter().enumerate().all(|(at, name)| !names[..at].contains(name));
+    assert!(rivals.len() > 3 && rivals.iter().all(is_told_once), "{rivals:?}");
     for (toml, word) in
         [("worker.lanes = 99", "lane"), ("http.listen = 8080", "http.listen"), ("formats.x.like = \"y\"", "y")]
     {
@@ -251,4 +295,42 @@ fn a_start_warns_of_a_missing_domain_only_where_ids_have_one() {
     let (_home, service) = ready();
     let log = service.log_once_it_says("ids of siq are for development");
     assert!(!log.contains("ids of conjunction"), "{log}");
+}
+
+#[test]
+fn encode_prints_the_id_of_given_fields_and_counts_its_sequence() {
+    let time = "time=2024-02-20T00:00:00Z";
+    let ended = run_idmint(&["encode", "payment", time, "worker=3", "--count", "3"]);
+    ended.assert(0, &[]);
+    let lines: Vec<serde_json::Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<_> = lines.iter().map(|line| line["canonical"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["02KLC0300", "02KLC0301", "02KLC0302"]);
+    assert!(lines.iter().all(|line| line["minted"] == false && line["time"] == "2024-02-20T00:00:00Z"));
+    let drawn = run_idmint(&["encode", "payment", time, "worker=3", "--text"]);
+    drawn.assert(0, &[]);
+    assert!(drawn.out.contains("payment (base36)") && drawn.out.contains("02KLC0300"), "{}", drawn.out);
+    let last = run_idmint(&["encode", "payment", "sequence=1295", "worker=35", "time_ticks=2176782335"]);
+    last.assert(0, &[]);
+    assert!(last.out.contains("\"canonical\":\"ZZZZZZZZZ\""), "{}", last.out);
+
+    run_idmint(&["encode", "payment", "worker=36"]).assert(64, &["worker", "36", "0 to 35"]);
+    run_idmint(&["encode", "payment", "shard=1"]).assert(64, &["shard", "time, time_ticks, worker, sequence"]);
+    run_idmint(&["encode", "payment", "worker"]).assert(64, &["NAME=VALUE"]);
+    run_idmint(&["encode", "invoice"]).assert(64, &["invoice"]);
+    run_idmint(&["encode", "flax", "--count", "2"]).assert(64, &["flax has no sequence"]);
+    run_idmint(&["encode", "payment", "sequence=1290", "--count", "7"])
+        .assert(64, &["sequence=1290", "1295", "there are 6"]);
+    run_idmint(&["encode", "payment", "--count", "0"]).assert(64, &["0"]);
+}
+
+#[test]
+fn check_refuses_slots_of_which_the_last_has_no_worker_number() {
+    let home = Home::new();
+    let config = home.path("slots.toml");
+    let settings = "worker = { slot = 5, slots = 36, exclusive = true }\n";
+    std::fs::write(&config, settings).unwrap();
+    let args = ["check", "--config", config.to_str().unwrap()];
+    run_idmint(&args).assert(78, &["worker.slots = 36", "snowflake (room for 32)", "formats.enabled"]);
+    std::fs::write(&config, format!("{settings}formats.enabled = ['payment', 'twitter']\n")).unwrap();
+    run_idmint(&args).assert(0, &[]);
 }

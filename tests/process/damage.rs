@@ -19,7 +19,7 @@ fn horizon(home: &Home) -> PathBuf {
 /// Flips one bit of each of these bytes of the horizon.
 fn flip(home: &Home, offsets: &[usize]) {
     let mut bytes = fs::read(horizon(home)).unwrap();
-    assert_eq!(bytes.len(), 2 * COPY_LEN);
+    assert_eq!(bytes.len(), 3 * COPY_LEN);
     for offset in offsets {
         bytes[*offset] ^= 0x10;
     }
@@ -71,6 +71,10 @@ fn a_flipped_bit_anywhere_in_one_copy_is_served_warned_of_and_repaired() {
         }
     }
     assert!(!assert_serves_above(home.serve(), newest).contains("repaired"), "the repair lasts");
+    // Behind the copies stands the last commit of the records.
+    flip(&home, &[2 * COPY_LEN + 19]);
+    assert!(assert_serves_above(home.serve(), newest).contains("the third block of the horizon is damaged"));
+    assert!(!assert_serves_above(home.serve(), newest).contains("is damaged"), "it is made anew");
 }
 
 #[test]

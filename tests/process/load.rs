@@ -1,6 +1,7 @@
 //! Callers that mint all sequenced formats in batches of all sizes, and what became of their requests.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,7 +97,15 @@ pub(crate) fn into_received(minted: Vec<Minted>) -> Vec<Received> {
 
 fn mint_until_it_ends(address: SocketAddr, number: usize, received: Received, stop: &AtomicBool) -> Minted {
     let mut minted = Minted { received, end: End::Stopped, granted: 0, refused: BTreeMap::new(), ahead_ms: 0 };
-    let mut client = Client::connect(address);
+    // A service that is killed at once may be gone before its callers are there.
+    let mut client = match Client::try_connect(address) {
+        Ok(client) => client,
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            minted.end = End::Cut;
+            return minted;
+        }
+        Err(error) => panic!("{address}: {error}"),
+    };
     for turn in number.. {
         if stop.load(Ordering::Relaxed) {
             break;

@@ -128,6 +128,10 @@ fn an_encoding_that_would_write_a_number_otherwise_exits_78_and_one_that_writes_
     let radix = kept.replace("kind = \"base36\"", "kind = \"radix\", radix = 36, case = \"upper\"");
     mint_once_with(&home, &with(&radix));
     mint_once_with(&home, &with(&format!("\"decimal\", {kept}, {{ kind = \"hashids\", name = \"short\" }}")));
+    // What stands before ids is no part of what is kept.
+    let prefixed = with(kept).replace("like =", "prefixes = [\"pi_\", \"ch_\"], like =");
+    mint_once_with(&home, &prefixed);
+    mint_once_with(&home, &with(kept));
     // One that was left out for a while is still held to what it was.
     mint_once_with(&home, &with("\"decimal\""));
     run(home.serve_with(&with("{ kind = \"hashids\" }"))).assert(78, &["\"hashids\"", "\"invoice\""]);

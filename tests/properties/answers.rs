@@ -23,6 +23,9 @@ use crate::texts::Target;
 
 const TEXTS: u32 = 20_000;
 
+/// What a text may begin with: a type, a prefix, both, and neither.
+const BEGINNINGS: [&str; 5] = ["user_", "pi_", "line_item_", "User_", "_"];
+
 /// Letters that JSON escapes, also where they are an id's own.
 const QUOTED: &str = r#"
     summary = "letters that JSON escapes"
@@ -60,6 +63,8 @@ struct Unlikely<'a> {
 struct Reading<'a> {
     format: &'a str,
     encoding: &'a str,
+    #[serde(flatten)]
+    beginning: BTreeMap<&'static str, String>,
     canonical: String,
     value: String,
     time: Option<String>,
@@ -76,9 +81,13 @@ struct Brief<'a> {
     id: &'a str,
     format: Option<&'a str>,
     encoding: Option<&'a str>,
+    #[serde(flatten)]
+    beginning: BTreeMap<&'static str, String>,
     time: Option<String>,
     fields: Vec<FieldOfReading<'a>>,
     ambiguous: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    did_you_mean: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -114,10 +123,12 @@ fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDo
 }
 
 /// Members in the order of the format's encodings, which a map of serde_json would not keep.
-fn spellings(format: &Format, id: u128) -> Box<RawValue> {
-    let member =
-        |encoding: &Encoding| format!("{}:{}", Value::from(encoding.name()), Value::from(encoding.to_text(id)));
-    let members: Vec<_> = format.encodings.iter().map(member).collect();
+fn spellings(format: &Format, prefix: &str, id: u128) -> Box<RawValue> {
+    let member = |(at, encoding): (usize, &Encoding)| {
+        let text = format!("{}{}", if at == 0 { prefix } else { "" }, encoding.to_text(id));
+        format!("{}:{}", Value::from(encoding.name()), Value::from(text))
+    };
+    let members: Vec<_> = format.encodings.iter().enumerate().map(member).collect();
     RawValue::from_string(format!("{{{}}}", members.join(","))).unwrap()
 }
 
@@ -138,18 +149,32 @@ fn fields<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Vec<FieldOfReadin
     fields.collect()
 }
 
-fn reading<'a>(found: &Match<'a>, domains: &'a KnownDomains) -> Reading<'a> {
+/// What the text begins with, where it is a type or a prefix of the format.
+fn beginning(found: &Match<'_>, text: &str) -> BTreeMap<&'static str, String> {
+    let prefix = &text[..found.prefix_len()];
+    let is_canonical = found.encoding().name() == found.format().canonical().name();
+    let told = match (is_canonical, found.format().prefixes.are_types()) {
+        (false, _) => None,
+        (true, true) => Some(("type", prefix.trim_end_matches('_').to_owned())),
+        (true, false) => Some(("prefix", prefix.to_owned())).filter(|(_, prefix)| !prefix.is_empty()),
+    };
+    told.into_iter().collect()
+}
+
+fn reading<'a>(found: &Match<'a>, text: &str, domains: &'a KnownDomains) -> Reading<'a> {
+    let prefix = &text[..found.prefix_len()];
     let (format, id) = (found.format(), found.id());
     let parts = format.split(id).unwrap();
     Reading {
         format: &format.name,
         encoding: found.encoding().name(),
-        canonical: format.canonical().to_text(id),
+        beginning: beginning(found, text),
+        canonical: format!("{prefix}{}", format.canonical().to_text(id)),
         value: id.to_string(),
         time: time(found),
         time_unix_seconds: parts.time.map(|time| time.nanos().div_euclid(1_000_000_000).to_string()),
         fields: fields(found, domains),
-        encodings: spellings(format, id),
+        encodings: spellings(format, prefix, id),
         plausible: found.is_plausible(),
         evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
         evidence: evidence(found),
@@ -218,10 +243,26 @@ fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: Dec
                 Err(why) => reasons.push(why),
             }
         }
-        if is_tried && !is_read {
+        let canonical = Some(format.canonical());
+        let canonical = canonical.filter(|canonical| filter.encoding.is_none_or(|name| name == canonical.name()));
+        let behind = canonical.and_then(|canonical| format.prefixes.read(text, canonical));
+        let behind = behind.map(|read| match read? {
+            (_, id) if id > format.greatest() => Err(Rejection::OutOfRange),
+            (_, id) => format.split(id).map(|_| id),
+        });
+        if let Some(Ok(id)) = behind {
+            is_read = true;
+            assert_eq!(found.remove(&(&*format.name, format.canonical().name())), Some(id), "{text:?}");
+        }
+        if let (Some(Err(expected)), false) = (behind, is_read) {
             let (of, why) = rejected.next().unwrap_or_else(|| panic!("{} and {text:?}", format.name));
-            let nearest = reasons.iter().map(|why| why.nearness()).max();
-            assert_eq!((&of.name, Some(why.nearness())), (&format.name, nearest), "{text:?}: {why} of {reasons:?}");
+            assert_eq!((&of.name, *why), (&format.name, expected), "{text:?}: what is behind the prefix says why");
+        } else if is_tried && !is_read {
+            let (of, why) = rejected.next().unwrap_or_else(|| panic!("{} and {text:?}", format.name));
+            // Another length is as near as other letters.
+            let nearness = |why: &Rejection| why.nearness() + u8::from(*why == Rejection::WrongLength);
+            let nearest = reasons.iter().map(nearness).max();
+            assert_eq!((&of.name, Some(nearness(why))), (&format.name, nearest), "{text:?}: {why} of {reasons:?}");
             assert!(reasons.contains(why), "{text:?}: {why} of {reasons:?}");
         }
     }
@@ -246,7 +287,7 @@ fn assert_answers(
         _ => Some(at.did_you_mean(text, filter)),
     };
     let shaped_like = match &did_you_mean {
-        Some(near) if near.is_empty() => at.shaped_like(text, filter).into_iter().map(|of| of.name.as_str()).collect(),
+        Some(near) if near.is_empty() => at.shaped_like(text, filter),
         _ => Vec::new(),
     };
     let is_told = is_pinned || decoded.matches.iter().any(|found| is_told(text, found)) || decoded.matches.is_empty();
@@ -254,10 +295,10 @@ fn assert_answers(
     let (matches, withheld) = if is_told { (decoded.matches, Vec::new()) } else { (Vec::new(), decoded.matches) };
     let expected = Answer {
         id: text,
-        matches: matches.iter().map(|found| reading(found, domains)).collect(),
+        matches: matches.iter().map(|found| reading(found, text, domains)).collect(),
         ambiguous: is_told && is_ambiguous,
         rejected: decoded.rejected.iter().map(|(of, why)| Rejected { format: &of.name, reason: *why }).collect(),
-        did_you_mean: did_you_mean.unwrap_or_default(),
+        did_you_mean: did_you_mean.clone().unwrap_or_default(),
         shaped_like,
         unlikely: withheld.iter().map(unlikely).collect(),
     };
@@ -270,9 +311,11 @@ fn assert_answers(
         id: text,
         format: best.map(|best| best.format().name.as_str()),
         encoding: best.map(|best| best.encoding().name()),
+        beginning: best.map(|best| beginning(best, text)).unwrap_or_default(),
         time: best.and_then(time),
         fields: best.map(|best| fields(best, domains)).unwrap_or_default(),
         ambiguous: is_told && is_ambiguous,
+        did_you_mean: did_you_mean.unwrap_or_default(),
     };
     let mut written = Vec::new();
     BriefReading::new(text, at, filter, parts).write_json(&mut written);
@@ -284,6 +327,9 @@ fn every_answer_is_what_serde_makes_of_its_parts() {
     let compiled = |name: &str, toml: &str| FormatDefinition::from_toml(name, toml).unwrap().compile(name).unwrap();
     let mut formats: Vec<_> = PRESETS.iter().map(|preset| Arc::new(compiled(preset.name, preset.toml))).collect();
     formats.push(Arc::new(compiled("quoted", QUOTED)));
+    let instagram = PRESETS.iter().find(|preset| preset.name == "instagram").unwrap();
+    let prefixed = format!("prefixes = ['pi_', 'user_']\n{}", instagram.toml);
+    formats.push(Arc::new(compiled("prefixed", &prefixed)));
     let decoder = Decoder::new(formats);
     let domains = KnownDomains::from([(3, "a \"b\" \\ c".to_owned()), (u32::MAX, "é\n\u{7f}\u{2028}".to_owned())]);
     let parts = AnswerParts::new(decoder.formats(), domains.clone());
@@ -296,8 +342,12 @@ fn every_answer_is_what_serde_makes_of_its_parts() {
         let at = decoder.at(UnixNanos::new(random.random_range(0..=u64::MAX)));
         let target = &targets[random.random_range(0..targets.len())];
         target.draw(&mut random, &mut text);
+        if random.random_ratio(1, 8) {
+            text.insert_str(0, BEGINNINGS[random.random_range(0..BEGINNINGS.len())]);
+        }
         let filter = DecodeFilter {
             among: None,
+            lenient: false,
             format: random.random_ratio(1, 8).then_some(&target.format.name),
             encoding: random.random_ratio(1, 8).then_some(target.encoding.name()),
         };

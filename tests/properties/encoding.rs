@@ -1,6 +1,8 @@
 //! What every encoding of every layout keeps.
 
-use idmint::id::{Encoding, EncodingDefinition, EncodingKind, IdBlock, LetterCase, Progression, Rejection};
+use idmint::id::{
+    CheckMethod, Encoding, EncodingDefinition, EncodingKind, IdBlock, LetterCase, Progression, Rejection,
+};
 use proptest::prelude::*;
 use regex_lite::Regex;
 
@@ -39,29 +41,33 @@ fn alphabet(least: usize) -> impl Strategy<Value = String> {
 /// An encoding of any kind with any settings, and the greatest value it was made for.
 fn encoding() -> impl Strategy<Value = (Encoding, u128)> {
     let plain = proptest::sample::select(PLAIN.to_vec()).prop_map(EncodingDefinition::from);
-    let wider =
-        (0_usize..40, any::<bool>(), proptest::sample::select(PLAIN.to_vec())).prop_map(|(more, is_upper, kind)| {
+    let wider = (0_usize..40, any::<bool>(), any::<bool>(), proptest::sample::select(PLAIN.to_vec())).prop_map(
+        |(more, is_upper, is_checked, kind)| {
             let mut definition = EncodingDefinition::from(kind);
             let takes = |key| kind.keys().contains(&key);
             definition.length = takes("length").then_some(128 + more);
             definition.bytes = takes("bytes").then_some(16 + more % 10);
             definition.case = takes("case").then_some(if is_upper { LetterCase::Upper } else { LetterCase::Lower });
+            definition.check = (takes("check") && is_checked).then_some(CheckMethod::Mod97);
             definition
-        });
+        },
+    );
     let stripped = (2_usize..5).prop_map(|fives| {
         let mut definition = EncodingDefinition::from(EncodingKind::B32l);
         (definition.bytes, definition.strip) = (Some(10 + 5 * fives), Some(true));
         definition
     });
-    let radix = (alphabet(2), proptest::option::of("[!-~]{1,8}")).prop_map(|(alphabet, prefix)| {
-        let mut definition = EncodingDefinition::from(EncodingKind::Radix);
-        (definition.alphabet, definition.prefix) = (Some(alphabet), prefix);
-        definition
-    });
+    let radix =
+        (alphabet(2), proptest::option::of("[!-~]{1,8}"), any::<bool>()).prop_map(|(alphabet, prefix, is_checked)| {
+            let mut definition = EncodingDefinition::from(EncodingKind::Radix);
+            definition.check = (is_checked && alphabet.len() >= 10).then_some(CheckMethod::Mod97);
+            (definition.alphabet, definition.prefix) = (Some(alphabet), prefix);
+            definition
+        });
     let hashids =
         (alphabet(16), "[ -~]{0,40}", 0_usize..100, any::<bool>()).prop_map(|(alphabet, salt, min, is_grouped)| {
             let mut definition = EncodingDefinition::from(EncodingKind::Hashids);
-            (definition.alphabet, definition.salt) = (Some(alphabet), Some(salt));
+            (definition.alphabet, definition.salt) = (Some(alphabet), Some(salt.into()));
             // 130 letters hold any number, whatever the alphabet.
             definition.min_length = Some(if is_grouped { 130 + min } else { min });
             definition.groups =

@@ -30,6 +30,16 @@ const PUBLISHED: &[Published] = &[
         &[("random_a", 0xcc3), ("random_b", 0x18c4_dc0c_0c07_398f)],
     ),
     ("uuid4", "919108f7-52d1-4320-9bac-f847db4148a8", None, &[("random_a", 0x9191_08f7_52d1), ("random_b", 0x320)]),
+    // The same, appendices A.2, A.4 and B.1, and sections 5.9 and 5.10.
+    ("uuid3", "5df41881-3aed-3515-88a7-2f4a814cf09e", None, &[("hash_high", 0x5df4_1881_3aed), ("hash_mid", 0x515)]),
+    ("uuid5", "2ed6657d-e927-568b-95e1-2665a8aea6a2", None, &[("hash_high", 0x2ed6_657d_e927), ("hash_mid", 0x68b)]),
+    ("uuid8", "2489e9ad-2ee2-8e00-8ec9-32d5f69181c0", None, &[("custom_a", 0x2489_e9ad_2ee2), ("custom_b", 0xe00)]),
+    ("uuid-nil", "00000000-0000-0000-0000-000000000000", None, &[]),
+    ("uuid-max", "ffffffff-ffff-ffff-ffff-ffffffffffff", None, &[]),
+    // The entity Status in Mastodon's documentation, whose created_at is 52 ms later.
+    ("mastodon", "103270115826048975", Some("2019-12-08T03:48:33.849Z"), &[("sequence_data", 40_911)]),
+    // The README of f4b6a3/tsid-creator.
+    ("tsid", "01226N0640J7Q", Some("2020-04-15T20:22:07.665Z"), &[]),
     // The README of rs/xid.
     (
         "xid",

@@ -5,9 +5,11 @@
 //! book. Every id of every life is kept and compared. A failing seed replays:
 //! `RESTARTS_SEED=7 cargo test --test properties restarts`.
 
-use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::ops::AddAssign;
+use std::panic::{catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use idmint::id::{Format, FormatDefinition, PRESETS};
@@ -42,6 +44,15 @@ struct Tally {
     restores: u64,
 }
 
+impl AddAssign for Tally {
+    fn add_assign(&mut self, more: Tally) {
+        self.lives += more.lives;
+        self.ids += more.ids;
+        self.lost_folders += more.lost_folders;
+        self.restores += more.restores;
+    }
+}
+
 /// One life of the program, from a start to a kill.
 struct Life {
     clock: Arc<Clock>,
@@ -53,7 +64,8 @@ struct Life {
 /// Everything that was ever minted.
 #[derive(Default)]
 struct Minted {
-    ids: HashSet<(usize, u128)>,
+    /// By their formats. They are compared once all are there.
+    ids: Vec<(usize, u128)>,
     /// The greatest time in any of them.
     newest: Option<UnixTime>,
 }
@@ -96,7 +108,8 @@ fn drawn_format(random: &mut StdRng) -> Format {
         ("3600s", 5_000),
     ];
     let (tick, sequence_max) = ticks[random.random_range(0..ticks.len())];
-    let sequence = random.random_range(1..=sequence_max);
+    let sequence: u128 = random.random_range(1..=sequence_max);
+    let spread = 1 << random.random_range(0..=(sequence / 4).checked_ilog2().unwrap_or(0));
     let mut fields = [("time", 1_u128 << 63), ("worker", random.random_range(8..40)), ("sequence", sequence)]
         .map(|field| (field, 0));
     fields.shuffle(random);
@@ -111,7 +124,7 @@ fn drawn_format(random: &mut StdRng) -> Format {
     };
     let text = format!(
         "summary = ''\nrule = 'sequenced'\ntick = '{tick}'\nepoch = '2020-01-01T00:00:00.003Z'\nencodings = ['decimal']\n\
-         fields = [{}]",
+         sequence_spread = {spread}\nfields = [{}]",
         fields.iter().map(field).collect::<Vec<_>>().join(", ")
     );
     FormatDefinition::from_toml("drawn", &text).expect(&text).compile("drawn").expect(&text)
@@ -194,13 +207,22 @@ impl Life {
 impl Minted {
     fn take_in(&mut self, format: usize, definition: &Format, ids: &[u128], durable: UnixNanos) {
         for id in ids {
-            assert!(self.ids.insert((format, *id)), "{} {id} was minted twice", definition.name);
+            self.ids.push((format, *id));
             let time = definition.split(*id).expect("what is minted splits").time.expect("has a time");
             // A tick that is no whole number of nanoseconds begins up to one of them before its time says.
             let rounded = i128::from(definition.tick.is_some_and(|tick| tick.parts() > 1));
             assert!(time.nanos() - rounded < UnixTime::from(durable).nanos(), "minted above what is durable");
             self.newest = self.newest.max(Some(time));
         }
+    }
+
+    /// How many there are, none of them twice.
+    fn count_different(&mut self, formats: &[Arc<Format>]) -> usize {
+        self.ids.sort_unstable();
+        if let Some([(format, id), _]) = self.ids.array_windows().find(|[one, next]| one == next) {
+            panic!("{} {id} was minted twice", formats[*format].name);
+        }
+        self.ids.len()
     }
 }
 
@@ -222,7 +244,8 @@ impl Disk {
     }
 }
 
-fn live(seed: u64, tally: &mut Tally) {
+fn live(seed: u64) -> Tally {
+    let tally = &mut Tally::default();
     let random = &mut StdRng::seed_from_u64(seed);
     let formats = formats(random);
     let steps = if seed < LONG_SEEDS { STEPS_OF_LONG_SEEDS } else { STEPS };
@@ -254,8 +277,18 @@ fn live(seed: u64, tally: &mut Tally) {
             }
         }
     }
-    assert!(minted.ids.len() > 20, "seed {seed} minted next to nothing");
-    tally.ids += u64::try_from(minted.ids.len()).expect("fits");
+    let ids = minted.count_different(&formats);
+    assert!(ids > 20, "seed {seed} minted next to nothing");
+    tally.ids += u64::try_from(ids).expect("fits");
+    *tally
+}
+
+fn live_all(seeds: impl Iterator<Item = u64>) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        tally += catch_unwind(|| live(seed)).unwrap_or_else(|_| panic!("replay with RESTARTS_SEED={seed}"));
+    }
+    tally
 }
 
 fn step_the_wall_clock(hand: &ManualClock, random: &mut StdRng) {
@@ -270,15 +303,13 @@ fn restarts_with_any_clock_repeat_no_id() {
         Err(_) => 0..=SEEDS,
     };
     let is_whole = seeds.end() > seeds.start();
+    let threads = thread::available_parallelism().map_or(2, usize::from);
     let mut tally = Tally::default();
-    for seed in seeds {
-        let mut of_seed = tally;
-        let replay = std::panic::catch_unwind(move || {
-            live(seed, &mut of_seed);
-            of_seed
-        });
-        tally = replay.unwrap_or_else(|_| panic!("replay with RESTARTS_SEED={seed}"));
-    }
+    thread::scope(|scope| {
+        let shares = (0..threads).map(|first| seeds.clone().skip(first).step_by(threads));
+        let running: Vec<_> = shares.map(|share| scope.spawn(|| live_all(share))).collect();
+        running.into_iter().for_each(|thread| tally += thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+    });
     println!("{tally:?}, no id twice");
     assert!(!is_whole || tally.lives >= 100_000 && tally.lost_folders > 1_000 && tally.restores > 1_000, "{tally:?}");
 }

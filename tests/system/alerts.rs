@@ -42,9 +42,14 @@ fn every_alert_has_its_page_in_the_runbook() {
         .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
         .collect();
 
-    let links: Vec<&str> = values(&rules, "runbook: docs/OPERATIONS.md#").collect();
+    let address = r#"runbook_url: "{{ $externalLabels.docs_url }}/OPERATIONS.md#"#;
+    let links: Vec<&str> = values(&rules, address).map(|link| link.trim_end_matches('"')).collect();
     assert_eq!(links.len(), values(&rules, "- alert:").count(), "one link for each alert");
     for link in links {
         assert!(headings.iter().any(|heading| heading == link), "docs/OPERATIONS.md has no heading for #{link}");
+    }
+    for configuration in ["deploy/prometheus.yml", "deploy/fleet/prometheus.yml"] {
+        let documents: Vec<String> = values(&read(configuration), "docs_url:").map(str::to_owned).collect();
+        assert!(matches!(&documents[..], [url] if url.starts_with("https://")), "{configuration}: {documents:?}");
     }
 }

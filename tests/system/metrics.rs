@@ -4,7 +4,7 @@ use crate::service::Home;
 use crate::tools::promtool_reads;
 
 /// Every metric of this build, without the prefix.
-const METRICS: [&str; 22] = [
+const METRICS: [&str; 21] = [
     "ids_minted_total{format=\"snowflake\"}",
     "mint_requests_total{format=\"snowflake\",outcome=\"minted\"}",
     "sequence_exhausted_total{format=\"snowflake\",worker=\"0\"}",
@@ -20,13 +20,21 @@ const METRICS: [&str; 22] = [
     "worker_slot",
     "fenced_total",
     "decode_requests_total{outcome=\"matched\"}",
-    "ids_unsent_total{format=\"snowflake\"}",
     "http_requests_total{method=\"POST\",route=\"/ids/{format}\",status=\"200\"}",
     "http_request_duration_seconds_count{route=\"/ids/{format}\"}",
     "http_in_flight",
     "format_end_timestamp_seconds{format=\"snowflake\"}",
     "ready",
     "build_info{version=\"0.1.0\"}",
+];
+
+/// What tells of the process, under the names that all programs use.
+const OF_PROCESS: [&str; 5] = [
+    "process_resident_memory_bytes",
+    "process_cpu_seconds_total",
+    "process_open_fds",
+    "process_max_fds",
+    "process_start_time_seconds",
 ];
 
 #[test]
@@ -40,7 +48,11 @@ fn every_metric_is_there_in_the_first_scrape_and_every_counter_at_zero() {
         let series = format!("\nidmint_{metric} ");
         assert!(first.contains(&series), "no {metric} in\n{first}");
     }
-    let counters = first.lines().filter(|line| !line.starts_with('#') && line.contains("_total"));
+    for name in OF_PROCESS {
+        let value = first.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value > 0.0 || name.ends_with("_total")), "{name} is {value:?}");
+    }
+    let counters = first.lines().filter(|line| line.starts_with("idmint_") && line.contains("_total"));
     for counter in counters {
         assert!(counter.ends_with(" 0"), "{counter}");
     }

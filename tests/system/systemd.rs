@@ -1,4 +1,4 @@
-//! The units in `deploy/systemd`, by systemd's own judgement.
+//! The units in `deploy/systemd`, by systemd's own judgement, and as the first process of a machine runs them.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,9 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::service::Home;
+use crate::authority::Authority;
+use crate::console::commands_below;
+use crate::service::{Home, until};
 
 /// How exposed the service may be, in tenths of systemd's scale from 0 to 10. A unit that says nothing has 96.
 const EXPOSURE_MAX: u32 = 12;
@@ -81,4 +83,113 @@ fn a_reload_has_the_settings_read_again() {
     assert!(Command::new(words.next().unwrap()).args(words).status().expect("it runs").success());
     service.log_once_it_says("SIGHUP: conjunction.catalogs");
     assert_eq!(service.get("/health/live").status, 200);
+}
+
+/// A container in which systemd is the first process, with this clone's units and program where START.md has them.
+struct Machine {
+    name: String,
+    home: Home,
+}
+
+impl Machine {
+    fn start() -> Machine {
+        let clone = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let machine = Machine { name: format!("idmint-systemd-{}", std::process::id()), home: Home::new() };
+        let stand_ins =
+            Command::new(clone.join("tests/system/image/stand-ins")).args(["systemd", &machine.name]).output();
+        let stand_ins = stand_ins.unwrap();
+        assert!(stand_ins.status.success(), "{}", told(&stand_ins));
+
+        let home = &machine.home;
+        let authority = Authority::new("systemd");
+        let [certificate, key] = authority.sign(&["localhost"]).write(home, "tls");
+        fs::write(home.path("ca.pem"), &authority.pem).unwrap();
+        let volumes = [
+            format!("{}:/clone/deploy:ro", clone.join("deploy").display()),
+            format!("{}:/clone/target/release/idmint:ro", env!("CARGO_BIN_EXE_idmint")),
+            format!("{}:/clone/tls.crt:ro", certificate.display()),
+            format!("{}:/clone/tls.key:ro", key.display()),
+            format!("{}:/clone/ca.pem:ro", home.path("ca.pem").display()),
+            "/sys/fs/cgroup:/sys/fs/cgroup".to_owned(),
+        ];
+        let mut docker = Command::new("docker");
+        docker.args(["run", "--detach", "--name", &machine.name]);
+        // A machine of its own may do all this. That last capability the machine of this test may lack itself.
+        docker.args(["--cap-add", "ALL", "--cap-drop", "SYS_RESOURCE", "--cgroupns", "host", "--workdir", "/clone"]);
+        for option in ["seccomp", "apparmor", "systempaths"] {
+            docker.args(["--security-opt", &format!("{option}=unconfined")]);
+        }
+        for folder in ["/run", "/run/lock", "/tmp"] {
+            docker.args(["--tmpfs", folder]);
+        }
+        for volume in &volumes {
+            docker.args(["--volume", volume]);
+        }
+        let output = docker.arg(&machine.name).output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        until("systemd has started", || {
+            let state = told(&machine.shell("systemctl is-system-running"));
+            ["running", "degraded"].contains(&state.trim()).then_some(())
+        });
+        machine
+    }
+
+    fn shell(&self, command: &str) -> Output {
+        let script = format!("curl() {{ command curl --silent --show-error \"$@\"; }}\n{command}");
+        Command::new("docker").args(["exec", &self.name, "bash", "-c", &script]).output().unwrap()
+    }
+
+    #[track_caller]
+    fn succeed(&self, command: &str) -> String {
+        let output = self.shell(command);
+        if !output.status.success() {
+            let journal = self.shell("journalctl --no-pager --lines 30 --unit idmint");
+            panic!("{command}\n{}\n{}", told(&output), told(&journal));
+        }
+        told(&output)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        for remove in [["rm", "--force", "--volumes"].as_slice(), &["image", "rm", "--force"]] {
+            let output = Command::new("docker").args(remove).arg(&self.name).output().unwrap();
+            if !output.status.success() {
+                eprintln!("{}", told(&output));
+            }
+        }
+    }
+}
+
+#[test]
+fn under_systemd_the_service_reads_the_tokens_and_the_key_that_root_keeps() {
+    let machine = Machine::start();
+    let commands = commands_below("docs/START.md", "## systemd");
+    for (command, printed) in &commands {
+        let told = machine.succeed(command);
+        let ids = r#"{"format":"snowflake","count":1,"ids":[""#;
+        assert!(printed.is_empty() || printed[0].starts_with(ids) && told.starts_with(ids), "{command}: {told}");
+    }
+    println!("{} commands of START.md typed under systemd", commands.len());
+    assert!(commands.len() >= 10, "{commands:?}");
+    let modes = machine.succeed("stat --format '%U %a' /etc/idmint/tokens.toml");
+    assert!(modes.starts_with("root 600"), "{modes}");
+    let refused = machine.succeed("curl -X POST http://127.0.0.1:8080/ids/snowflake");
+    assert!(refused.contains("missing_token"), "{refused}");
+
+    machine.succeed("install -m 600 tls.crt tls.key /etc/idmint/");
+    machine.succeed("cp deploy/systemd/idmint.service.d/tls.conf /etc/systemd/system/idmint.service.d/");
+    machine.succeed("systemctl daemon-reload && systemctl restart idmint");
+    let minted = machine.succeed(
+        r#"curl --cacert ca.pem -X POST -H "Authorization: Bearer $(cat billing.token)" https://localhost:8080/ids/snowflake"#,
+    );
+    assert!(minted.contains(r#""ids":["#), "{minted}");
+
+    // The control: without a credential the file is root's alone.
+    machine.succeed("rm -r /etc/systemd/system/idmint.service.d && systemctl daemon-reload");
+    machine.succeed(r#"echo 'http.tokens = "/etc/idmint/tokens.toml"' > /etc/idmint.toml"#);
+    assert!(!machine.shell("systemctl restart idmint").status.success());
+    let journal = machine
+        .succeed("systemctl show --property ExecMainStatus idmint; journalctl --no-pager --lines 20 --unit idmint");
+    assert!(journal.contains("ExecMainStatus=78") && journal.contains("Permission denied"), "{journal}");
 }

@@ -45,6 +45,7 @@ pub(crate) fn file(name: &str) -> Value {
         "conjunction" => include_str!("conjunction.json"),
         "flax" => include_str!("flax.json"),
         "evently" => include_str!("evently.json"),
+        "typeid" => include_str!("typeid.json"),
         _ => panic!("no file of vectors is called {name}"),
     };
     serde_json::from_str(text).expect("the vectors are JSON")
@@ -249,7 +250,7 @@ fn spellings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
     texts.iter().filter_map(|(codec, text)| Some((name(codec), text.as_str()?.to_owned()))).collect()
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} should be a text")).to_owned()
 }
 

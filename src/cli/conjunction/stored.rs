@@ -1,13 +1,14 @@
 //! `idmint conjunction`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{conjunction_bar, print};
 use crate::cli::running_service::{AccessArgs, ask_once, service_url};
 use crate::wire::ConjunctionInfo;
 
@@ -72,6 +73,8 @@ impl Conjunction {
 impl Export {
     fn run(self) -> Result<(), Failure> {
         let mut out = BufWriter::new(io::stdout().lock());
+        // Lines on the same terminal say how far it is.
+        let bar = if io::stdout().is_terminal() { ProgressBar::hidden() } else { conjunction_bar(None) };
         let mut after: Option<String> = None;
         loop {
             let ServiceArgs { format, server, access } = &self.service;
@@ -83,8 +86,10 @@ impl Export {
                     return not_written(&error);
                 }
             }
+            bar.inc(page.conjunctions.len() as u64);
             after = page.next;
             if after.is_none() {
+                bar.finish_and_clear();
                 return out.flush().or_else(|error| not_written(&error));
             }
         }
@@ -106,6 +111,7 @@ impl Import {
         conjunctions.sort_by_key(|conjunction| conjunction.rank);
         let ServiceArgs { format, server, access } = &self.service;
         let (mut stored, mut known, mut differing) = (0_u64, 0_u64, Vec::new());
+        let bar = conjunction_bar(Some(conjunctions.len() as u64));
         for batch in conjunctions.chunks(BATCH_LEN) {
             let details =
                 ask_once(access.client(server)?, async |client| client.adopt_conjunctions(format, batch).await)?;
@@ -116,7 +122,9 @@ impl Import {
                     (true, _) => known += 1,
                 }
             }
+            bar.inc(batch.len() as u64);
         }
+        bar.finish_and_clear();
         print(format_args!("{stored} stored, {known} known already\n"))?;
         if differing.is_empty() {
             return Ok(());

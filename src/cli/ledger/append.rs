@@ -8,10 +8,9 @@ use sha2::{Digest, Sha256};
 
 use super::event_file::EventFile;
 use super::idempotency_key::{key_of, parse_key};
-use super::progress::{SENT_SHOWN_FROM_LEN, progress_bar};
 use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
 use crate::cli::running_service::block_on;
 use crate::client::{Answer, Client};
 use crate::ledger::{Event, LedgerId};

@@ -6,10 +6,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::event_file::{EventFile, EventLines};
-use super::progress::{SENT_SHOWN_FROM_LEN, progress_bar};
 use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
 use crate::cli::running_service::block_on;
 use crate::client::{Client, ClientError};
 use crate::ledger::{ChainChecker, EventId, ImportPart, LedgerId};
@@ -19,7 +18,7 @@ use crate::wire::LedgerInfo;
 ///
 /// The whole chain is checked first, offline; one that does not hold sends nothing. If the service has the ledger already,
 /// its head must be an event of the chain, and the import goes on after it: the same command again finishes an import that
-/// broke off. Any other head is a fork, and is refused.
+/// broke off, and one that is all there is done, though events may have come after it. Any other head is a fork, and is refused.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// The events, one JSON object a line, each with its timestamp and its eventId.
@@ -49,9 +48,12 @@ impl Import {
         let service = Service { client: self.service.client(&bar)?, bar };
         let imported = block_on(import(&service, &mut file, chain));
         service.bar.finish_and_clear();
-        let new = imported?;
+        let Imported { new, later } = imported?;
         let Chain { ledger, head, events } = chain;
-        print(format_args!("complete: {events} events of ledger {ledger}, {new} of them new here, head {head}\n"))
+        let behind = if later == 0 { String::new() } else { format!("; {later} events came after it") };
+        print(format_args!(
+            "complete: {events} events of ledger {ledger}, {new} of them new here, head {head}{behind}\n"
+        ))
     }
 }
 
@@ -59,6 +61,13 @@ impl Import {
 struct Service {
     client: Client,
     bar: ProgressBar,
+}
+
+/// How many events an import brought.
+struct Imported {
+    new: u64,
+    /// How many there are after the last of the file, which somebody else has appended.
+    later: u64,
 }
 
 /// Checks the whole chain.
@@ -78,13 +87,16 @@ fn check_chain(file: &mut EventFile) -> Result<Chain, Failure> {
     }
 }
 
-/// Appends what the service lacks, and says how many events that was.
-async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result<u64, Failure> {
+/// Appends what the service lacks.
+async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result<Imported, Failure> {
     let name = file.name().to_owned();
     let stored = service.client.ledger(chain.ledger).await?;
     let mut rest = Rest { lines: file.lines()?, checker: ChainChecker::new(chain.ledger, None), there: 0 };
     let before = match &stored {
-        Some(stored) if stored.events > chain.events => return Err(beyond(service, &name, chain, stored).await),
+        Some(stored) if stored.events > chain.events => {
+            let later = later_events(service, &name, chain, stored).await?;
+            return Ok(Imported { new: 0, later });
+        }
         Some(stored) => {
             rest.skip(service, stored.events)?;
             rest.there = stored.events;
@@ -103,8 +115,10 @@ async fn import(service: &Service, file: &mut EventFile, chain: Chain) -> Result
         failure.and(format!("{there} of {events} events are known to be there; the same command again goes on"))
     })?;
     match service.client.ledger(chain.ledger).await? {
-        Some(stored) if stored.head == chain.head.to_string() => Ok(chain.events - before),
-        Some(stored) => Err(beyond(service, &name, chain, &stored).await),
+        Some(stored) => {
+            let later = later_events(service, &name, chain, &stored).await?;
+            Ok(Imported { new: chain.events - before, later })
+        }
         None => Err(Failure::new(Exit::No, format!("ledger {} is gone from the service", chain.ledger))),
     }
 }
@@ -171,20 +185,11 @@ impl Rest<'_> {
     }
 }
 
-/// The service has more events than the file, after them or instead of them.
-async fn beyond(service: &Service, name: &str, chain: Chain, stored: &LedgerInfo) -> Failure {
+/// How many events the service has after those of the file, unless it has others instead of them.
+async fn later_events(service: &Service, name: &str, chain: Chain, stored: &LedgerInfo) -> Result<u64, Failure> {
     let Chain { ledger, head, events } = chain;
-    match service.client.has_event(ledger, head).await {
-        Ok(true) => {
-            let more = stored.events.saturating_sub(events);
-            let head = &stored.head;
-            let said =
-                format!("ledger {ledger} has all {events} events of {name}, and {more} after them: its head is {head}");
-            Failure::new(Exit::No, said)
-        }
-        Ok(false) => fork(name, stored, Some(head)),
-        Err(error) => error.into(),
-    }
+    let has_all = stored.head == head.to_string() || service.client.has_event(ledger, head).await?;
+    if has_all { Ok(stored.events.saturating_sub(events)) } else { Err(fork(name, stored, Some(head))) }
 }
 
 /// The ledger and the file went different ways.

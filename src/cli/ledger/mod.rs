@@ -6,7 +6,6 @@ mod create;
 mod event_file;
 mod idempotency_key;
 mod import;
-mod progress;
 mod service_args;
 mod verify;
 

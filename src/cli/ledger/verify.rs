@@ -8,9 +8,8 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::progress::{CHECKED_SHOWN_FROM_LEN, progress_bar};
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::print;
+use crate::cli::print::{READ_SHOWN_FROM_LEN, print, progress_bar};
 use crate::ledger::{ChainChecker, ChainError, ChainLines, ChainVerdict, ChecksumStep, EventId, LedgerId};
 use crate::wire::LedgerCheck;
 
@@ -71,7 +70,7 @@ impl Verify {
                 let failed = |error: io::Error| Failure::new(Exit::Io, format!("{}: {error}", path.display()));
                 let file = File::open(path).map_err(failed)?;
                 let len = file.metadata().map_err(failed)?.len();
-                read(file, &mut lines, &progress_bar(len, CHECKED_SHOWN_FROM_LEN))
+                read(file, &mut lines, &progress_bar(len, READ_SHOWN_FROM_LEN))
                     .map_err(|error| failure_of_input(error, failed))?;
             }
             None => {

@@ -10,7 +10,7 @@ use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::config::{AssignmentKind, Config};
-use crate::server::{assemble, check_access, check_slot, formats_table};
+use crate::server::{assemble, check_access, check_all_slots, check_slot, formats_table, warnings};
 use crate::service::Service;
 use crate::storage::{EngineChoice, EtcdEndpoint};
 use crate::time::Clock;
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Check {
 }
 
 impl Check {
-    /// Prints the formats, workers, rates and ends that the configuration gives, and where texts can be confused.
+    /// Prints the formats, workers, rates and ends that the configuration gives, where texts can be confused, and what is odd.
     ///
     /// # Errors
     /// 78 with the setting that is wrong.
@@ -33,6 +33,7 @@ impl Check {
         let service = assemble(&config, clock, &Randomness::Thread, &Registry::new());
         let service = service?;
         check_slot(&config)?;
+        check_all_slots(&config, &service)?;
         let callers = check_access(&config, &service)?;
         let mut lines = vec![
             format!("listens on        {}://{}", config.http.scheme(), config.http.listen),
@@ -53,7 +54,15 @@ impl Check {
         lines.extend(clashes(&service).into_iter().map(|(name, others)| {
             format!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "))
         }));
-        print(format_args!("{}\n\nthe configuration is sound\n", lines.join("\n")))
+        let warnings = warnings(&service, &config);
+        lines.extend((!warnings.is_empty()).then(String::new));
+        lines.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+        let verdict = match warnings.len() {
+            0 => "the configuration is sound".to_owned(),
+            1 => "the configuration is sound, but for 1 warning".to_owned(),
+            many => format!("the configuration is sound, but for {many} warnings"),
+        };
+        print(format_args!("{}\n\n{verdict}\n", lines.join("\n")))
     }
 }
 

@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use toml::Value;
+use tracing::warn;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::settings::Settings;
-use crate::server::config::INSECURE_PUBLIC;
-use crate::server::{InheritedSocket, RunOptions, Telemetry, run};
+use crate::server::config::{Config, Engine, INSECURE_PUBLIC};
+use crate::server::{InheritedSocket, RunOptions, Telemetry, TestRun, run};
 use crate::time::{UnixNanos, UnixTime};
 
 /// How long the end of the process waits for threads that still work for a caller that is gone.
@@ -21,13 +22,16 @@ const SHUTDOWN_MAX: Duration = Duration::from_secs(1);
 /// a millisecond, for which a single mint would wait 61 times, as often as tokio looks by itself.
 const EVENT_INTERVAL: u32 = 8;
 
+/// How far ids may take a clock that stands, in one request.
+const TEST_WAIT_MAX: Duration = Duration::from_hours(24);
+
 /// Run the service.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Serve {
     #[command(flatten)]
     settings: Settings,
     /// Where to listen, for http.listen.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Option<SocketAddr>,
     /// Where state is kept, for storage.data_dir.
     #[arg(long, value_name = "FOLDER")]
@@ -55,6 +59,16 @@ pub(in crate::cli) struct Serve {
     /// above all that others might be minting yet. For the very first start of a fleet, and never in a unit file.
     #[arg(long)]
     new_fleet: bool,
+    /// Serve to be tested against, on this machine alone and in memory: the clock stands, and the same requests get the same ids,
+    /// each time. docs/TESTING.md.
+    #[arg(long, conflicts_with_all = ["data_dir", "floor", "run_ahead", "insecure_public", "new_fleet"])]
+    test: bool,
+    /// Where the clock stands until ids take it further: a whole second.
+    #[arg(long, value_name = "INSTANT", requires = "test", default_value = "2026-01-01T00:00:00Z")]
+    at: UnixTime,
+    /// What random ids are drawn from.
+    #[arg(long, value_name = "N", requires = "test", default_value_t = 0)]
+    seed: u64,
 }
 
 impl Serve {
@@ -68,17 +82,24 @@ impl Serve {
         if let Some(socket) = &socket {
             config.http.listen = socket.address()?;
         }
-        let floor = self.floor.map(floor).transpose()?;
+        let floor = self.floor.map(|at| instant("--floor", at)).transpose()?;
+        let test = if self.test { Some(self.test_run(&mut config)?) } else { None };
         let options = RunOptions {
             floor,
             run_ahead: self.run_ahead,
             insecure_public: self.insecure_public,
             new_fleet: self.new_fleet,
+            test,
         };
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.enable_all().event_interval(EVENT_INTERVAL).build();
         let runtime = runtime.map_err(|error| Failure::new(Exit::Io, format!("cannot start threads: {error}")))?;
         let telemetry = Telemetry::start(&config.log);
+        if let Some(TestRun { at, seed }) = test {
+            warn!(
+                "a service to test against: its clock stands at {at}, its seed is {seed}, its ids come again with each start"
+            );
+        }
         let flags = self.flags()?;
         let reload = || self.settings.read(flags.clone());
         let outcome = runtime.block_on(run(&config, options, socket, &telemetry, reload));
@@ -86,6 +107,27 @@ impl Serve {
         runtime.shutdown_timeout(SHUTDOWN_MAX);
         telemetry.close();
         Ok(outcome?)
+    }
+
+    /// What `--test` says, and the settings that go with it.
+    fn test_run(&self, config: &mut Config) -> Result<TestRun, Failure> {
+        let refuse = |problem: &str| Failure::new(Exit::Config, format!("--test: {problem}"));
+        if config.http.is_public() {
+            return Err(refuse("others would take its ids for real ones; listen on 127.0.0.1"));
+        }
+        if config.storage.engine == Engine::Etcd {
+            return Err(refuse(
+                "nothing of it is kept; storage.engine is etcd, the nodes of which share what they keep",
+            ));
+        }
+        config.storage.engine = Engine::Memory;
+        // Nobody waits: the clock goes on.
+        config.mint.wait_max = TEST_WAIT_MAX;
+        let at = instant("--at", self.at)?;
+        if at != at.ceil_to_second() {
+            return Err(Failure::new(Exit::Usage, format!("--at {}: a whole second is needed", self.at)));
+        }
+        Ok(TestRun { at, seed: self.seed })
     }
 
     fn flags(&self) -> Result<toml::Table, Failure> {
@@ -108,6 +150,10 @@ impl Serve {
     }
 }
 
+fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:8080 or [::1]:8080")
+}
+
 /// Sets the value of this key, which is below those before it.
 fn set(table: &mut toml::Table, key: &[&str], value: String) {
     let Some((last, above)) = key.split_last() else { return };
@@ -118,7 +164,7 @@ fn set(table: &mut toml::Table, key: &[&str], value: String) {
     inner.insert((*last).to_owned(), Value::String(value));
 }
 
-fn floor(instant: UnixTime) -> Result<UnixNanos, Failure> {
-    let refuse = |_| Failure::new(Exit::Usage, format!("--floor {instant}: an instant from 1970 to 2554 is needed"));
+fn instant(flag: &str, instant: UnixTime) -> Result<UnixNanos, Failure> {
+    let refuse = |_| Failure::new(Exit::Usage, format!("{flag} {instant}: an instant from 1970 to 2554 is needed"));
     u64::try_from(instant.nanos()).map(UnixNanos::new).map_err(refuse)
 }

@@ -1,5 +1,6 @@
 //! What the simulation has to show.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,16 +15,16 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// The first seed below `seeds` that shows something that must not be, and what it is; else what all of them did.
-fn search(seeds: u64, run: impl Fn(u64) -> Result<Tally, String> + Sync) -> Result<Tally, (u64, String)> {
-    let (next, found) = (AtomicU64::new(0), Mutex::new(Ok(Tally::default())));
+/// A seed that shows something that must not be, and what it is; else what all of them did.
+fn search(seeds: Range<u64>, run: impl Fn(u64) -> Result<Tally, String> + Sync) -> Result<Tally, (u64, String)> {
+    let (next, found) = (AtomicU64::new(seeds.start), Mutex::new(Ok(Tally::default())));
     let threads = thread::available_parallelism().map_or(2, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds {
+                    if seed >= seeds.end {
                         return;
                     }
                     let outcome = catch_unwind(AssertUnwindSafe(|| run(seed)));
@@ -33,7 +34,7 @@ fn search(seeds: u64, run: impl Fn(u64) -> Result<Tally, String> + Sync) -> Resu
                         (Ok(tally), Ok(more)) => *tally += &more,
                         (Ok(_), Err(error)) => {
                             *found = Err((seed, error));
-                            next.store(seeds, Ordering::Relaxed);
+                            next.store(seeds.end, Ordering::Relaxed);
                         }
                         (Err(_), _) => return,
                     }
@@ -57,7 +58,7 @@ fn no_id_is_minted_twice_whatever_fails() {
         return;
     }
     let seeds = number("SIMULATION_SEEDS").unwrap_or(SEEDS);
-    let tally = search(seeds, |seed| run(seed, Mistake::None));
+    let tally = search(0..seeds, |seed| run(seed, Mistake::None));
     let tally = tally.unwrap_or_else(|(seed, error)| panic!("SIMULATION_SEED={seed}: {error}"));
     println!("{seeds} seeds: {tally:#?}");
     let mishaps = &tally.mishaps;
@@ -99,27 +100,28 @@ fn no_id_is_minted_twice_whatever_fails() {
     }
 }
 
-/// A simulation that finds nothing shows something only if it would find a mistake.
+/// A simulation that finds nothing shows something only if it would find a mistake. Of the seeds from the first one on, which is
+/// there so that a mistake of one run in thousands need not be searched for each time.
 #[test]
 fn every_deliberate_mistake_is_found() {
-    for mistake in [
-        Mistake::RenewsWithoutComparing,
-        Mistake::StartsAtOwnClock,
-        Mistake::LowersHorizonAtShutdown,
-        Mistake::BelievesARead,
-        Mistake::AdoptsByInstance,
-        Mistake::ForgetsHighWater,
-        Mistake::FloorsSlotZeroAlone,
-        Mistake::LooksAtNoRevision,
-        Mistake::ComparesNoOwnHorizon,
-        Mistake::FoundsAsIfNobodyMinted,
-        Mistake::TakesAFounderForAFence,
-        Mistake::FencesAboveEveryHorizon,
-        Mistake::SweepsByItsOwnClock,
+    for (mistake, first) in [
+        (Mistake::RenewsWithoutComparing, 0),
+        (Mistake::StartsAtOwnClock, 0),
+        (Mistake::LowersHorizonAtShutdown, 2_900),
+        (Mistake::BelievesARead, 0),
+        (Mistake::AdoptsByInstance, 0),
+        (Mistake::ForgetsHighWater, 0),
+        (Mistake::FloorsSlotZeroAlone, 0),
+        (Mistake::LooksAtNoRevision, 0),
+        (Mistake::ComparesNoOwnHorizon, 0),
+        (Mistake::FoundsAsIfNobodyMinted, 0),
+        (Mistake::TakesAFounderForAFence, 0),
+        (Mistake::FencesAboveEveryHorizon, 0),
+        (Mistake::SweepsByItsOwnClock, 0),
     ] {
-        match search(SEEDS, |seed| run(seed, mistake)) {
+        match search(first..SEEDS, |seed| run(seed, mistake)) {
             Err((seed, error)) => println!("{mistake:?}: seed {seed}: {error}"),
-            Ok(tally) => panic!("{mistake:?} is not found in {SEEDS} runs: {tally:?}"),
+            Ok(tally) => panic!("{mistake:?} is not found in the runs from {first} to {SEEDS}: {tally:?}"),
         }
     }
 }
@@ -127,10 +129,13 @@ fn every_deliberate_mistake_is_found() {
 #[test]
 fn two_regions_with_a_share_of_the_slots_each_mint_no_id_twice() {
     const REGION_SEEDS: u64 = 500;
-    let apart = search(REGION_SEEDS, |seed| run_regions(seed, ["0-3", "4-7"]));
+    let apart = search(0..REGION_SEEDS, |seed| run_regions(seed, ["0-3", "4-7"]));
     let tally = apart.unwrap_or_else(|(seed, error)| panic!("seed {seed}: {error}"));
     println!("{REGION_SEEDS} seeds: {tally:#?}");
     assert!(tally.minted > 1_000 * REGION_SEEDS && tally.acquired > 4 * REGION_SEEDS, "{tally:?}");
     // What keeps them apart is the share: with a slot in common they would repeat ids.
-    assert!(search(REGION_SEEDS, |seed| run_regions(seed, ["0-4", "4-7"])).is_err(), "a slot of two regions is found");
+    assert!(
+        search(0..REGION_SEEDS, |seed| run_regions(seed, ["0-4", "4-7"])).is_err(),
+        "a slot of two regions is found"
+    );
 }

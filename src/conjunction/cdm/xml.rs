@@ -2,7 +2,7 @@
 //!
 //! Nothing outside the document is read: there is no document type, and no entity but those of XML itself.
 
-use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::draft::{CCSDS, Draft};
@@ -162,10 +162,7 @@ impl<'a> Tree<'a> {
             Event::CData(text) => self.add_text(text),
             Event::GeneralRef(reference) => self.add_reference(reference),
             Event::DocType(_) => Err(self.refuse("a document type is not read; leave it out")),
-            Event::Decl(decl) => match decl.encoding() {
-                Some(Ok(name)) if !self.origin.is_declared_by(&name) => Err(self.refuse(refuse_declared(&name))),
-                _ => Ok(()),
-            },
+            Event::Decl(decl) => self.check_declaration(decl),
             Event::Comment(_) | Event::PI(_) | Event::Eof => Ok(()),
         }
     }
@@ -275,6 +272,20 @@ impl<'a> Tree<'a> {
         match letter {
             Some(letter) => self.add_text(letter.encode_utf8(&mut [0; 4])),
             None => Err(self.refuse(format!("the entity {} is not defined by XML itself", quote(reference.as_ref())))),
+        }
+    }
+
+    /// Fails unless this is the one declaration of XML 1.0, and stands where the document begins.
+    fn check_declaration(&mut self, decl: &BytesDecl<'_>) -> Result<(), CdmError> {
+        if self.at != 0 {
+            return Err(self.refuse("an XML declaration stands once, as the first thing of a document"));
+        }
+        if !matches!(decl.version(), Ok(version) if *version == *"1.0") {
+            return Err(self.refuse("the version of XML is not \"1.0\", which alone is read"));
+        }
+        match decl.encoding() {
+            Some(Ok(name)) if !self.origin.is_declared_by(&name) => Err(self.refuse(refuse_declared(&name))),
+            _ => Ok(()),
         }
     }
 

@@ -60,7 +60,7 @@ impl AuditedRequest {
                 | StatusCode::MISDIRECTED_REQUEST
                 | StatusCode::TOO_MANY_REQUESTS
         );
-        if !refuses_access && !self.mints() {
+        if !refuses_access && !note.is_told() {
             return;
         }
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
@@ -76,11 +76,5 @@ impl AuditedRequest {
             status: answer.status(),
             is_answered,
         });
-    }
-
-    /// Whether it asks for ids, or for a ledger.
-    fn mints(&self) -> bool {
-        let path = self.uri.path();
-        self.method == Method::POST && (path.starts_with("/ids/") || path == "/ledgers")
     }
 }

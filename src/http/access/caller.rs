@@ -24,7 +24,7 @@ pub struct Caller {
 
 impl Caller {
     /// That of a request, if it is known.
-    pub(super) fn of(extensions: &Extensions) -> Option<&Caller> {
+    pub(in crate::http) fn of(extensions: &Extensions) -> Option<&Caller> {
         extensions.get()
     }
 }

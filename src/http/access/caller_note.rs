@@ -22,9 +22,22 @@ struct Found {
     rate: OnceLock<[HeaderValue; 2]>,
     /// What the caller was let in by.
     permit: OnceLock<Arc<Permit>>,
+    /// Whether an audit trail is told of the request whatever comes of it.
+    is_told: OnceLock<()>,
 }
 
 impl CallerNote {
+    /// That an audit trail is told of the request, whatever comes of it.
+    pub(in crate::http) fn is_to_be_told(&self) {
+        // A request has one route.
+        let _ = self.0.is_told.set(());
+    }
+
+    /// Whether that is so.
+    pub(super) fn is_told(&self) -> bool {
+        self.0.is_told.get().is_some()
+    }
+
     /// That this was shown, whatever it is good for.
     pub(super) fn has_shown(&self, permit: &Arc<Permit>) {
         // A request is looked at once.

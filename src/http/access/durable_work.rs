@@ -119,10 +119,12 @@ mod tests {
     fn scene() -> Scene {
         let told: Arc<Mutex<Vec<_>>> = Arc::default();
         let lines = Arc::clone(&told);
+        let note = CallerNote::default();
+        note.is_to_be_told();
         let caller = Caller {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             certificate: None,
-            note: CallerNote::default(),
+            note,
             auditor: Some(Arc::new(move |line| {
                 let line = (line.request_id.to_owned(), line.status, line.is_answered);
                 lines.lock().expect("no panic").push(line);

@@ -1,6 +1,8 @@
-//! The body of an answer: minted ids, which somebody has to account for, or anything else.
+//! The body of an answer: minted ids, or anything else.
 
+use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -9,18 +11,22 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::ids::{EncodedIds, IdEncoder, IdPieces, encode_ids};
 use super::pieces::LongBody;
-use crate::service::{BulkPass, Charge, Outgoing, Receipt};
+use crate::id::Format;
+use crate::minting::Batch;
+use crate::service::{BulkPass, Charge};
 
 /// What the pieces of a body are at most that is written while it is sent and does not say how long it is, in bytes.
 const PIECE_LEN_UNTOLD: usize = 128 * 1024;
 
 /// The body of an answer.
-///
-/// Ids come with a [`Receipt`] that a connection takes for each frame and settles when the kernel has the frame. Who
-/// takes frames and leaves the receipts has the ids.
 pub enum AnswerBody {
     /// Ids in one frame.
-    Ids(WrittenIds),
+    Ids {
+        /// Empty once it is handed over; there is no answer of ids without a byte.
+        text: Bytes,
+        /// What is paid for them, if they are many.
+        paid: Option<Box<Charge>>,
+    },
     /// Ids in many frames.
     LongIds {
         /// Them.
@@ -28,35 +34,29 @@ pub enum AnswerBody {
         /// What is paid for the first piece.
         paid: Option<Box<Charge>>,
     },
-    /// What owes nothing to anybody.
+    /// No ids, or such as stand among other things.
     Other(Body),
-}
-
-/// Ids that are written, and what is owed for them.
-pub struct WrittenIds {
-    /// Empty once it is handed over; there is no answer of ids without a byte.
-    text: Bytes,
-    receipt: Option<Receipt>,
-    /// Paid for them, if they are many.
-    paid: Option<Box<Charge>>,
 }
 
 /// What many ids need before they are minted.
 pub(in crate::http) struct Admitted {
     /// Paid for the first piece of their answer.
     pub(in crate::http) paid: Charge,
-    /// The leave to write it.
-    pub(in crate::http) pass: BulkPass,
+    /// The leave to write it, where that is long work.
+    pub(in crate::http) pass: Option<BulkPass>,
 }
 
 impl AnswerBody {
     /// The ids of a mint answer; if they are many, with what is paid for the first of them, and the leave to write them.
-    pub(in crate::http) fn of_ids(encoder: IdEncoder, ids: Outgoing, admitted: Option<Box<Admitted>>) -> Self {
+    pub(in crate::http) fn of_ids(
+        encoder: IdEncoder,
+        format: &Arc<Format>,
+        ids: Batch,
+        admitted: Option<Box<Admitted>>,
+    ) -> Self {
         let (paid, pass) = admitted.map(|admitted| (Box::new(admitted.paid), admitted.pass)).unzip();
-        match encode_ids(encoder, ids, pass) {
-            EncodedIds::Whole(text, receipt) => {
-                Self::Ids(WrittenIds { text: Bytes::from(text), receipt: Some(receipt), paid })
-            }
+        match encode_ids(encoder, format, ids, pass.flatten()) {
+            EncodedIds::Whole(text) => Self::Ids { text: Bytes::from(text), paid },
             EncodedIds::InPieces(pieces) => Self::LongIds { pieces, paid },
         }
     }
@@ -69,7 +69,7 @@ impl AnswerBody {
     /// What is paid for the first frame already.
     pub fn take_charge(&mut self) -> Option<Charge> {
         match self {
-            Self::Ids(WrittenIds { paid, .. }) | Self::LongIds { paid, .. } => paid.take().map(|paid| *paid),
+            Self::Ids { paid, .. } | Self::LongIds { paid, .. } => paid.take().map(|paid| *paid),
             Self::Other(_) => None,
         }
     }
@@ -77,22 +77,13 @@ impl AnswerBody {
     /// How long the next frame can be, in bytes.
     pub fn piece_len_max(&self) -> usize {
         match self {
-            Self::Ids(ids) => ids.text.len(),
+            Self::Ids { text, .. } => text.len(),
             Self::LongIds { pieces, .. } => pieces.piece_len_max(),
             Self::Other(body) => match body.size_hint().exact() {
                 Some(len) => usize::try_from(len).unwrap_or(usize::MAX),
                 None if body.is_end_stream() => 0,
                 None => PIECE_LEN_UNTOLD,
             },
-        }
-    }
-
-    /// The receipt of the frame that was handed over last.
-    pub fn take_receipt(&mut self) -> Option<Receipt> {
-        match self {
-            Self::Ids(ids) => ids.receipt.take(),
-            Self::LongIds { pieces, .. } => pieces.take_receipt(),
-            Self::Other(_) => None,
         }
     }
 }
@@ -122,8 +113,8 @@ impl HttpBody for AnswerBody {
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         match self.get_mut() {
-            Self::Ids(ids) if ids.text.is_empty() => Poll::Ready(None),
-            Self::Ids(ids) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut ids.text))))),
+            Self::Ids { text, .. } if text.is_empty() => Poll::Ready(None),
+            Self::Ids { text, .. } => Poll::Ready(Some(Ok(Frame::data(mem::take(text))))),
             Self::LongIds { pieces, .. } => Pin::new(pieces).poll_frame(context).map_err(axum::Error::new),
             Self::Other(body) => Pin::new(body).poll_frame(context),
         }
@@ -131,7 +122,7 @@ impl HttpBody for AnswerBody {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Ids(ids) => ids.text.is_empty(),
+            Self::Ids { text, .. } => text.is_empty(),
             Self::LongIds { pieces, .. } => pieces.is_end_stream(),
             Self::Other(body) => body.is_end_stream(),
         }
@@ -139,19 +130,11 @@ impl HttpBody for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Ids(ids) => SizeHint::with_exact(u64::try_from(ids.text.len()).expect("memory is shorter than 2^64")),
+            Self::Ids { text, .. } => {
+                SizeHint::with_exact(u64::try_from(text.len()).expect("memory is shorter than 2^64"))
+            }
             Self::LongIds { pieces, .. } => pieces.size_hint(),
             Self::Other(body) => body.size_hint(),
-        }
-    }
-}
-
-impl Drop for WrittenIds {
-    fn drop(&mut self) {
-        if self.text.is_empty()
-            && let Some(receipt) = self.receipt.take()
-        {
-            receipt.settle();
         }
     }
 }

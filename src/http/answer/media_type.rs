@@ -11,6 +11,8 @@ pub enum MediaType {
     Ndjson,
     /// `application/octet-stream`
     OctetStream,
+    /// `application/vnd.idmint.rows+json`: the numbers of ids at equal distances
+    Rows,
     /// `text/html`
     Html,
     /// `application/yaml` (RFC 9512)
@@ -29,6 +31,7 @@ impl MediaType {
             Self::Text => "text/plain",
             Self::Ndjson => "application/x-ndjson",
             Self::OctetStream => "application/octet-stream",
+            Self::Rows => "application/vnd.idmint.rows+json",
             Self::Html => "text/html",
             Self::Yaml => "application/yaml",
             Self::Xml => "application/xml",

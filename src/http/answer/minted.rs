@@ -6,7 +6,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 
 use super::body::AnswerBody;
 use super::media_type::MediaType;
-use crate::id::Format;
+use super::negotiate::{accepts_anything, choose};
+use super::problem::{Problem, Slug};
+use crate::id::{Format, Rule};
 
 /// The header that carries the name of a request, both ways.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,9 +19,42 @@ pub(in crate::http) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("n
 pub(in crate::http) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 
-/// What a mint answer can be.
-pub(in crate::http) const MINT_MEDIA_TYPES: [MediaType; 4] =
-    [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream];
+/// What a mint answer can be, of a sequenced format; rows are the last of them, and of no other format.
+const MINT_MEDIA_TYPES: [MediaType; 5] =
+    [MediaType::Json, MediaType::Text, MediaType::Ndjson, MediaType::OctetStream, MediaType::Rows];
+
+/// In which media type the minted ids of a format go out.
+///
+/// # Errors
+/// 406 `not-acceptable`; with the reason `rows` where nothing but rows would do, and the ids of the format are at no equal
+/// distances.
+#[inline]
+pub(in crate::http) fn negotiate_minted(headers: &HeaderMap, format: &Format) -> Result<MediaType, Problem> {
+    if accepts_anything(headers) {
+        return Ok(MediaType::Json);
+    }
+    choose(headers, offered(format)).map_err(|problem| explain(problem, headers, format))
+}
+
+fn offered(format: &Format) -> &'static [MediaType] {
+    let [without_rows @ .., _] = &MINT_MEDIA_TYPES;
+    if format.rule == Rule::Sequenced { &MINT_MEDIA_TYPES } else { without_rows }
+}
+
+fn explain(problem: Problem, headers: &HeaderMap, format: &Format) -> Problem {
+    if choose(headers, &[MediaType::Rows]).is_err() {
+        return problem;
+    }
+    let (rows, accepts) = (MediaType::Rows.essence(), offered(format).iter().map(|media| media.essence()));
+    let why = match format.rule {
+        Rule::Random => "its ids are drawn at random",
+        Rule::Grouped => "its ids are minted from reports",
+        Rule::Chained => "its ids are minted from events",
+        Rule::Sequenced | Rule::DecodeOnly => "its ids are not minted here",
+    };
+    let detail = format!("`{}` has no {rows}: {why}, so they are not at equal distances", format.name);
+    Problem::new(Slug::NotAcceptable, detail).reason("rows").accepts(accepts)
+}
 
 /// The head of an answer of one id, for each of [`MINT_MEDIA_TYPES`]. A copy costs a third of what its parts cost, put in one
 /// by one.

@@ -1,10 +1,12 @@
 //! In which media type an answer goes out, and in which a body may come in.
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Response, header};
+use axum::http::{HeaderMap, header};
 
 use super::media_type::MediaType;
 use super::problem::{Problem, Slug};
+
+/// The greatest q-value, in thousandths.
+const QUALITY_MAX: u16 = 1_000;
 
 /// The representation the caller prefers among those offered; the first of equals, and the first if nothing is asked.
 ///
@@ -16,22 +18,33 @@ use super::problem::{Problem, Slug};
 /// # Errors
 /// 406 `not-acceptable`, listing what is offered, when the header rules all of it out.
 pub fn negotiate(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
-    let first = *offered.first().expect("a route offers at least one representation");
-    let Some(accept) = headers.get(header::ACCEPT) else { return Ok(first) };
+    if accepts_anything(headers) { Ok(first_of(offered)) } else { choose(headers, offered) }
+}
+
+/// Whether the caller does not say what to answer, as most do not.
+#[inline]
+pub(super) fn accepts_anything(headers: &HeaderMap) -> bool {
+    let Some(accept) = headers.get(header::ACCEPT) else { return true };
+    accept == "*/*" && headers.get_all(header::ACCEPT).iter().nth(1).is_none()
+}
+
+/// [`negotiate`] where the caller says what to answer.
+pub(super) fn choose(headers: &HeaderMap, offered: &[MediaType]) -> Result<MediaType, Problem> {
     let fields = headers.get_all(header::ACCEPT);
-    if accept == "*/*" && fields.iter().nth(1).is_none() {
-        return Ok(first);
-    }
     let values = fields.iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<Range<'_>> = values.flat_map(|value| split_unquoted(value, ',')).filter_map(Range::parse).collect();
     if ranges.is_empty() {
-        return Ok(first);
+        return Ok(first_of(offered));
     }
     let mut best = None;
     for &media_type in offered {
         let quality = quality_of(media_type, &ranges);
         if quality > best.map_or(0, |(_, quality)| quality) {
             best = Some((media_type, quality));
+        }
+        // Nothing further on is preferred to this.
+        if quality == QUALITY_MAX {
+            break;
         }
     }
     best.map(|(media_type, _)| media_type).ok_or_else(|| not_acceptable(offered))
@@ -62,13 +75,8 @@ pub fn media_type_of_body(headers: &HeaderMap, is_empty: bool, accepted: &[Media
     })
 }
 
-/// An answer that nobody is to keep: an id out of a cache is a duplicate.
-pub(crate) fn no_store(media: MediaType, body: impl Into<Body>) -> Response<Body> {
-    let mut response = Response::new(body.into());
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media.content_type()));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+fn first_of(offered: &[MediaType]) -> MediaType {
+    *offered.first().expect("a route offers at least one representation")
 }
 
 fn not_acceptable(offered: &[MediaType]) -> Problem {
@@ -99,7 +107,7 @@ impl<'a> Range<'a> {
         if !is_token(main) || !is_token(sub) || (main == "*" && sub != "*") {
             return None;
         }
-        let mut quality = 1_000;
+        let mut quality = QUALITY_MAX;
         for parameter in parts {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             if name.trim().eq_ignore_ascii_case("q") {
@@ -127,7 +135,7 @@ fn thousandths(text: &str) -> Option<u16> {
     let whole: u16 = match whole {
         "0" => 0,
         "" if !fraction.is_empty() => 0,
-        "1" => 1_000,
+        "1" => QUALITY_MAX,
         _ => return None,
     };
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -135,7 +143,7 @@ fn thousandths(text: &str) -> Option<u16> {
     }
     let digits = fraction.bytes().chain(*b"000").take(3);
     let thousandths = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit - b'0'));
-    Some(whole + thousandths).filter(|&quality| quality <= 1_000)
+    Some(whole + thousandths).filter(|&quality| quality <= QUALITY_MAX)
 }
 
 fn is_token(text: &str) -> bool {
@@ -160,7 +168,7 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::StatusCode;
+    use axum::http::{HeaderValue, StatusCode};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::service::{Receipt, Requests};
+use crate::service::Requests;
 
 /// Writes an answer in pieces.
 pub trait Pieces: Send + Unpin + 'static {
@@ -27,11 +27,6 @@ pub trait Pieces: Send + Unpin + 'static {
     /// Where the next piece is written.
     fn place(&self) -> Place {
         Place::Here
-    }
-
-    /// What is owed for the pieces written since this was asked for last.
-    fn receipt(&mut self) -> Option<Receipt> {
-        None
     }
 }
 
@@ -78,19 +73,6 @@ impl<P: Pieces> LongBody<P> {
             (None, Some(left)) => usize::try_from(left).unwrap_or(usize::MAX).min(P::PIECE_LEN_MAX),
         }
     }
-
-    /// What is owed for the pieces that were handed over since this was asked for last.
-    pub(super) fn take_receipt(&mut self) -> Option<Receipt> {
-        let pieces = self.pieces.as_mut().filter(|_| self.ready.is_none())?;
-        pieces.receipt()
-    }
-
-    /// Who took a piece and left its receipt has what is in it.
-    fn settle_unclaimed(&mut self) {
-        if let Some(receipt) = self.take_receipt() {
-            receipt.settle();
-        }
-    }
 }
 
 impl<P: Pieces> LongBody<P> {
@@ -106,9 +88,6 @@ impl<P: Pieces> LongBody<P> {
             }
             (None, Some(pieces)) => {
                 pieces.resume();
-                if let Some(receipt) = pieces.receipt() {
-                    receipt.settle();
-                }
                 match pieces.place() {
                     Place::Here => false,
                     Place::HereInTurn => true,
@@ -136,12 +115,6 @@ impl<P: Pieces> LongBody<P> {
             return Poll::Pending;
         }
         Poll::Ready(())
-    }
-}
-
-impl<P: Pieces> Drop for LongBody<P> {
-    fn drop(&mut self) {
-        self.settle_unclaimed();
     }
 }
 

@@ -9,6 +9,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
 use super::body::AnswerBody;
+use super::json::json_bytes;
 pub(crate) use super::problem_catalog::Page;
 pub use super::slug::Slug;
 
@@ -139,7 +140,7 @@ impl Problem {
     }
 
     pub(in crate::http) fn body(&self, instance: Option<&str>) -> Vec<u8> {
-        serde_json::to_vec(&Document { problem: &self.0, instance }).expect("strings and numbers always serialize")
+        json_bytes(&Document { problem: &self.0, instance })
     }
 }
 
@@ -267,7 +268,8 @@ mod tests {
         let document = String::from_utf8(problem.body(Some("req-1"))).expect("JSON is UTF-8");
         assert_eq!(
             document,
-            r#"{"type":"/problems/head-moved","title":"The head of the ledger moved","status":409,"detail":"the head is another","instance":"req-1","head":"00ab"}"#
+            "{\"type\":\"/problems/head-moved\",\"title\":\"The head of the ledger moved\",\"status\":409,\
+             \"detail\":\"the head is another\",\"instance\":\"req-1\",\"head\":\"00ab\"}\n"
         );
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::problem::{Problem, Slug};
 use crate::conjunction::GroupRefusal;
+use crate::id::{PrefixError, TYPE_RULE};
 use crate::ledger::{AppendRefusal, LedgerId, PlaceError};
 use crate::minting::{Refusal, RequestError};
 use crate::service::{ServiceError, Shed, UnknownFormat, UnknownReading};
@@ -19,6 +20,7 @@ impl From<ServiceError> for Problem {
             ServiceError::UnknownFormat(unknown) => Problem::from(unknown),
             ServiceError::NotMinted { .. } => Problem::new(Slug::InvalidParameter, detail).reason("format"),
             ServiceError::Request(error) => Problem::from(error),
+            ServiceError::Prefix(error) => Problem::from(error),
             ServiceError::Refused(refusal) => Problem::from(refusal),
             ServiceError::Records(error) => Problem::from(error),
             ServiceError::UnknownLedger(ledger) => unknown_ledger(ledger),
@@ -89,6 +91,23 @@ impl From<RequestError> for Problem {
                 problem.reason("type").limit(types.join(", "))
             }
             RequestError::NoTypes { .. } => problem.reason("type"),
+        }
+    }
+}
+
+impl From<PrefixError> for Problem {
+    fn from(error: PrefixError) -> Problem {
+        let problem = Problem::new(Slug::InvalidParameter, error.to_string());
+        match error {
+            PrefixError::TypeMissing { types } | PrefixError::TypeNotMinted { types, .. } => {
+                problem.reason("type").limit(types.join(", "))
+            }
+            PrefixError::TypeMalformed { .. } => problem.reason("type").limit(TYPE_RULE),
+            PrefixError::PrefixUnknown { prefixes, .. } => problem.reason("prefix").limit(prefixes.join(", ")),
+            PrefixError::HasTypes { .. } | PrefixError::NoPrefixes { .. } => problem.reason("prefix"),
+            PrefixError::NotCanonical { canonical, prefixes, .. } => {
+                problem.reason("prefix").limit(format!("{} in {canonical}", prefixes.join(", ")))
+            }
         }
     }
 }

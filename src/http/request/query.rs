@@ -9,13 +9,33 @@ use crate::http::answer::{Problem, Slug};
 /// The parameters of one request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Query<'a> {
-    pairs: Vec<(&'static str, Cow<'a, str>)>,
+    pairs: Vec<(&'a str, Cow<'a, str>)>,
 }
 
 impl Query<'_> {
     /// The value of this parameter, decoded; empty for `?name` without `=`.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.pairs.iter().find(|(given, _)| *given == name).map(|(_, value)| value.as_ref())
+    }
+
+    /// The parameters in the order of the address: names, and values decoded.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().map(|(name, value)| (*name, value.as_ref()))
+    }
+
+    /// Whether this parameter is `true`; not if it is absent.
+    ///
+    /// # Errors
+    /// 422 `invalid-parameter` for anything but `true` and `false`.
+    pub fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(other) => {
+                let detail = format!("{name} is {other:?}, it must be true or false");
+                Err(Problem::new(Slug::InvalidParameter, detail).reason(name).limit("true, false"))
+            }
+        }
     }
 }
 
@@ -31,8 +51,8 @@ impl Query<'_> {
 ///
 /// # Errors
 /// 422 `invalid-parameter` naming what is unknown or given twice; 400 `malformed-request` for broken encoding.
-pub fn strict_query<'a>(query: &'a str, allowed: &[&'static str]) -> Result<Query<'a>, Problem> {
-    let mut pairs: Vec<(&'static str, Cow<'a, str>)> = Vec::new();
+pub fn strict_query<'a>(query: &'a str, allowed: &[&'a str]) -> Result<Query<'a>, Problem> {
+    let mut pairs: Vec<(&'a str, Cow<'a, str>)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         let name = percent_decode(name)?;
@@ -105,6 +125,18 @@ mod tests {
         assert_eq!(query.get("from"), Some("2024-01-01T00:00:00+01:00"));
         assert_eq!(strict_query("count", &ALLOWED).expect("valid").get("count"), Some(""));
         assert_eq!(strict_query("", &[]).expect("valid"), Query::default());
+    }
+
+    #[test]
+    fn a_flag_is_true_or_false_or_absent() {
+        let flag = |query: &'static str| strict_query(query, &ALLOWED).expect("valid").flag("count");
+        assert_eq!(
+            [flag(""), flag("count=false"), flag("count=true")].map(|flag| flag.ok()),
+            [Some(false), Some(false), Some(true)]
+        );
+        for query in ["count", "count=1", "count=TRUE"] {
+            assert_eq!(flag(query).expect_err(query).slug(), Slug::InvalidParameter);
+        }
     }
 
     #[test]

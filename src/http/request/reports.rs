@@ -1,12 +1,16 @@
 //! Reads reports from a body of any form, and tells what is wrong with them as problems.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::json::{Object, check_form, strict_json};
 use crate::conjunction::{CdmForm, ReadRule, Reports, ReportsError, WrittenReport, without_bom};
 use crate::http::answer::{MediaType, Problem, Slug};
-use crate::wire::ReportRequest;
+use crate::wire::{AnalysisRequest, ReportRequest};
 
 /// Reads one report, or 1 to `most`. The form of JSON is told by the names in it.
 ///
@@ -25,11 +29,12 @@ pub(in crate::http) fn read_reports(
     let form = match media {
         MediaType::Text => CdmForm::Kvn,
         MediaType::Xml | MediaType::TextXml => CdmForm::Xml,
-        _ if CdmForm::is_space_track(&body) => {
+        _ if !is_analysis(&body) && CdmForm::is_space_track(&body) => {
             check_form(without_bom(&body))?;
             CdmForm::SpaceTrack
         }
-        _ => return read_plain(&body, most, rule.is_partial),
+        _ if is_analysis(&body) => return read_plain::<AnalysisRequest<'_>>(&body, most, rule.is_partial),
+        _ => return read_plain::<ReportRequest<'_>>(&body, most, rule.is_partial),
     };
     Ok(Reports::read_messages(form, body, most, rule)?)
 }
@@ -63,32 +68,83 @@ fn values_of_list(json: &[u8]) -> usize {
     values
 }
 
-fn read_plain(json: &[u8], most: u32, is_partial: bool) -> Result<Reports<Bytes>, Problem> {
+/// A form of plain reports in JSON.
+trait PlainForm<'a>: Deserialize<'a> {
+    fn written(&self) -> WrittenReport<'_>;
+}
+
+impl<'a> PlainForm<'a> for ReportRequest<'a> {
+    fn written(&self) -> WrittenReport<'_> {
+        WrittenReport { tca: &self.tca, primary: self.primary, secondary: self.secondary, noted: self.noted.as_deref() }
+    }
+}
+
+impl<'a> PlainForm<'a> for AnalysisRequest<'a> {
+    fn written(&self) -> WrittenReport<'_> {
+        WrittenReport {
+            tca: &self.tca,
+            primary: self.primary_object.norad_id,
+            secondary: self.secondary_object.norad_id,
+            noted: self.event_id.as_deref(),
+        }
+    }
+}
+
+/// Whether the object, or the first one of the list, has the objects of an analysis.
+fn is_analysis(json: &[u8]) -> bool {
+    serde_json::from_slice::<HasAnalysedObjects>(without_bom(json)).is_ok_and(|found| found.0)
+}
+
+struct HasAnalysedObjects(bool);
+
+impl<'de> Deserialize<'de> for HasAnalysedObjects {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HasAnalysedObjects, D::Error> {
+        deserializer.deserialize_any(AnalysisVisitor)
+    }
+}
+
+struct AnalysisVisitor;
+
+impl<'de> Visitor<'de> for AnalysisVisitor {
+    type Value = HasAnalysedObjects;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object, or a list of them")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<HasAnalysedObjects, A::Error> {
+        let mut found = false;
+        while let Some((name, IgnoredAny)) = members.next_entry::<Cow<'de, str>, IgnoredAny>()? {
+            found |= name.starts_with("primary_object") || name.starts_with("secondary_object");
+        }
+        Ok(HasAnalysedObjects(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut objects: A) -> Result<HasAnalysedObjects, A::Error> {
+        let first = objects.next_element()?;
+        while objects.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(first.unwrap_or(HasAnalysedObjects(false)))
+    }
+}
+
+fn read_plain<'a, F: PlainForm<'a>>(json: &'a [u8], most: u32, is_partial: bool) -> Result<Reports<Bytes>, Problem> {
     let is_list = json.trim_ascii_start().first() == Some(&b'[');
     if is_partial && is_list {
         let given: Vec<&RawValue> = read_json(json)?;
         // Before each of them is looked at, and found wanting.
         ReportsError::check_count(given.len(), most)?;
-        let given: Vec<Result<Object<ReportRequest<'_>>, String>> = given.into_iter().map(read_one).collect();
-        let parts = given.iter().map(|read| read.as_ref().map(written).map_err(String::clone));
+        let given: Vec<Result<Object<F>, String>> = given.into_iter().map(read_one).collect();
+        let parts =
+            given.iter().map(|read| read.as_ref().map(|Object(report)| report.written()).map_err(String::clone));
         return Ok(Reports::read_plain(parts, is_list, most, is_partial)?);
     }
-    let given: Vec<Object<ReportRequest<'_>>> = if is_list { read_json(json)? } else { vec![read_json(json)?] };
-    Ok(Reports::read_plain(given.iter().map(|report| Ok(written(report))), is_list, most, is_partial)?)
+    let given: Vec<Object<F>> = if is_list { read_json(json)? } else { vec![read_json(json)?] };
+    Ok(Reports::read_plain(given.iter().map(|Object(report)| Ok(report.written())), is_list, most, is_partial)?)
 }
 
 /// A report of a list, or why it has not the form of one.
-fn read_one(json: &RawValue) -> Result<Object<ReportRequest<'_>>, String> {
+fn read_one<'a, F: PlainForm<'a>>(json: &'a RawValue) -> Result<Object<F>, String> {
     read_json(json.get().as_bytes()).map_err(|problem| problem.detail().to_owned())
-}
-
-fn written<'a>(Object(report): &'a Object<ReportRequest<'_>>) -> WrittenReport<'a> {
-    WrittenReport {
-        tca: &report.tca,
-        primary: report.primary,
-        secondary: report.secondary,
-        noted: report.noted.as_deref(),
-    }
 }
 
 fn read_json<'a, T: serde::Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 use super::ledgers::{self, PARSE_PERCENT};
 use crate::http::access::{DurableWork, Permit, permit_of};
 use crate::http::answer::{
-    AnswerBody, AuditedLedger, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, event_detail, mark_outcome,
-    media_type_of_body, minted, negotiate,
+    AnswerBody, AuditedLedger, IdEncoder, MediaType, Problem, Slug, event_detail, json_bytes, mark_outcome,
+    media_type_of_body, minted, negotiate_minted,
 };
 use crate::http::request::{
     Object, encoding, event_id, idempotency_key, import_part, key_required, ledger_id, payer_of, read_event,
@@ -19,7 +19,7 @@ use crate::http::request::{
 use crate::id::Format;
 use crate::ledger::{EventId, ImportPart, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
 use crate::minting::Batch;
-use crate::service::{Outgoing, ServedFormat, Service};
+use crate::service::{ServedFormat, Service};
 use crate::storage::Appended;
 use crate::wire::{AppendRequest, EVENTS_MAX, EventDetail, LEDGER_BODY_LEN_MAX, MintAnswer, MintDetails};
 
@@ -35,7 +35,7 @@ pub(in crate::http) async fn append_events(
 ) -> Result<Response<AnswerBody>, Problem> {
     let (parts, request_body) = request.into_parts();
     let format = served.format();
-    let media = negotiate(&parts.headers, &MINT_MEDIA_TYPES)?;
+    let media = negotiate_minted(&parts.headers, format)?;
     let query =
         strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain", "import"])?;
     refuse_count(&query, "event", format)?;
@@ -71,7 +71,7 @@ fn answer(served: &ServedFormat, media: MediaType, encoding: usize, appended: &A
         _ => {
             let ids = Batch::of_ids(links.iter().map(|link| link.id.value()).collect());
             let encoder = IdEncoder::new(media, format, encoding, count, None);
-            AnswerBody::of_ids(encoder, Outgoing::new(Arc::clone(served.counted()), ids), None)
+            AnswerBody::of_ids(encoder, &served.counted().format, ids, None)
         }
     };
     let mut response = minted(media, format, count, content);
@@ -127,7 +127,7 @@ fn detailed(format: &Format, encoding: usize, links: &[Link]) -> Vec<u8> {
         ids: details.iter().map(|detail| detail.id.clone()).collect(),
         details: Some(MintDetails::Events(details)),
     };
-    serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+    json_bytes(&answer)
 }
 
 /// A request that works for a caller of this permit, whether the service has a ledger or not. However often it is sent, it

@@ -1,4 +1,4 @@
-//! `GET /openapi.yaml`, `GET /openapi-3.0.yaml` and `GET /`: what this service is and how to ask it.
+//! `GET /openapi.yaml`, `GET /openapi-3.0.yaml`, `GET /` and `GET /page/{file}`: what this service is and how to ask it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,10 +8,13 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::Response;
 
-use crate::http::answer::{MediaType, Problem, negotiate, no_store};
-use crate::http::request::no_query;
+use crate::http::answer::{MediaType, Problem, Slug, negotiate, no_store};
+use crate::http::page;
+use crate::http::request::{no_query, path_params};
 use crate::id::Format;
 use crate::service::Service;
+
+pub(in crate::http) const PAGE_FILE_ROUTE: &str = "/page/{file}";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Where the sheet has the service: where it listens, since what a request names is not pasted into commands.
@@ -57,6 +60,36 @@ fn description(request: &Request, text: &'static str) -> Result<Response<Body>, 
     Ok(no_store(media, text))
 }
 
+/// The page to a browser, the cheat sheet to anybody else.
+///
+/// # Errors
+/// 406, 422.
+pub(in crate::http) async fn front(
+    service: State<Arc<Service>>,
+    origin: Extension<SheetOrigin>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    match negotiate(request.headers(), &[MediaType::Text, MediaType::Html])? {
+        MediaType::Html => {
+            no_query(request.uri())?;
+            Ok(page::answer(page::front(), request.headers()))
+        }
+        _ => cheat_sheet(service, origin, request).await,
+    }
+}
+
+/// A file that the page is made of.
+///
+/// # Errors
+/// 404, 422.
+pub(in crate::http) async fn page_file(request: Request) -> Result<Response<Body>, Problem> {
+    let [name] = path_params(PAGE_FILE_ROUTE, request.uri())?;
+    no_query(request.uri())?;
+    let file = page::file_named(&name)
+        .ok_or_else(|| Problem::new(Slug::NotFound, format!("the page has no file {name:?}")).reason("unknown_file"))?;
+    Ok(page::answer(file, request.headers()))
+}
+
 /// The few requests that one needs to know, each to be pasted into a terminal.
 ///
 /// # Errors
@@ -79,7 +112,7 @@ fn sheet(formats: &[Arc<Format>], origin: &str) -> String {
     let mut text = format!("idmint {} mints ids and reads them back. Here: {}\n\n", VERSION, names.join(" "));
     let ids = format!("{origin}/ids");
     let mut line = |what: &str, request: String| text += &format!("{what:<16}  curl {request}\n");
-    let plain = counted.iter().filter(|format| !format.has_types());
+    let plain = counted.iter().filter(|format| !format.has_types() && !format.prefixes.are_types());
     if let Some(format) = plain.clone().find(|format| format.name == "snowflake").or(plain.clone().next()) {
         let name = &format.name;
         line("one id", format!("-X POST {ids}/{name}"));

@@ -35,7 +35,7 @@ pub(in crate::http) async fn list(
     let readable = service.formats().iter().filter(|served| is_readable(&served.format().name));
     let formats: Vec<_> = readable.map(|served| service.format_json(served)).collect();
     // As `FormatList` has it.
-    Ok(no_store(MediaType::Json, format!(r#"{{"formats":[{}]}}"#, formats.join(","))))
+    Ok(no_store(MediaType::Json, format!("{{\"formats\":[{}]}}\n", formats.join(","))))
 }
 
 /// One format.
@@ -50,7 +50,7 @@ pub(in crate::http) async fn one(
     no_query(request.uri())?;
     let [name] = path_params(ROUTE, request.uri())?;
     let served = service.formats().named(&name).map_err(ServiceError::from)?;
-    Ok(no_store(MediaType::Json, service.format_json(served).to_string()))
+    Ok(no_store(MediaType::Json, format!("{}\n", service.format_json(served))))
 }
 
 /// The smallest and the greatest id of a time span, in everything that sorts.

@@ -13,16 +13,20 @@ use super::appends;
 use super::reports;
 use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
-    Admitted, AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted, negotiate,
+    Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted, negotiate_minted,
 };
 use crate::http::request::{Object, Query, encoding, payer_of, percent_decode, read_body, strict_json, strict_query};
-use crate::id::{DomainHash, FieldKind, Format};
+use crate::id::{DomainHash, FieldKind, Format, Prefix, PrefixError};
 use crate::minting::{BatchRequest, Minter, Refusal};
 use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use crate::wire::MintRequest;
 
 /// More ids than these are long work.
 const IDS_AT_ONCE_MAX: u64 = 1024;
+
+/// Answers that may be longer are paid for before they are made, in bytes; so many ids never are.
+const SHORT_LEN_MAX: usize = 4 * 1024;
+const SHORT_COUNT_MAX: u64 = 16;
 
 /// About what minting, writing and sending one takes when there are many.
 const NANOS_FOR_AN_ID: u64 = 20;
@@ -122,8 +126,8 @@ fn mint_wish(
     request_body: &[u8],
 ) -> MaybeReady<Answer> {
     match Wish::read(service, served, parts, request_body) {
-        Ok(wish) if wish.request.count() > IDS_AT_ONCE_MAX => mint_many(service, served, &wish, parts),
-        Ok(wish) => mint_few(service, served, &wish),
+        Ok(wish) if wish.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &wish),
+        Ok(wish) => mint_many(service, served, &wish, parts),
         Err(problem) => {
             let example = || example(service, served, None, permit_of(&parts.extensions));
             MaybeReady::ready(count_refusal(served, Err(problem), example))
@@ -131,18 +135,25 @@ fn mint_wish(
     }
 }
 
-/// Mints so many ids that callers who come at the same time share what this node can do, and who finds too little left
-/// is refused before anything is minted.
+/// Mints so many ids that their answer is paid for before it is made, or so many more that callers who come at the same time
+/// share what this node can do. Who finds too little left is refused before anything is minted.
 fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, parts: &Parts) -> MaybeReady<Answer> {
     let count = wish.request.count();
+    let price = wish.price(served.format());
+    if price <= SHORT_LEN_MAX {
+        return mint_few(service, served, wish);
+    }
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
-    let mut pass = match service.load().requests.enter_bulk(estimate) {
+    let is_long = count > IDS_AT_ONCE_MAX;
+    let mut pass = match is_long.then(|| service.load().requests.enter_bulk(estimate)).transpose() {
         Ok(pass) => pass,
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
-    let price = wish.encoder(served.format()).first_piece_len_max(count, served.format());
     let (service, served, wish) = (Arc::clone(service), Arc::clone(served), wish.clone());
     let payer = payer_of(&service, &parts.extensions);
+    // Thousands may wait for their turn, which costs nothing: whoever asks for less is not refused for them. Held from now on,
+    // since a connection of HTTP/2 takes all its requests before the first of them goes on.
+    let held = service.load().requests.hold();
     MaybeReady::pending(async move {
         let paid = match payer.pay(price).await {
             Ok(paid) => paid,
@@ -150,11 +161,18 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
         };
         // Whoever else has arrived by now is looked at first: refused if it is too much, or let past if it is short.
         tokio::task::yield_now().await;
-        pass.pause();
-        match service.mint_many(&served, &wish.minter, &wish.request).await {
+        drop(held);
+        let ids = match &mut pass {
+            None => service.mint(&wish.minter, &wish.request).await,
+            Some(pass) => {
+                pass.pause();
+                service.mint_many(&served, &wish.minter, &wish.request).await
+            }
+        };
+        match ids {
             Ok(ids) => {
                 let (encoder, admitted) = (wish.encoder(served.format()), Box::new(Admitted { paid, pass }));
-                let answer_body = AnswerBody::of_ids(encoder, ids, Some(admitted));
+                let answer_body = AnswerBody::of_ids(encoder, &served.counted().format, ids, Some(admitted));
                 Ok(minted(wish.media, served.format(), count, answer_body))
             }
             Err(refusal) => refuse_to_mint(&service, &served, refusal),
@@ -167,7 +185,10 @@ fn mint_few(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish) -> 
     let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
     service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
-        Ok(ids) => Ok(minted(media, of_format.format(), count, AnswerBody::of_ids(encoder, ids, None))),
+        Ok(ids) => {
+            let answer_body = AnswerBody::of_ids(encoder, &of_format.counted().format, ids, None);
+            Ok(minted(media, of_format.format(), count, answer_body))
+        }
         Err(refusal) => refuse_to_mint(&of_service, &of_format, refusal),
     })
 }
@@ -193,12 +214,15 @@ struct Wish {
     encoding: usize,
     /// What is to be said about the ids.
     label: Option<&'static str>,
+    /// What stands before each of them.
+    prefix: Option<Prefix>,
 }
 
 impl Wish {
     fn read(service: &Service, served: &ServedFormat, parts: &Parts, request_body: &[u8]) -> Result<Wish, Problem> {
-        let media = negotiate(&parts.headers, &MINT_MEDIA_TYPES)?;
-        let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "type", "domain"])?;
+        let media = negotiate_minted(&parts.headers, served.format())?;
+        let query =
+            strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "prefix", "type", "domain"])?;
         let in_body = if request_body.is_empty() {
             MintRequest::default()
         } else {
@@ -213,11 +237,32 @@ impl Wish {
         let encoding = encoding(&query, served.format())?;
         let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
         let (request, label) = batch_request(service, minter, &query, count)?;
-        Ok(Wish { minter: Arc::clone(minter), request, media, encoding, label })
+        let prefix = prefix(&query, served.format(), encoding, media).map_err(ServiceError::from)?;
+        Ok(Wish { minter: Arc::clone(minter), request, media, encoding, label, prefix })
     }
 
     fn encoder(&self, format: &Format) -> IdEncoder {
-        IdEncoder::new(self.media, format, self.encoding, self.request.count(), self.label)
+        if self.media == MediaType::Rows {
+            let lanes = self.minter.most_lanes().map_or(1, |lanes| lanes.workers().len());
+            return IdEncoder::of_rows(format, lanes, self.request.count(), self.label);
+        }
+        self.encoder_of_texts(format)
+    }
+
+    fn encoder_of_texts(&self, format: &Format) -> IdEncoder {
+        let count = self.request.count();
+        IdEncoder::new(self.media, format, self.encoding, count, self.label).behind(self.prefix.clone())
+    }
+
+    /// What the memory for the first piece of the answer costs. Rows are paid for as texts of as many ids are, so that they
+    /// are refused, and wait, like these: minting them is the same work.
+    fn price(&self, format: &Format) -> usize {
+        let count = self.request.count();
+        let of_texts = self.encoder_of_texts(format).first_piece_len_max(count, format);
+        if self.media != MediaType::Rows {
+            return of_texts;
+        }
+        of_texts.max(self.encoder(format).first_piece_len_max(count, format))
     }
 }
 
@@ -232,7 +277,8 @@ fn example(service: &Service, served: &ServedFormat, count: Option<u64>, permit:
     let minted = std::iter::once(served).chain(permitted.map(AsRef::as_ref)).find(|other| other.minter().is_some());
     let Some(format) = minted.map(ServedFormat::format) else { return "GET /openapi.yaml".to_owned() };
     let types = format.variants.iter().find_map(|variant| variant.name.as_deref());
-    let of_type = types.filter(|_| service.siq().default_type.is_none()).map(|name| format!("type={name}"));
+    let types = types.filter(|_| service.siq().default_type.is_none()).or_else(|| format.prefixes.minted_type());
+    let of_type = types.map(|name| format!("type={name}"));
     let count = count.map(|count| format!("count={count}"));
     let query: Vec<_> = of_type.into_iter().chain(count).collect();
     let mark = if query.is_empty() { "" } else { "?" };
@@ -262,6 +308,29 @@ fn count(query: &Query<'_>, in_body: &MintRequest, batch_max: u32) -> Result<Non
     count.ok_or_else(|| refuse(if given.is_empty() { "empty" } else { &given }))
 }
 
+/// What stands before each id. In what is no canonical text a type is checked all the same and not written, like one that the
+/// bits of an id tell; a prefix, which is asked for to be written, is refused.
+fn prefix(
+    query: &Query<'_>,
+    format: &Format,
+    encoding: usize,
+    media: MediaType,
+) -> Result<Option<Prefix>, PrefixError> {
+    if let Some(given) = query.get("prefix") {
+        let written = match encoding {
+            _ if matches!(media, MediaType::OctetStream | MediaType::Rows) => Some(media.content_type()),
+            0 => None,
+            _ => Some(format.encodings[encoding].name()),
+        };
+        return format.prefix(given, written).map(Some);
+    }
+    if !format.prefixes.are_types() {
+        return Ok(None);
+    }
+    let prefix = format.prefix_of_type(query.get("type").unwrap_or_default())?;
+    Ok(Some(prefix).filter(|prefix| !prefix.as_str().is_empty()))
+}
+
 /// The request to the minter, and what is to be said about its ids.
 fn batch_request(
     service: &Service,
@@ -272,7 +341,8 @@ fn batch_request(
     let format = &minter.counted().format;
     let siq = service.siq();
     let default_type = siq.default_type.as_deref().filter(|_| format.has_types());
-    let request = minter.request(count, query.get("type").or(default_type)).map_err(ServiceError::from)?;
+    let of_type = query.get("type").filter(|_| !format.prefixes.are_types());
+    let request = minter.request(count, of_type.or(default_type)).map_err(ServiceError::from)?;
     let has_domain = format.variants[0].layout.field_of(FieldKind::Object).is_some();
     let domain = match (query.get("domain"), has_domain) {
         (None, false) => return Ok((request, None)),

@@ -2,8 +2,7 @@
 
 pub(in crate::http) mod appends;
 pub(in crate::http) mod conjunctions;
-pub(in crate::http) mod decode;
-pub(in crate::http) mod decode_many;
+pub(in crate::http) mod decoding;
 pub(in crate::http) mod documents;
 pub(in crate::http) mod formats;
 pub(in crate::http) mod health;

@@ -57,7 +57,7 @@ fn json(page: &Page) -> String {
         "type": format!("/problems/{}", page.name), "status": page.status, "title": page.title,
         "cause": page.cause, "safe_action": page.safe_action, "dangerous_action": page.dangerous_action,
     });
-    value.to_string()
+    format!("{value}\n")
 }
 
 fn escaped(text: &str) -> String {

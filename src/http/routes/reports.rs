@@ -13,15 +13,15 @@ use axum::http::Response;
 use crate::conjunction::{Grouped, GroupedMinter, NotedRule, ReadRule, Report, ReportsError, Sighting, SortedReports};
 use crate::http::access::DurableWork;
 use crate::http::answer::{
-    ANSWER_LEN_MAX, AnswerBody, IdEncoder, MINT_MEDIA_TYPES, MediaType, Problem, Slug, media_type_of_body, minted,
-    negotiate, too_long,
+    ANSWER_LEN_MAX, AnswerBody, IdEncoder, MediaType, Problem, Slug, json_bytes, media_type_of_body, minted, negotiate,
+    negotiate_minted, too_long,
 };
 use crate::http::request::{
     Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, report_count_max, strict_query,
 };
 use crate::id::Format;
 use crate::minting::Batch;
-use crate::service::{BulkPass, GroupFailure, GroupedReports, Outgoing, Requests, ServedFormat, Service};
+use crate::service::{BulkPass, GroupFailure, GroupedReports, Requests, ServedFormat, Service};
 use crate::time::UnixTime;
 use crate::wire::{MintAnswer, MintDetails, PartialDetail, PartialReports, ReportDetail, ReportRequest};
 
@@ -96,7 +96,7 @@ pub(in crate::http) async fn mint_reports(
     let is_partial = is_partial(&query, wanted)?;
     let media = match wanted {
         Wanted::Ids if is_partial => negotiate(&parts.headers, &[MediaType::Json])?,
-        Wanted::Ids => negotiate(&parts.headers, &MINT_MEDIA_TYPES)?,
+        Wanted::Ids => negotiate_minted(&parts.headers, format)?,
         Wanted::Messages => {
             let body_media = media_type_of_body(&parts.headers, request_body.is_end_stream(), &BODY_TYPES)?;
             negotiate(&parts.headers, &[body_media])?
@@ -169,7 +169,7 @@ pub(in crate::http) async fn mint_reports(
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
     let group = async move {
         let _held = (paid, turn, pass);
-        let (counted, format) = (Arc::clone(served.counted()), Arc::clone(&served.counted().format));
+        let format = Arc::clone(&served.counted().format);
         let found = service.group(&served, &minter, &sightings, noted_rule).await.map_err(|error| match error {
             GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
             GroupFailure::Service(error) => Problem::from(error),
@@ -188,7 +188,7 @@ pub(in crate::http) async fn mint_reports(
                 let count = count_of(&found.grouped);
                 let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
                 let encoder = IdEncoder::new(media, &format, encoding, count, None);
-                minted(media, &format, count, AnswerBody::of_ids(encoder, Outgoing::new(counted, ids), None))
+                minted(media, &format, count, AnswerBody::of_ids(encoder, &format, ids, None))
             }
         };
         Ok(at_once_or_aside(&service.load().requests, is_short, write).await)
@@ -290,7 +290,7 @@ fn detailed(format: &Format, encoding: usize, reports: &GroupedReports) -> Vec<u
         ids: details.iter().map(|detail| detail.id.clone()).collect(),
         details: Some(MintDetails::Reports(details)),
     };
-    serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+    json_bytes(&answer)
 }
 
 /// The answer to reports of which some get no id: all of them in their order.
@@ -313,7 +313,7 @@ fn partial(
     let ids: Vec<Option<String>> = details.iter().map(id_of).collect();
     let count = u64::try_from(ids.iter().flatten().count()).expect("a list is shorter than 2^64");
     let answer = PartialReports { format: format.name.clone(), count, ids, details };
-    serde_json::to_vec(&answer).expect("texts and numbers always serialize")
+    json_bytes(&answer)
 }
 
 fn details(format: &Format, encoding: usize, reports: &GroupedReports) -> impl Iterator<Item = ReportDetail> {

@@ -29,6 +29,8 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 pub struct Sites {
     /// Where the service listens, by which scheme, if it says so.
     address: Option<(&'static str, SocketAddr)>,
+    /// The service has no page of its own.
+    is_without_page: bool,
     /// The name of this machine, if it has one.
     machine: Option<HostName>,
     /// Every host is answered for.
@@ -49,6 +51,7 @@ impl Sites {
         };
         Self {
             address: None,
+            is_without_page: false,
             machine,
             answers_any_host: hosts.contains(&HostRule::Any),
             hosts: hosts.iter().filter_map(name_of).collect(),
@@ -60,6 +63,15 @@ impl Sites {
     /// The same of a service that listens at this address, for URLs of this scheme.
     pub fn at(self, scheme: &'static str, address: SocketAddr) -> Self {
         Self { address: Some((scheme, address)), ..self }
+    }
+
+    /// The same of a service that has a page for people with a browser, or none.
+    pub fn with_page(self, has_page: bool) -> Self {
+        Self { is_without_page: !has_page, ..self }
+    }
+
+    pub(in crate::http) fn has_page(&self) -> bool {
+        !self.is_without_page
     }
 
     pub(in crate::http) fn address(&self) -> Option<(&'static str, SocketAddr)> {

@@ -16,9 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::packed_layout::{Constants, FieldPlace, PackedLayout};
 use crate::id::encoding::{Encoding, LetterSet};
-use crate::id::format::{Format, Rule};
-use crate::id::layout::{Field, FieldKind, Layout, Values};
+use crate::id::format::{Format, Prefixes, Rule};
+use crate::id::layout::{Field, FieldKind, Layout};
+use crate::id::rejection::Rejection;
 use crate::time::{Tick, UnixNanos, UnixTime};
 
 /// A canonical reading of letters or of digits alone, fewer than twenty, that has less evidence than this is none, unless the
@@ -73,6 +75,14 @@ pub struct OwnNumbers {
     pub domains: BTreeSet<u32>,
 }
 
+/// What the fields of an id weigh, but for the time, and the ticks of that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FieldBits {
+    pub(super) bits: f64,
+    /// `None` for a format without time.
+    pub(super) ticks: Option<u128>,
+}
+
 /// How many bits the fields of a format carry, the time left out. One for each layout of the format.
 #[derive(Debug)]
 pub(super) struct Weights {
@@ -81,6 +91,7 @@ pub(super) struct Weights {
 
 #[derive(Debug)]
 struct LayoutWeight {
+    packed: PackedLayout,
     /// Of the fields about whose values nothing is known, and of the rarity of the format.
     unknown: f64,
     numbered: Vec<NumberWeight>,
@@ -89,10 +100,12 @@ struct LayoutWeight {
 /// A field of which some values are minted with here.
 #[derive(Debug)]
 struct NumberWeight {
-    /// Its position in the layout.
-    field: usize,
+    place: FieldPlace,
     own: Vec<RangeInclusive<u128>>,
     bits_of_own: f64,
+    /// Values below this are those of first ids of a tick that are spread; 1 where none are.
+    spread: u128,
+    bits_of_spread: f64,
     bits_of_other: f64,
 }
 
@@ -111,21 +124,26 @@ pub(super) struct TimeRule {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TimeWeight {
     /// The last plausible tick; `None` before the epoch.
-    last: Option<u128>,
+    pub(super) last: Option<u128>,
     /// The first recent tick.
-    recent_from: u128,
-    bits_of_recent: f64,
-    bits_of_past: f64,
-    bits_of_implausible: f64,
+    pub(super) recent_from: u128,
+    pub(super) bits_of_recent: f64,
+    pub(super) bits_of_past: f64,
+    pub(super) bits_of_implausible: f64,
 }
 
 impl Weights {
     pub(super) fn new(format: &Format, own: &OwnNumbers) -> Weights {
         let layout_weight = |layout: &Layout| {
-            let mut weight = LayoutWeight { unknown: f64::from(format.rarity), numbered: Vec::new() };
+            let (packed, unknown) = (PackedLayout::new(layout), f64::from(format.rarity));
+            let mut weight = LayoutWeight { packed, unknown, numbered: Vec::new() };
             for (at, field) in layout.fields().iter().enumerate() {
                 match own_values(format, field, own) {
-                    own if !own.is_empty() => weight.numbered.push(NumberWeight::new(at, field, own)),
+                    own if !own.is_empty() => {
+                        let spread = if field.kind == FieldKind::Sequence { format.sequence_spread } else { 1 };
+                        let place = FieldPlace::of(layout, at);
+                        weight.numbered.push(NumberWeight::new(place, field, own, spread.into()));
+                    }
                     _ => weight.unknown += unknown_bits(field),
                 }
             }
@@ -134,11 +152,23 @@ impl Weights {
         Weights { layouts: format.variants.iter().map(|variant| layout_weight(&variant.layout)).collect() }
     }
 
-    /// The bits of an id of the layout at that position among the format's.
-    pub(super) fn bits(&self, variant: usize, values: &Values) -> f64 {
+    /// What a number weighs as an id of the layout at that position among the format's.
+    ///
+    /// # Errors
+    /// As [`Layout::unpack`].
+    pub(super) fn weigh(&self, variant: usize, id: u128) -> Result<FieldBits, Rejection> {
         let weight = &self.layouts[variant];
-        let numbered = weight.numbered.iter().map(|number| number.bits(values[number.field]));
-        weight.unknown + numbered.sum::<f64>()
+        weight.packed.check(id)?;
+        let numbered = weight.numbered.iter().map(|number| number.bits(number.place.value_in(id)));
+        Ok(FieldBits { bits: weight.unknown + numbered.sum::<f64>(), ticks: weight.packed.ticks_in(id) })
+    }
+
+    /// The bits that every id of the format has alike.
+    pub(super) fn constants(&self) -> Constants {
+        match self.layouts.as_slice() {
+            [weight] => weight.packed.constants(),
+            _ => Constants::default(),
+        }
     }
 
     /// The fewest bits that an id has.
@@ -168,7 +198,7 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
         FieldKind::Shard if format.rule == Rule::Sequenced => {
             own.shard.map(|shard| one(shard.into())).into_iter().collect()
         }
-        // The first of a tick, wherever they were minted.
+        // The first of a tick, wherever they were minted; here those may be spread.
         FieldKind::Sequence if format.rule == Rule::Sequenced => vec![one(0)],
         FieldKind::Object if format.rule == Rule::Sequenced => {
             own.domains.iter().map(|domain| one((*domain).into())).collect()
@@ -180,15 +210,27 @@ fn own_values(format: &Format, field: &Field, own: &OwnNumbers) -> Vec<RangeIncl
 }
 
 impl NumberWeight {
-    fn new(at: usize, field: &Field, own: Vec<RangeInclusive<u128>>) -> NumberWeight {
-        let all = log2_of_values(field.max);
-        let count = own.iter().map(|range| range.end() - range.start() + 1).sum();
-        let share_of_own = 1.0 / to_f64(count) + (-all).exp2();
-        NumberWeight { field: at, own, bits_of_own: 1.0 - share_of_own.log2(), bits_of_other: 1.0 + all }
+    /// Half of all ids have one of their own numbers; of the other half, half again one of those that are spread.
+    fn new(place: FieldPlace, field: &Field, own: Vec<RangeInclusive<u128>>, spread: u128) -> NumberWeight {
+        let all = (-log2_of_values(field.max)).exp2();
+        let count: u128 = own.iter().map(|range| range.end() - range.start() + 1).sum();
+        let (of_spread, of_other) = if spread > 1 { (0.25 / to_f64(spread), 0.25 * all) } else { (0.0, 0.5 * all) };
+        NumberWeight {
+            place,
+            own,
+            bits_of_own: -(0.5 / to_f64(count) + of_spread + of_other).log2(),
+            spread,
+            bits_of_spread: -(of_spread + of_other).log2(),
+            bits_of_other: -of_other.log2(),
+        }
     }
 
     fn bits(&self, value: u128) -> f64 {
-        if self.own.iter().any(|range| range.contains(&value)) { self.bits_of_own } else { self.bits_of_other }
+        match value {
+            _ if self.own.iter().any(|range| range.contains(&value)) => self.bits_of_own,
+            _ if value < self.spread => self.bits_of_spread,
+            _ => self.bits_of_other,
+        }
     }
 }
 
@@ -254,10 +296,21 @@ pub(super) fn bits_of_text(text: &str, letters: LetterSet) -> f64 {
     to_f64(text.len() as u128) * bits_of_a_letter
 }
 
+/// The bits of a prefix among all that ids of its format may have: one of a few, or a word.
+pub(super) fn bits_of_prefix(prefix: &str, prefixes: &Prefixes) -> f64 {
+    let of_one_of = |count: usize| to_f64(count as u128 + 1).log2();
+    match prefixes {
+        Prefixes::Listed(listed) => of_one_of(listed.len()),
+        Prefixes::Types { minted } if minted.iter().any(|name| prefixes.type_of(prefix) == Some(name)) => {
+            of_one_of(minted.len())
+        }
+        Prefixes::Types { .. } => to_f64(prefix.len() as u128) * BITS_OF_A_LETTER,
+    }
+}
+
 /// Whether the text may be a word or an everyday number.
-pub(super) fn is_everyday(text: &str) -> bool {
-    let has = |is: fn(&u8) -> bool| text.as_bytes().iter().any(is);
-    text.len() <= EVERYDAY_LEN_MAX && !(has(u8::is_ascii_alphabetic) && has(u8::is_ascii_digit))
+pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
+    len <= EVERYDAY_LEN_MAX && !letters.has_letters_and_digits()
 }
 
 /// The least evidence that a reading of so many letters must have, unless the caller has said what the text is.
@@ -298,10 +351,7 @@ mod tests {
 
     fn bits(format: &str, id: u128, own: &OwnNumbers) -> f64 {
         let format = preset(format);
-        let variant = format.variant_at(id);
-        let mut values = [0; Layout::FIELDS_MAX];
-        format.variants[variant].layout.unpack_into(id, &mut values).expect("an id");
-        Weights::new(&format, own).bits(variant, &values)
+        Weights::new(&format, own).weigh(format.variant_at(id), id).expect("an id").bits
     }
 
     #[test]
@@ -329,10 +379,12 @@ mod tests {
         let own = OwnNumbers { workers: BTreeMap::from([("twitter".to_owned(), 0..=3)]), ..OwnNumbers::default() };
         let unknown = OwnNumbers::default();
         let of_worker = |worker: u128, own| bits("twitter", worker << 12, own);
-        assert!((of_worker(3, &unknown) - 11.0).abs() < 0.01, "half of all ids are the first of their tick");
-        assert!((of_worker(4, &own) - 12.0).abs() < 0.01, "one bit more for the others");
-        assert!((of_worker(3, &own) - 4.0).abs() < 0.01, "half of all ids have one of four numbers");
-        assert!((bits("twitter", 1, &unknown) - 23.0).abs() < 0.01, "one bit more for the others of a tick");
+        assert!((of_worker(3, &unknown) - 11.0).abs() < 0.02, "half of all ids are the first of their tick");
+        assert!((of_worker(4, &own) - 12.0).abs() < 0.02, "one bit more for the others");
+        assert!((of_worker(3, &own) - 4.0).abs() < 0.02, "half of all ids have one of four numbers");
+        assert!((bits("twitter", 63, &unknown) - 18.0).abs() < 0.03, "a quarter is spread over 64 of a tick");
+        assert!((bits("twitter", 64, &unknown) - 24.0).abs() < 0.01, "two bits more for the others of a tick");
+        assert!((bits("payment", 1, &unknown) - bits("payment", 2, &unknown)).abs() < 1e-9, "nothing is spread");
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Encoding {
     /// let digest = |definition: EncodingDefinition| Encoding::new(&definition, 1 << 60).map(|encoding| encoding.digest());
     /// let base36 = EncodingDefinition::from(EncodingKind::Base36);
     /// let hashids = EncodingDefinition::from(EncodingKind::Hashids);
-    /// let salted = EncodingDefinition { salt: Some("pepper".to_owned()), ..hashids.clone() };
+    /// let salted = EncodingDefinition { salt: Some("pepper".into()), ..hashids.clone() };
     /// assert_eq!(digest(base36.clone())?, digest(EncodingDefinition { length: Some(12), ..base36 })?);
     /// assert_ne!(digest(salted)?, digest(hashids)?);
     /// # Ok::<(), idmint::id::EncodingError>(())
@@ -79,6 +79,7 @@ mod tests {
             r#"{ kind = "radix", radix = 36, case = "upper", length = 14 }"#,
             r#"{ kind = "radix", radix = 36, case = "upper", prefix = "inv_" }"#,
             r#"{ kind = "radix", radix = 36, case = "upper", prefix = "inv-" }"#,
+            r#"{ kind = "radix", radix = 36, case = "upper", check = "mod97" }"#,
             r#"{ kind = "radix", alphabet = "0123456789ABCDEFGHIJLKMNOPQRSTUVWXYZ" }"#,
             r#"{ kind = "base62" }"#,
             r#"{ kind = "decimal" }"#,

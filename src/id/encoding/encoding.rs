@@ -1,14 +1,15 @@
 //! One encoding of a format: a codec with its name, prefix and greatest number.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use super::codec::Codec;
-use super::definition::{EncodingDefinition, EncodingKind, LetterCase};
+use super::definition::{CheckMethod, EncodingDefinition, EncodingKind, LetterCase, Salt};
 use super::did::Did;
 use super::hashids::Hashids;
 use super::letters::{LetterSet, escape};
 use super::parameter::ParameterError;
-use super::positional::{CHUNK_MAX, Padding, Positional, bytes_of, write_block};
+use super::positional::{CHUNK_MAX, Checked, Padding, Positional, bytes_of, write_block};
 use super::sqids::Sqids;
 use super::uuid::Uuid;
 use super::uuid8::Uuid8;
@@ -22,6 +23,7 @@ const BASE62: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 const BASE64_URL: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const BASE64_LEX: &str = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const CROCKFORD_LOWER: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 const BASE32_LOWER: &str = "abcdefghijklmnopqrstuvwxyz234567";
 
 /// One way to write the ids of a format as text: a name, a prefix, a codec, and the greatest value.
@@ -101,6 +103,11 @@ impl Encoding {
         &self.name
     }
 
+    /// What every text begins with; empty where nothing does.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     /// The definition it was made from.
     pub fn definition(&self) -> &EncodingDefinition {
         &self.definition
@@ -140,15 +147,32 @@ impl Encoding {
     /// In a progression of a small step most texts are copies of the one before with other letters at the end.
     #[inline]
     pub fn write_block<const SEAM: usize>(&self, block: IdBlock<'_>, seam: [u8; SEAM], out: &mut Vec<u8>) {
+        if !self.prefix.is_empty() {
+            return self.write_block_behind("", block, seam, out);
+        }
         let start = out.len();
         out.resize(start + self.block_len_max(block.len(), SEAM), 0);
-        let room = &mut out[start..];
-        let written = if self.prefix.is_empty() {
-            self.codec.write_block(block, seam, room)
-        } else {
-            let endings = self.codec.endings();
-            write_block(block, |v| self.len(v), |v, text| self.write(v, text), endings, seam, room)
+        let written = self.codec.write_block(block, seam, &mut out[start..]);
+        out.truncate(start + written);
+    }
+
+    /// As [`write_block`](Encoding::write_block), with `front` before each text.
+    pub fn write_block_behind<const SEAM: usize>(
+        &self,
+        front: &str,
+        block: IdBlock<'_>,
+        seam: [u8; SEAM],
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.resize(start + self.block_len_max(block.len(), front.len() + SEAM), 0);
+        let write_one = |value, text: &mut [u8]| {
+            let (before, text) = text.split_at_mut(front.len());
+            before.copy_from_slice(front.as_bytes());
+            self.write(value, text);
         };
+        let len = |value| front.len() + self.len(value);
+        let written = write_block(block, len, write_one, self.codec.endings(), seam, &mut out[start..]);
         out.truncate(start + written);
     }
 
@@ -183,6 +207,13 @@ impl Encoding {
         self.codec.read(text.strip_prefix(&self.prefix).ok_or(Rejection::BadPrefix)?)
     }
 
+    /// The same, without the reason where there is none; of a number that is not wanted it may be `None`, too.
+    pub(in crate::id) fn value_unbounded(&self, text: &str, is_wanted: impl FnOnce(u128) -> bool) -> Option<u128> {
+        // Most have none, and to look for that costs a call.
+        let rest = if self.prefix.is_empty() { Some(text) } else { text.strip_prefix(&self.prefix) };
+        self.codec.value(rest?, is_wanted)
+    }
+
     /// Checks a number that [`Encoding::read_unbounded`] has read.
     ///
     /// # Errors
@@ -192,8 +223,30 @@ impl Encoding {
     }
 
     /// The greatest number that it writes.
-    pub(super) fn max(&self) -> u128 {
+    pub(in crate::id) fn max(&self) -> u128 {
         self.max
+    }
+
+    /// The numbers that have texts of `len` bytes, from the least to the greatest; `None` if none has.
+    pub(in crate::id) fn numbers_of_len(&self, len: usize) -> Option<RangeInclusive<u128>> {
+        if !(self.len(0)..=self.len_max).contains(&len) {
+            return None;
+        }
+        let least = if len == self.len(0) { 0 } else { self.greatest_of_len(len - 1) + 1 };
+        let greatest = self.greatest_of_len(len);
+        (least <= greatest).then_some(least..=greatest)
+    }
+
+    /// The greatest number whose text has at most `len` bytes, as zero's has.
+    fn greatest_of_len(&self, len: usize) -> u128 {
+        if len >= self.len_max {
+            return self.max;
+        }
+        // Lengths never fall, so it is found from its first bit on.
+        (0..u128::BITS - self.max.leading_zeros()).rev().map(|bit| 1 << bit).fold(0, |greatest, bit| {
+            let is_more = greatest | bit <= self.max && self.len(greatest | bit) <= len;
+            if is_more { greatest | bit } else { greatest }
+        })
     }
 
     /// Whether the two read every text as the same number, but for the greatest value they allow.
@@ -207,6 +260,15 @@ impl Encoding {
     /// The letters that its texts can have.
     pub(in crate::id) fn letters(&self) -> LetterSet {
         LetterSet::of(self.prefix.as_bytes()).with(self.codec.letters())
+    }
+
+    /// The case of its letters behind the prefix, where they have one.
+    pub(in crate::id) fn letter_case(&self) -> Option<LetterCase> {
+        match self.codec.letters().cases() {
+            (true, false) => Some(LetterCase::Lower),
+            (false, true) => Some(LetterCase::Upper),
+            _ => None,
+        }
     }
 
     /// How many letters stand between the hyphens, where the codec puts any.
@@ -261,20 +323,21 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
         EncodingKind::Base62 => Codec::Positional(padded(BASE62)?),
         EncodingKind::Base64 => Codec::Positional(of_bytes(BASE64_URL)?),
         EncodingKind::Base64Lex => Codec::Positional(padded(BASE64_LEX)?),
+        EncodingKind::Crockford if definition.case == Some(LetterCase::Lower) => {
+            Codec::Positional(minimal(CROCKFORD_LOWER)?)
+        }
         EncodingKind::Crockford => Codec::Positional(minimal(CROCKFORD)?),
         EncodingKind::B32l => Codec::Positional(of_bytes(BASE32_LOWER)?),
         EncodingKind::Cb32 => Codec::Positional(of_bytes(CROCKFORD)?),
         EncodingKind::Base32hex => Codec::Positional(of_bytes(&lower_or(LetterCase::Lower)[..32])?),
         EncodingKind::Hashids => {
             let alphabet = definition.alphabet.as_deref().unwrap_or(Hashids::ALPHABET);
-            let (salt, groups) = (definition.salt.as_deref(), definition.groups.as_deref());
-            Codec::Hashids(Hashids::new(
-                alphabet,
-                salt.unwrap_or_default(),
-                min_length,
-                groups.unwrap_or_default(),
-                max,
-            )?)
+            if let Some(path) = &definition.salt_file {
+                return Err(ParameterError::new("salt_file", path.display(), "must be read first"));
+            }
+            let salt = definition.salt.as_ref().map_or("", Salt::as_str);
+            let groups = definition.groups.as_deref().unwrap_or_default();
+            Codec::Hashids(Hashids::new(alphabet, salt, min_length, groups, max)?)
         }
         EncodingKind::Sqids => {
             let alphabet = definition.alphabet.as_deref().unwrap_or(Sqids::ALPHABET);
@@ -284,7 +347,10 @@ fn codec_of(definition: &EncodingDefinition, max: u128) -> Result<Codec, Paramet
         EncodingKind::Uuid8 => Codec::Uuid8(Uuid8::new(max)?),
         EncodingKind::Did => Codec::Did(Did::new(definition.method.as_deref().unwrap_or("siq"), max)?),
     };
-    Ok(codec)
+    match (definition.check, codec) {
+        (Some(CheckMethod::Mod97), Codec::Positional(digits)) => Ok(Codec::Checked(Checked::new(digits)?)),
+        (_, codec) => Ok(codec),
+    }
 }
 
 /// The letters of a `radix` encoding: its alphabet, or the first digits and letters in ASCII order.
@@ -350,7 +416,7 @@ mod tests {
         assert_eq!(error_of(r#""uuid8""#, u128::MAX), "encoding uuid8: bits = 128, must be 122 at most");
         assert_eq!(
             error_of(r#"{ kind = "decimal", salt = "s" }"#, 1),
-            "encoding decimal: salt is no setting of decimal, which takes name, prefix, length"
+            "encoding decimal: salt is no setting of decimal, which takes name, prefix, length, check"
         );
         assert_eq!(
             error_of(r#"{ kind = "radix", alphabet = "aab" }"#, 1),
@@ -403,6 +469,29 @@ mod tests {
         assert_eq!(len(r#"{ kind = "crockford", length = 26 }"#, 127), Some(26));
         assert_eq!(len(r#"{ kind = "hashids", min_length = 20 }"#, 64), Some(20));
         assert_eq!(len(r#""sqids""#, 64), None);
+    }
+
+    #[test]
+    fn the_numbers_of_each_length_follow_one_another_to_the_greatest() {
+        let check = |definition: &str, max: u128, lens: &[usize]| {
+            let encoding = encoding(definition, max).expect("an encoding");
+            let ranges: Vec<_> = (0..300).filter_map(|len| Some((len, encoding.numbers_of_len(len)?))).collect();
+            assert_eq!(ranges.iter().map(|(len, _)| *len).collect::<Vec<_>>(), lens, "{definition}");
+            let mut next = Some(0);
+            for (len, numbers) in &ranges {
+                assert_eq!(Some(*numbers.start()), next, "{definition}");
+                assert_eq!([*numbers.start(), *numbers.end()].map(|number| encoding.len(number)), [*len; 2]);
+                next = numbers.end().checked_add(1);
+            }
+            assert_eq!(ranges.last().map(|(_, numbers)| *numbers.end()), Some(max), "{definition}");
+        };
+        check(r#""decimal""#, 1_234, &[1, 2, 3, 4]);
+        check(r#"{ kind = "decimal", prefix = "inv_" }"#, 99, &[5, 6]);
+        check(r#""hex_padded""#, u128::from(u64::MAX), &[16]);
+        check(r#""uuid""#, u128::MAX, &[36]);
+        check(r#"{ kind = "b32l", bytes = 5, strip = true }"#, 1_023, &[0, 1, 2]);
+        check(r#""hashids""#, 1 << 40, &[2, 3, 4, 5, 6, 7, 8, 9]);
+        check(r#"{ kind = "sqids", min_length = 6 }"#, 1 << 40, &[6, 7, 8]);
     }
 
     #[test]

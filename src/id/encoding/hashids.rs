@@ -1,7 +1,8 @@
 //! Short texts of the Hashids project, for one number of up to 128 bits.
 
+use super::definition::Salt;
 use super::letters::{
-    Alphabet, LetterSet, Letters, grouped_len, letter_class, repeat, repeat_grouped, spread, ungroup,
+    Alphabet, LetterSet, Letters, Places, grouped_len, letter_class, repeat, repeat_grouped, spread, ungroup,
 };
 use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
@@ -26,12 +27,15 @@ const SEPARATORS: &str = "cfhistuCFHISTU";
 #[derive(Debug, Clone)]
 pub struct Hashids {
     alphabet: Alphabet,
-    salt: Vec<u8>,
+    salt: Salt,
     digits: Vec<u8>,
     separators: Vec<u8>,
     guards: Vec<u8>,
     /// At the place of a first letter among `digits`: these as shuffled for the first number.
     shuffled: Vec<Letters>,
+    /// The place of each first letter, and for each of those the digit of each letter.
+    first_places: Places,
+    places: Vec<Places>,
     radix: Radix,
     len_min: usize,
     len_max: usize,
@@ -65,22 +69,24 @@ impl Hashids {
         if min_length > TEXT_LEN_MAX {
             return Err(ParameterError::new("min_length", min_length, format!("must be {TEXT_LEN_MAX} at most")));
         }
-        let salt = salt.as_bytes().to_vec();
-        let (digits, separators, guards) = split_alphabet(alphabet.letters(), &salt);
-        let shuffled = digits.iter().map(|first| {
+        let (digits, separators, guards) = split_alphabet(alphabet.letters(), salt.as_bytes());
+        let shuffle_for = |first: &u8| {
             let mut letters = [0; 128];
             letters[..digits.len()].copy_from_slice(&digits);
-            shuffle_for_number(&mut letters[..digits.len()], *first, &salt);
+            shuffle_for_number(&mut letters[..digits.len()], *first, salt.as_bytes());
             letters
-        });
+        };
+        let shuffled: Vec<Letters> = digits.iter().map(shuffle_for).collect();
         let radix = Radix::of_letters(&digits);
         let len_min = min_length.max(2);
         let codec = Self {
-            shuffled: shuffled.collect(),
+            first_places: Places::of(&digits),
+            places: shuffled.iter().map(|letters| Places::of(&letters[..digits.len()])).collect(),
+            shuffled,
             len_max: len_min.max(1 + radix.len(max)),
             groups: groups.to_vec(),
             alphabet,
-            salt,
+            salt: salt.into(),
             digits,
             separators,
             guards,
@@ -153,6 +159,21 @@ impl Hashids {
         if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
     }
 
+    /// The number that [`read`](Self::read) finds, without the reason where there is none.
+    pub(super) fn value(&self, text: &str) -> Option<u128> {
+        let can_be_padded = text.len() == self.len_min && self.len_min > 2;
+        if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
+            return self.read(text).ok();
+        }
+        // The first letter, which the number decides, and then its digits.
+        let (first, digits) = text.as_bytes().split_first()?;
+        let place = usize::from(self.first_places.of_letter(*first)?);
+        let number = self.radix.number_of_letters(digits, |letter| self.places[place].of_letter(letter))?;
+        let is_canonical =
+            fingerprint(&[number]) % self.digits.len() == place && self.text_len(&[number]) == text.len();
+        is_canonical.then_some(number)
+    }
+
     /// How many letters stand between two hyphens; none where there are no hyphens.
     pub fn groups(&self) -> &[usize] {
         &self.groups
@@ -199,8 +220,7 @@ impl Hashids {
         let core_start = self.padding_before(padding) + usize::from(guards > 0);
         let core_end = core_start + core_len;
 
-        let fingerprint: u64 = numbers.iter().zip(100..).map(|(number, modulus)| split(*number, modulus).1).sum();
-        let fingerprint = usize::try_from(fingerprint).expect("a small sum");
+        let fingerprint = fingerprint(numbers);
         let first = fingerprint % self.digits.len();
         out[core_start] = self.digits[first];
         let mut letters = self.shuffled[first];
@@ -213,7 +233,11 @@ impl Hashids {
                 let separator = usize::try_from(split(previous, modulus).1).expect("below the modulus");
                 out[at] = self.separators[separator % self.separators.len()];
                 at += 1;
-                shuffle_for_number(&mut letters[..self.digits.len()], self.digits[first], &self.salt);
+                shuffle_for_number(
+                    &mut letters[..self.digits.len()],
+                    self.digits[first],
+                    self.salt.as_str().as_bytes(),
+                );
             }
             let end = at + self.radix.len(*number);
             self.radix.write_shuffled(*number, &letters, &mut out[at..end]);
@@ -267,7 +291,7 @@ impl Hashids {
                 return Err(Rejection::NonCanonical);
             }
             if !numbers.is_empty() {
-                shuffle_for_number(letters, *first, &self.salt);
+                shuffle_for_number(letters, *first, self.salt.as_str().as_bytes());
             }
             let mut number = 0;
             for digit in digits {
@@ -279,6 +303,12 @@ impl Hashids {
         }
         Ok(numbers)
     }
+}
+
+/// What decides the first letter of a text.
+fn fingerprint(numbers: &[u128]) -> usize {
+    let sum: u64 = numbers.iter().zip(100..).map(|(number, modulus)| split(*number, modulus).1).sum();
+    usize::try_from(sum).expect("a small sum")
 }
 
 /// An alphabet's digits, separators and guards.

@@ -1,6 +1,6 @@
 //! Short texts of the Sqids project, for one number of up to 128 bits.
 
-use super::letters::{Alphabet, LetterSet, Letters, letter_class, repeat};
+use super::letters::{Alphabet, LetterSet, Letters, Places, letter_class, repeat};
 use super::parameter::{ParameterError, TEXT_LEN_MAX};
 use super::positional::{Radix, split};
 use crate::id::rejection::Rejection;
@@ -25,6 +25,8 @@ const DEFAULT_BLOCKLIST: &str = include_str!("../../../config/sqids-blocklist.tx
 pub struct Sqids {
     alphabet: Alphabet,
     shuffled: Letters,
+    /// The place of each letter in `shuffled`.
+    places: Places,
     radix: Radix,
     blocklist: Blocklist,
     len_min: usize,
@@ -61,7 +63,8 @@ impl Sqids {
         };
         let len_min = min_length.max(2);
         let len_max = len_min.max(1 + radix.len(max));
-        Ok(Self { alphabet, shuffled, radix, blocklist, len_min, len_max })
+        let places = Places::of(&shuffled[..alphabet.len()]);
+        Ok(Self { alphabet, shuffled, places, radix, blocklist, len_min, len_max })
     }
 
     /// The length of the value's text; it never falls as the value grows.
@@ -93,6 +96,40 @@ impl Sqids {
             return Err(Rejection::NonCanonical);
         }
         if let [value] = numbers[..] { Ok(value) } else { Err(Rejection::NotSingleNumber) }
+    }
+
+    /// The number that [`read`](Self::read) finds, without the reason where there is none. Whether the text is the one of its number
+    /// costs more than to find that: it is asked of wanted ones alone.
+    pub(super) fn value(&self, text: &str, is_wanted: impl FnOnce(u128) -> bool) -> Option<u128> {
+        let can_be_padded = text.len() == self.len_min && self.len_min > 2;
+        if can_be_padded || self.fixed_len().is_some() || text.len() > TEXT_LEN_MAX {
+            return self.read(text).ok();
+        }
+        let count = self.alphabet.len();
+        let (first, digits) = text.as_bytes().split_first()?;
+        let place = usize::from(self.places.of_letter(*first)?);
+        // The alphabet as `rotate` leaves it: from that place on, backwards, and the separator first.
+        let digit_of = |letter| {
+            let back = place + count - 1 - usize::from(self.places.of_letter(letter)?);
+            let digit = if back < count { back } else { back - count }.checked_sub(1)?;
+            u8::try_from(digit).ok()
+        };
+        let number = self.radix.number_of_letters(digits, digit_of)?;
+        if self.text_len(&[number]) != text.len() || !is_wanted(number) {
+            return None;
+        }
+        let beginning = self.beginning(&[number]);
+        let is_first_choice = beginning % count == place;
+        let is_blocked = if is_first_choice {
+            self.blocklist.blocks(text.as_bytes())
+        } else {
+            let mut first_choice = [0; TEXT_LEN_MAX];
+            let first_choice = &mut first_choice[..text.len()];
+            self.write_from(beginning, &[number], first_choice);
+            self.blocklist.blocks(first_choice)
+        };
+        // With a blocked word it begins elsewhere.
+        if is_blocked { self.read(text).ok() } else { is_first_choice.then_some(number) }
     }
 
     /// The length of every text, where all have the same.

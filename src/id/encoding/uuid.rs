@@ -76,27 +76,40 @@ impl Uuid {
     }
 }
 
-/// The value of a text in the one form that is accepted.
-fn well_formed(text: &[u8]) -> Option<u128> {
-    let text: &[u8; Uuid::LEN] = text.try_into().ok()?;
-    let mut value = 0;
-    for (at, letter) in text.iter().enumerate() {
-        let digit = match (letter, at) {
-            (b'-', 8 | 13 | 18 | 23) => continue,
-            (_, 8 | 13 | 18 | 23) => return None,
-            (b'0'..=b'9', _) => letter - b'0',
-            (b'a'..=b'f', _) => letter - b'a' + 10,
-            _ => return None,
-        };
-        value = value << 4 | u128::from(digit);
-    }
-    Some(value)
-}
-
 impl Default for Uuid {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// At a byte: the hexadecimal digit that it is, or [`NO_DIGIT`].
+const DIGITS: [u8; 256] = {
+    let (letters, mut digits, mut digit) = (b"0123456789abcdef", [NO_DIGIT; 256], 0);
+    while digit < 16 {
+        digits[letters[digit as usize] as usize] = digit;
+        digit += 1;
+    }
+    digits
+};
+
+const NO_DIGIT: u8 = 0xf0;
+
+/// The value of a text in the one form that is accepted.
+fn well_formed(text: &[u8]) -> Option<u128> {
+    let text: &[u8; Uuid::LEN] = text.try_into().ok()?;
+    if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
+        return None;
+    }
+    // In 64 bits, since shifts of 128 take several times as long, and without a branch for each letter.
+    let number_of = |parts: [&[u8]; 3]| {
+        parts.into_iter().flatten().fold((0, 0), |(number, seen): (u64, u8), letter| {
+            let digit = DIGITS[usize::from(*letter)];
+            (number << 4 | u64::from(digit & 0xf), seen | digit)
+        })
+    };
+    let (high, seen_high) = number_of([&text[..8], &text[9..13], &text[14..18]]);
+    let (low, seen_low) = number_of([&text[19..23], &text[24..], &[]]);
+    (seen_high | seen_low < 16).then_some(u128::from(high) << 64 | u128::from(low))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use super::definition::{FormatDefinition, WholeNumber, number, plausible_ahead};
 use super::format::{Format, PlacedCode, Rule, Variant};
 use super::format_error::{Cause, FormatError};
+use super::monotonic_check::check_monotonic;
+use super::prefix_check::check_prefixes;
 use super::rule_check::{check_above_word, check_chained, check_room};
 use super::stamp_check::check_stamps;
 use crate::id::encoding::Encoding;
@@ -28,6 +30,7 @@ impl FormatDefinition {
         let encodings: Vec<Encoding> =
             self.encodings.iter().map(|definition| Encoding::new(definition, greatest)).collect::<Result<_, _>>()?;
         check_encodings(&encodings)?;
+        let prefixes = check_prefixes(self, &encodings, code.is_some())?;
         let tick: Option<Tick> = self.tick.as_deref().map(str::parse).transpose()?;
         let epoch = self.epoch.as_deref().map_or(Ok(UnixTime::EPOCH), str::parse)?;
         if self.rule == Rule::Chained {
@@ -50,9 +53,12 @@ impl FormatDefinition {
             variants,
             code,
             encodings,
+            prefixes,
             first_worker: self.first_worker.max(self.worker_range.map_or(0, |[first, _]| first)),
             last_worker: self.worker_range.map(|[_, last]| last),
             lanes: self.lanes,
+            sequence_spread: self.sequence_spread,
+            monotonic: self.monotonic,
             labels: self.labels()?,
             mint_below,
             plausible_ahead: plausible_ahead(&self.plausible_ahead)?,
@@ -62,6 +68,7 @@ impl FormatDefinition {
         };
         check_room(&format)?;
         check_stamps(&format)?;
+        check_monotonic(&format)?;
         Ok(format)
     }
 

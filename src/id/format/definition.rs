@@ -1,13 +1,15 @@
 //! A format as it is written in TOML.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::format::Rule;
 use super::format_error::{Cause, FormatError};
-use crate::id::encoding::EncodingDefinition;
+use super::monotonic::Monotonic;
+use crate::id::encoding::{EncodingDefinition, EncodingKind, Salt};
 use crate::id::layout::{FieldKind, Width};
 use crate::time::parse_duration;
 
@@ -42,9 +44,16 @@ pub struct FormatDefinition {
     pub(super) fields: Vec<FieldDefinition>,
     pub(super) encodings: Vec<EncodingDefinition>,
     #[serde(default)]
+    pub(super) prefixes: Vec<String>,
+    pub(super) types: Option<Vec<String>>,
+    #[serde(default)]
     pub(super) first_worker: u32,
     pub(super) worker_range: Option<[u32; 2]>,
     pub(super) lanes: Option<u32>,
+    #[serde(default = "one")]
+    pub(super) sequence_spread: u32,
+    #[serde(default)]
+    pub(super) monotonic: Monotonic,
     #[serde(default)]
     pub(super) labels: BTreeMap<String, String>,
     pub(super) mint_below: Option<WholeNumber>,
@@ -95,6 +104,10 @@ fn one_day() -> String {
     "24h".to_owned()
 }
 
+fn one() -> u32 {
+    1
+}
+
 fn yes() -> bool {
     true
 }
@@ -115,7 +128,31 @@ impl FormatDefinition {
     pub fn from_table(name: &str, table: toml::Table) -> Result<FormatDefinition, FormatError> {
         let refused =
             |error: toml::de::Error| FormatError::new(name, Cause::Toml(error.to_string().trim_end().to_owned()));
+        // An error would quote the text that stands here instead, with the salts in it.
+        if table.get("encodings").is_some_and(|encodings| !encodings.is_array()) {
+            return Err(FormatError::new(name, Cause::Rule("encodings must be a list, in TOML".to_owned())));
+        }
         table.try_into().map_err(refused)
+    }
+
+    /// The same with the salts of its files, each as `read` finds it: this crate's values read no files themselves.
+    ///
+    /// # Errors
+    /// [`FormatError`] where an encoding has a `salt` beside its file, or `read` says what is wrong with the file; never
+    /// what stands in it.
+    pub fn read_salts(
+        mut self,
+        name: &str,
+        read: impl Fn(&Path) -> Result<Salt, String>,
+    ) -> Result<FormatDefinition, FormatError> {
+        for encoding in self.encodings.iter_mut().filter(|encoding| encoding.kind == EncodingKind::Hashids) {
+            let Some(path) = encoding.salt_file.take() else { continue };
+            let salt = if encoding.salt.is_some() { Err("there is a salt, too".to_owned()) } else { read(&path) };
+            let refused =
+                |problem| FormatError::new(name, Cause::SaltFile { encoding: encoding.name(), path, problem });
+            encoding.salt = Some(salt.map_err(refused)?);
+        }
+        Ok(self)
     }
 }
 

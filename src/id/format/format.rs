@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::monotonic::Monotonic;
+use super::prefixes::Prefixes;
 use crate::id::encoding::Encoding;
 use crate::id::layout::{Field, FieldKind, Layout, SuffixCode, Width};
 use crate::id::rejection::Rejection;
@@ -82,12 +84,18 @@ pub struct Format {
     pub(in crate::id) code: Option<PlacedCode>,
     /// Its encodings, the canonical one first.
     pub encodings: Vec<Encoding>,
+    /// What may stand before the canonical text.
+    pub prefixes: Prefixes,
     /// The least worker number that it mints with.
     pub first_worker: u32,
     /// The greatest worker number that it may mint with, where an older generator has the others.
     pub last_worker: Option<u32>,
     /// How many lanes it mints with, if that is not left to the configuration.
     pub lanes: Option<u32>,
+    /// Over how many sequences the first ids of ticks are spread: a power of two, 1 where each is 0.
+    pub sequence_spread: u32,
+    /// Which of its ids are greater than those before them, where they are random.
+    pub monotonic: Monotonic,
     /// What worker numbers stand for.
     pub labels: BTreeMap<u128, String>,
     /// Ids at or above this decode and are not minted; [`Format::UNBOUNDED`] if there is no such bound.
@@ -340,6 +348,9 @@ mod tests {
             ]
             encodings = ["decimal"]"#;
         let kept = identity(text);
+        // What does not decide which ids there can be is not kept.
+        assert_eq!(identity(&text.replace("first_worker = 0", "first_worker = 0\nsequence_spread = 64")), kept);
+        assert_eq!(identity(&text.replace("first_worker = 0", "first_worker = 0\nprefixes = ['pi_']")), kept);
         for (key, old, new) in [
             ("fields", "stride = 46656", "stride = 65536"),
             ("fields", "bits = 32", "bits = 33"),

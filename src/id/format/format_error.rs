@@ -1,5 +1,7 @@
 //! Why a definition makes no format.
 
+use std::path::PathBuf;
+
 use crate::id::encoding::EncodingError;
 use crate::id::layout::{LayoutError, SuffixCodeError};
 use crate::time::{TickError, UnixTimeError};
@@ -33,6 +35,8 @@ pub(super) enum Cause {
     Code { field: String, cause: SuffixCodeError },
     #[error("{0}")]
     Encoding(#[from] EncodingError),
+    #[error("encoding {encoding}: salt_file = {}: {problem}", .path.display())]
+    SaltFile { encoding: String, path: PathBuf, problem: String },
     #[error("{key} = `{value}` is not a whole number from 0 to 2^128 - 1")]
     Number { key: String, value: String },
     #[error("field `{field}`: give either `bits`, or `digits` and `radix`, or `cardinality`")]

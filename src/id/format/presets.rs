@@ -55,13 +55,42 @@ pub const PRESETS: &[Preset] = presets![
     "payment-wide",
     "twitter",
     "instagram",
+    "js53",
     "uuid7",
     "uuid4",
     "ulid",
     "firebase",
+    "typeid",
     "uuid1",
     "uuid6",
     "sonyflake",
     "objectid",
     "xid",
+    "uuid2",
+    "uuid3",
+    "uuid5",
+    "uuid8",
+    "uuid-nil",
+    "uuid-max",
+    "mastodon",
+    "tsid",
+    "typeid-uuid",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_js53_is_an_integer_that_a_double_holds_and_its_neighbours_too() {
+        let js53 = preset("js53");
+        assert_eq!((js53.greatest(), js53.mint_below), ((1 << 53) - 1, Format::UNBOUNDED));
+        // 2026-01-01: 365 days of 8 640 000 ticks, then worker 0 and sequence 7.
+        assert_eq!(js53.canonical().to_text(js53.example()), "103337164800007");
+        assert_eq!(js53.encoding("hex_padded").expect("it has one").to_text(js53.greatest()), "1fffffffffffff");
+        for id in [0, 1, js53.example(), js53.greatest() - 1, js53.greatest()] {
+            let number: f64 = js53.canonical().to_text(id).parse().expect("a number");
+            assert_eq!(format!("{number:.0}"), id.to_string());
+        }
+    }
+}

@@ -29,7 +29,11 @@ impl FormatDefinition {
                 if count(FieldKind::Random) + count(FieldKind::Checksum) + count(FieldKind::Ledger) > 0 {
                     return refuse("random, checksum and ledger fields belong to other rules");
                 }
-                self.check_sizes(variants)
+                self.check_sizes(variants)?;
+                self.check_spread(variants)
+            }
+            Rule::Random | Rule::Grouped | Rule::Chained if self.sequence_spread != 1 => {
+                refuse("sequence_spread belongs to the rule `sequenced`")
             }
             Rule::Random if count(FieldKind::Random) == 0 => refuse("a field of kind random is needed"),
             Rule::Random => {
@@ -58,6 +62,24 @@ impl FormatDefinition {
         }
     }
 
+    /// What is skipped at the beginning of a tick is a quarter of it at most.
+    fn check_spread(&self, variants: &[Variant]) -> Result<(), Cause> {
+        let sequences = variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));
+        let narrowest = sequences.min_by_key(|sequence| sequence.max).expect("checked above");
+        let values = narrowest.max + 1;
+        let is_sound = self.sequence_spread == 1
+            || self.sequence_spread.is_power_of_two() && u128::from(self.sequence_spread) <= values / 4;
+        if is_sound {
+            return Ok(());
+        }
+        Err(Cause::Rule(format!(
+            "sequence_spread = {} is neither 1 nor a power of two up to {}, a quarter of the {values} values of field `{}`",
+            self.sequence_spread,
+            values / 4,
+            narrowest.name
+        )))
+    }
+
     /// What the stamps of a sequenced format rely on: see `minting::stamps`.
     fn check_sizes(&self, variants: &[Variant]) -> Result<(), Cause> {
         for variant in variants {
@@ -71,7 +93,10 @@ impl FormatDefinition {
             }
             for kind in [FieldKind::Worker, FieldKind::Shard] {
                 if let Some(field) = layout.field_of(kind).filter(|field| field.max > u128::from(u32::MAX)) {
-                    return Err(Cause::Rule(format!("field `{}`: at most 32 bits of kind {kind}", field.name)));
+                    return Err(Cause::Rule(format!(
+                        "field `{}`: at most 32 bits of kind {kind}; the bits above them may be a constant",
+                        field.name
+                    )));
                 }
             }
             if let Some(object) = layout.field_of(FieldKind::Object).filter(|object| object.max != u128::from(u32::MAX))
@@ -161,6 +186,23 @@ mod tests {
         assert_eq!(confined.end_tick(), Some(1 << 42), "the whole time field is left");
         let unsigned = worker_first("mint_below = '18446744073709551616'").expect("the operator's word");
         assert_eq!(unsigned.end_tick(), Some(1 << 42));
+    }
+
+    #[test]
+    fn a_spread_is_a_power_of_two_up_to_a_quarter_of_the_sequence() {
+        for sound in [1, 2, 64, 1024] {
+            let format = worker_first(&format!("worker_range = [0, 511]\nsequence_spread = {sound}")).expect("sound");
+            assert_eq!(format.sequence_spread, sound);
+        }
+        for unsound in [0, 3, 48, 2048, 4096] {
+            let error = worker_first(&format!("sequence_spread = {unsound}")).expect_err("no power of two up to 1024");
+            let named = [format!("sequence_spread = {unsound} "), "up to 1024,".to_owned(), "`sequence`".to_owned()];
+            assert!(named.iter().all(|part| error.contains(part)), "{error}");
+        }
+        let random = "summary = ''\nrule = 'random'\nsequence_spread = 64\nencodings = ['hex']\n\
+                      fields = [{ name = 'random', kind = 'random', bits = 64 }]";
+        let random = FormatDefinition::from_toml("mine", random).expect("TOML").compile("mine");
+        assert!(random.expect_err("it has no sequence").to_string().contains("sequence_spread"));
     }
 
     #[test]

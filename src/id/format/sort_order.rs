@@ -1,7 +1,9 @@
 //! In which order the ids of a format come.
 
 use super::format::{Format, Rule};
+use super::monotonic::Monotonic;
 use crate::id::layout::FieldKind;
+use crate::time::Tick;
 
 impl Format {
     /// One sentence on the order of its ids as numbers, and so of its texts in encodings that sort.
@@ -16,16 +18,15 @@ impl Format {
         let tick = self.tick.filter(|_| self.leads_with_time());
         match (self.rule, tick) {
             (Rule::Sequenced, tick) => self.sequenced_order(tick.is_some()),
-            (Rule::Random | Rule::DecodeOnly, Some(tick)) => {
-                format!("By time, in ticks of {tick}; in no order within one tick.")
-            }
+            (Rule::Random, tick) => self.random_order(tick),
+            (Rule::DecodeOnly, Some(tick)) => format!("By time, in ticks of {tick}; in no order within one tick."),
             (Rule::Chained, Some(tick)) => {
                 format!("By time, in ticks of {tick}; each id of a ledger is greater than the one before it.")
             }
             (Rule::Grouped, Some(tick)) => {
                 format!("By the time that they carry, in ticks of {tick}, whenever they were minted.")
             }
-            (Rule::Random | Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
+            (Rule::Chained | Rule::Grouped | Rule::DecodeOnly, None) => "None.".to_owned(),
         }
     }
 
@@ -44,6 +45,26 @@ impl Format {
                 _ => false,
             }
         })
+    }
+
+    fn random_order(&self, tick: Option<Tick>) -> String {
+        let by_time = tick.map(|tick| format!("By time, in ticks of {tick}"));
+        match (self.monotonic, by_time) {
+            (Monotonic::Off, None) => "None.".to_owned(),
+            (Monotonic::Off, Some(by_time)) => format!("{by_time}; in no order within one tick."),
+            (Monotonic::Batch, None) => "Strictly increasing in one answer; in no order between answers.".to_owned(),
+            (Monotonic::Batch, Some(by_time)) => {
+                format!("{by_time}. Strictly increasing in one answer; in no order between answers of one tick.")
+            }
+            (Monotonic::Process | Monotonic::Clock, by_time) => {
+                let parts = match self.monotonic {
+                    Monotonic::Clock => format!(" and {} parts of each", Monotonic::PLACES_OF_TICK),
+                    _ => String::new(),
+                };
+                let by_time = by_time.expect("it has ticks, checked when the format was made");
+                format!("{by_time}{parts}. Strictly increasing in one process, from one answer to the next, too.")
+            }
+        }
     }
 
     fn sequenced_order(&self, by_time: bool) -> String {
@@ -119,6 +140,20 @@ mod tests {
             ),
         ] {
             assert_eq!(of(rule, fields), expected, "{rule} {fields:?}");
+        }
+        for (name, expected) in [
+            ("uuid4", "None."),
+            (
+                "uuid7",
+                "By time, in ticks of 1ms and 4096 parts of each. Strictly increasing in one process, from one answer to the \
+                 next, too.",
+            ),
+            (
+                "ulid",
+                "By time, in ticks of 1ms. Strictly increasing in one answer; in no order between answers of one tick.",
+            ),
+        ] {
+            assert_eq!(preset(name).sort_order(), expected);
         }
         assert_eq!(
             preset("evently").sort_order(),

@@ -27,7 +27,7 @@ pub struct Layout {
 }
 
 /// The values of the fields of an id.
-pub(in crate::id) type Values = [u128; Layout::FIELDS_MAX];
+type Values = [u128; Layout::FIELDS_MAX];
 
 impl Layout {
     /// More fields than any published layout has.

@@ -29,6 +29,8 @@ pub struct CodeWord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SuffixCode {
     words: Vec<CodeWord>,
+    /// For each word the bits that it takes, and what they are.
+    endings: Vec<(u16, u16)>,
 }
 
 /// Why words make no code.
@@ -90,7 +92,9 @@ impl SuffixCode {
         // Kraft's sum: a suffix-free code is complete when its words share out all numbers of 16 bits.
         let shared_out: u32 = parsed.iter().map(|word| 1 << (SuffixCode::BITS_MAX - word.bits)).sum();
         if shared_out == 1 << SuffixCode::BITS_MAX {
-            Ok(SuffixCode { words: parsed })
+            let lowest_16 = |bits: u128| u16::try_from(bits).expect("words have 16 bits at most");
+            let ending = |word: &CodeWord| (lowest_16((1 << word.bits) - 1), lowest_16(word.suffix));
+            Ok(SuffixCode { endings: parsed.iter().map(ending).collect(), words: parsed })
         } else {
             Err(SuffixCodeError::Incomplete)
         }
@@ -103,9 +107,10 @@ impl SuffixCode {
 
     /// The position among the words of the one that `number` ends in.
     pub fn index_of(&self, number: u128) -> usize {
-        self.words
+        let last_bits = u16::try_from(number & u128::from(u16::MAX)).expect("16 bits");
+        self.endings
             .iter()
-            .position(|word| number & ((1 << word.bits) - 1) == word.suffix)
+            .position(|(mask, suffix)| last_bits & mask == *suffix)
             .expect("the code is complete, checked when it was made")
     }
 }

@@ -2,12 +2,12 @@
 
 use std::f64::consts::LN_2;
 
-use crate::id::format::{Format, Rule};
+use crate::id::format::{Format, Monotonic, Rule};
 use crate::id::layout::FieldKind;
 
 /// How likely two ids of a random format are the same: how many ids make a collision that likely.
 ///
-/// Counted are ids of one tick, or all ids where they carry no time.
+/// Counted are ids of one tick, or of the part of it that ids carry, too; all ids where they carry no time.
 /// Source: the birthday problem, n ids of N equally likely ones: p = 1 - exp(-n (n - 1) / 2N). Rounded to three digits.
 ///
 /// ```
@@ -36,6 +36,9 @@ impl Format {
         let fields = self.variants[0].layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
         // Not counted as one integer: the fields may hold all of 128 bits.
         let values: f64 = fields.map(|field| field.max as f64 + 1.0).product();
+        // The greatest of these bits are time.
+        let values =
+            if self.monotonic == Monotonic::Clock { values / Monotonic::PLACES_OF_TICK as f64 } else { values };
         let bits = values.log2();
         let random_bits = if bits.fract() == 0.0 { format!("{bits:.0}") } else { format!("{bits:.1}") };
         // -ln(1 - p) for p of one in a million is p itself, to seven digits.
@@ -84,6 +87,8 @@ mod tests {
         assert_eq!((apart.random_bits.as_str(), apart.even.as_str()), ("122", "2710000000000000000"));
         assert_eq!(odds("{ name = 'a', kind = 'random', bits = 122 }"), apart);
         assert_eq!(preset("snowflake").collision_odds(), None);
+        let bits = |name| preset(name).collision_odds().expect("a random format").random_bits;
+        assert_eq!(["uuid7", "uuid4", "ulid"].map(bits), ["62", "122", "80"], "of a uuid7 twelve are time");
     }
 
     #[test]

@@ -1,96 +1,25 @@
-//! Minting from the time and random bits: no worker number, no horizon, no order within a tick.
+//! Minting from the time and random bits: no worker number, no horizon, and an order only where the format has one.
+//!
+//! The ids of an answer whose format has an order are those of one moment. It is drawn piece by piece: ids `from` to `to` of
+//! `count` are in the parts `from` to `to` of `count` equal parts of the random numbers, sorted within. So every id of an
+//! answer is as likely as it would be without an order, seen together with those of others:
+//!
+//! ```text
+//!   random numbers   0 |------ piece 1 ------|------ piece 2 ------|-- piece 3 --| 2^80
+//!   ids of 1 200           512, sorted           512, sorted          176, sorted
+//! ```
 
-use std::cell::RefCell;
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
-
-use crate::id::{Field, FieldKind, Format, Rejection};
+use super::places::{Place, Places};
+use super::space::RandomSpace;
+use super::span::Span;
+use super::words::{Randomness, Words};
+use crate::id::{Field, FieldKind, Format, Monotonic, Rejection};
 use crate::time::Clock;
 
 /// The clock is read again after so many ids.
 const IDS_PER_CLOCK_READ: usize = 4096;
-
-/// Where random bits come from.
-#[derive(Debug, Clone)]
-pub enum Randomness {
-    /// ChaCha12 in each thread, seeded and reseeded by the kernel.
-    Thread,
-    /// One generator for all threads, from a seed: the same ids every time. For tests.
-    Seeded(Arc<Mutex<Words>>),
-}
-
-impl Randomness {
-    /// The same bits every time, for tests.
-    pub fn seeded(seed: u64) -> Randomness {
-        let generator = Some(StdRng::seed_from_u64(seed));
-        Randomness::Seeded(Arc::new(Mutex::new(Words { generator, ..Words::OF_THREAD })))
-    }
-
-    /// Runs `draw` with words that nobody else gets: looked for once, however many are drawn.
-    fn with_words<T>(&self, draw: impl FnOnce(&mut Words) -> T) -> T {
-        match self {
-            Randomness::Thread => WORDS.with_borrow_mut(draw),
-            Randomness::Seeded(words) => draw(&mut words.lock().expect("no holder of this lock panics")),
-        }
-    }
-}
-
-thread_local! {
-    static WORDS: RefCell<Words> = const { RefCell::new(Words::OF_THREAD) };
-}
-
-/// Random words, drawn in blocks and handed out one after the other, each once.
-pub struct Words {
-    /// `None`: that of the thread.
-    generator: Option<StdRng>,
-    block: [u64; Words::BLOCK],
-    /// How many words of the block are used.
-    used: usize,
-}
-
-impl Words {
-    /// Enough words to forget what drawing them costs beside their number.
-    const BLOCK: usize = 256;
-
-    /// The words of a thread, none of them drawn yet.
-    const OF_THREAD: Words = Words { generator: None, block: [0; Words::BLOCK], used: Words::BLOCK };
-
-    #[inline]
-    fn next(&mut self) -> u64 {
-        self.take(1)[0]
-    }
-
-    /// The next words: `count_max` (at least one) if the block has as many, else what it has, at least one.
-    #[inline]
-    fn take(&mut self, count_max: usize) -> &[u64] {
-        if self.used == Words::BLOCK {
-            self.draw();
-        }
-        let words = &self.block[self.used..];
-        let words = &words[..count_max.min(words.len())];
-        self.used += words.len();
-        words
-    }
-
-    #[cold]
-    fn draw(&mut self) {
-        match &mut self.generator {
-            None => rand::rng().fill(&mut self.block),
-            Some(generator) => generator.fill(&mut self.block),
-        }
-        self.used = 0;
-    }
-}
-
-impl fmt::Debug for Words {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Ids will be made of the words: they are shown to nobody.
-        out.debug_struct("Words").finish_non_exhaustive()
-    }
-}
 
 /// Mints one random format.
 #[derive(Debug)]
@@ -103,27 +32,29 @@ pub struct RandomMinter {
     time_stride: u128,
     /// The places of all bits that are random whatever the others are.
     bits: u128,
-    /// The random fields that are no bits of their own.
-    ranges: Vec<Range>,
-}
-
-/// A random field with another number of values than a power of two, or at another place.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    max: u128,
-    /// The bits that numbers up to `max` have.
-    mask: u128,
-    stride: u128,
+    /// The random fields that are no bits of their own: their values, and what one unit adds.
+    ranges: Vec<(Span, u128)>,
+    /// The random fields as one number; `None` where each id is drawn by itself.
+    space: Option<RandomSpace>,
+    /// Where answers follow each other.
+    places: Option<Places>,
 }
 
 /// Ids of a random format that are not drawn yet.
 #[derive(Debug)]
 pub struct RandomIds {
     minter: Arc<RandomMinter>,
-    /// What is the same until the clock is read again: constants and time.
-    base: u128,
-    until_clock_read: usize,
+    drawing: Drawing,
     left: u64,
+}
+
+/// How the next ids are drawn. `base`: constants and time.
+#[derive(Debug)]
+enum Drawing {
+    /// Each by itself; the clock is read again after so many.
+    Single { base: u128, until_clock_read: usize },
+    /// In order, `count` in all, from these numbers.
+    Ascending { base: u128, numbers: Span, count: u64 },
 }
 
 impl RandomMinter {
@@ -135,17 +66,49 @@ impl RandomMinter {
         let random = fields.iter().filter(|field| field.kind == FieldKind::Random);
         let (of_bits, of_ranges): (Vec<&Field>, Vec<&Field>) = random.partition(|field| is_bits(field));
         let bits = of_bits.iter().map(|field| field.max * field.stride).sum();
-        let ranges = of_ranges.iter().map(|field| Range::of(field)).collect();
-        RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, format }
+        let ranges = of_ranges.iter().map(|field| (Span::up_to(field.max), field.stride)).collect();
+        let ascends = format.monotonic != Monotonic::Off;
+        let space = ascends.then(|| RandomSpace::of(&format.variants[0].layout));
+        let base_tick = format.ticks_at(clock.now().into()).unwrap_or(0);
+        let places = format.monotonic.has_places().then(|| Places::from(base_tick));
+        RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, space, places, format }
     }
 
     /// `count` ids, to be drawn when they are encoded.
     ///
     /// # Errors
     /// [`Rejection::BeforeEpoch`] or [`Rejection::Overflow`] when the format cannot express the present.
+    ///
+    /// # Panics
+    /// When they should ascend and are 2^40 or more: there may not be as many.
     pub fn ids(self: &Arc<RandomMinter>, count: u64) -> Result<RandomIds, Rejection> {
-        let base = self.base()?;
-        Ok(RandomIds { minter: Arc::clone(self), base, until_clock_read: IDS_PER_CLOCK_READ, left: count })
+        Ok(RandomIds { minter: Arc::clone(self), drawing: self.drawing(count)?, left: count })
+    }
+
+    fn drawing(&self, count: u64) -> Result<Drawing, Rejection> {
+        let Some(space) = &self.space else {
+            return Ok(Drawing::Single { base: self.base()?, until_clock_read: IDS_PER_CLOCK_READ });
+        };
+        let numbers = Span::up_to(space.greatest());
+        let Some(places) = &self.places else {
+            return Ok(Drawing::Ascending { base: self.base()?, numbers, count });
+        };
+        let Place { tick, part } = self.place(places)?;
+        let numbers = numbers.parts(part, part + 1, Monotonic::PLACES_OF_TICK);
+        Ok(Drawing::Ascending { base: self.base_of(tick)?, numbers, count })
+    }
+
+    /// The place of the next answer.
+    fn place(&self, places: &Places) -> Result<Place, Rejection> {
+        let now = self.clock.now().into();
+        let tick = self.format.ticks_at(now)?;
+        if self.format.monotonic == Monotonic::Clock {
+            let unit = self.format.tick.expect("a format with places has ticks, checked when it was made");
+            let part = unit.part_at(self.format.epoch, now, Monotonic::PLACES_OF_TICK);
+            return Ok(places.take(Place { tick, part }, 0));
+        }
+        let drawn = self.randomness.with_words(|words| words.next() % Monotonic::PLACES_OF_TICK);
+        Ok(places.take(Place { tick, part: 0 }, drawn))
     }
 
     /// The format that it mints.
@@ -157,11 +120,34 @@ impl RandomMinter {
         if self.time_stride == 0 {
             return Ok(self.fixed);
         }
-        let ticks = self.format.ticks_at(self.clock.now().into())?;
-        if self.format.end_tick().is_some_and(|end| ticks >= end) {
+        self.base_of(self.format.ticks_at(self.clock.now().into())?)
+    }
+
+    fn base_of(&self, tick: u128) -> Result<u128, Rejection> {
+        if self.format.end_tick().is_some_and(|end| tick >= end) {
             return Err(Rejection::Overflow);
         }
-        Ok(self.fixed + ticks * self.time_stride)
+        Ok(self.fixed + tick * self.time_stride)
+    }
+
+    fn draw_ascending(&self, base: u128, piece: Span, ids: &mut [u128], words: &mut Words) {
+        let space = self.space.as_ref().expect("what ascends is drawn as one number");
+        piece.draw_ascending(ids, words);
+        ids.iter_mut().for_each(|id| *id = base + space.share_of(*id));
+    }
+
+    fn draw_singly(&self, base: &mut u128, until_clock_read: &mut usize, mut ids: &mut [u128], words: &mut Words) {
+        while !ids.is_empty() {
+            if *until_clock_read == 0 {
+                // A format that ends in the middle of a batch goes on with its last tick: the batch was promised.
+                *base = self.base().unwrap_or(*base);
+                *until_clock_read = IDS_PER_CLOCK_READ;
+            }
+            let (of_one_read, later) = ids.split_at_mut((*until_clock_read).min(ids.len()));
+            self.draw(*base, of_one_read, words);
+            *until_clock_read -= of_one_read.len();
+            ids = later;
+        }
     }
 
     /// Adds random fields to `base`, anew for each id.
@@ -181,7 +167,7 @@ impl RandomMinter {
             _ => {
                 for id in ids {
                     let number = u128::from(words.next()) | u128::from(words.next()) << 64;
-                    let ranges: u128 = self.ranges.iter().map(|range| range.draw(words) * range.stride).sum();
+                    let ranges: u128 = self.ranges.iter().map(|(values, stride)| values.draw(words) * stride).sum();
                     *id = base + (number & self.bits) + ranges;
                 }
             }
@@ -194,23 +180,6 @@ fn is_bits(field: &Field) -> bool {
     field.stride.is_power_of_two() && field.max.count_ones() + field.max.leading_zeros() == u128::BITS
 }
 
-impl Range {
-    fn of(field: &Field) -> Range {
-        Range { max: field.max, mask: u128::MAX >> field.max.leading_zeros().min(127), stride: field.stride }
-    }
-
-    /// A number from 0 to `max`, each as likely as the others: too large ones are drawn again.
-    fn draw(&self, words: &mut Words) -> u128 {
-        loop {
-            let low = u128::from(words.next());
-            let number = if self.mask > u128::from(u64::MAX) { low | u128::from(words.next()) << 64 } else { low };
-            if number & self.mask <= self.max {
-                return number & self.mask;
-            }
-        }
-    }
-}
-
 impl RandomIds {
     /// How many are left.
     pub fn count(&self) -> u64 {
@@ -219,22 +188,21 @@ impl RandomIds {
 
     /// Draws ids into `ids` and says how many.
     pub fn fill(&mut self, ids: &mut [u128]) -> usize {
-        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(ids.len());
-        let mut rest = &mut ids[..count];
-        self.minter.randomness.with_words(|words| {
-            while !rest.is_empty() {
-                if self.until_clock_read == 0 {
-                    // A format that ends in the middle of a batch goes on with its last tick: the batch was promised.
-                    self.base = self.minter.base().unwrap_or(self.base);
-                    self.until_clock_read = IDS_PER_CLOCK_READ;
-                }
-                let (of_one_read, later) = rest.split_at_mut(self.until_clock_read.min(rest.len()));
-                self.minter.draw(self.base, of_one_read, words);
-                self.until_clock_read -= of_one_read.len();
-                rest = later;
+        let RandomIds { minter, drawing, left } = self;
+        let count = usize::try_from(*left).unwrap_or(usize::MAX).min(ids.len());
+        if count == 0 {
+            return 0;
+        }
+        let ids = &mut ids[..count];
+        let after = *left - u64::try_from(count).expect("a slice is shorter than 2^64");
+        minter.randomness.with_words(|words| match drawing {
+            Drawing::Single { base, until_clock_read } => minter.draw_singly(base, until_clock_read, ids, words),
+            Drawing::Ascending { base, numbers, count } => {
+                let piece = numbers.parts(*count - *left, *count - after, *count);
+                minter.draw_ascending(*base, piece, ids, words);
             }
         });
-        self.left -= u64::try_from(count).expect("a slice is shorter than 2^64");
+        *left = after;
         count
     }
 }
@@ -271,6 +239,8 @@ mod tests {
             let ids = minted(&minter, 1_000, 64);
             let changes = ids.iter().fold(0, |changes, id| changes | (id ^ ids[0]));
             let fields = format.variants[0].layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
+            // One answer has one moment: what a clock shows below the tick is the same in all of its ids.
+            let fields = fields.filter(|field| format.monotonic != Monotonic::Clock || field.name != "random_a");
             assert_eq!(changes, fields.map(|field| field.max * field.stride).sum::<u128>(), "{}", preset.name);
             let base = minter.base().expect("the format has begun");
             assert!(ids.iter().all(|id| id & !changes == base), "{}", preset.name);
@@ -345,5 +315,82 @@ mod tests {
         assert!(ids.iter().all(|id| *id < cardinality));
         let (ones, zeros) = ids.iter().fold((0, u128::MAX), |(ones, zeros), id| (ones | id, zeros & id));
         assert_eq!((ones, zeros), ((1 << 70) - 1, 0), "each of the 70 bits is one in some and zero in others");
+    }
+
+    fn following(like: &str, mode: Monotonic, hand: &ManualClock) -> Arc<RandomMinter> {
+        let preset = PRESETS.iter().find(|preset| preset.name == like).expect("a built-in format");
+        let lines = preset.toml.lines().filter(|line| !line.starts_with("monotonic"));
+        let toml = lines.collect::<Vec<_>>().join("\n") + &format!("\nmonotonic = '{}'", mode.name());
+        let format = FormatDefinition::from_toml(like, &toml).expect("a definition").compile(like).expect("a format");
+        Arc::new(RandomMinter::new(Arc::new(format), Arc::new(hand.clock()), Randomness::seeded(7)))
+    }
+
+    #[test]
+    fn ids_of_one_answer_ascend_in_pieces_of_any_length() {
+        let hand = ManualClock::at(UnixNanos::from_seconds(1_795_232_161));
+        for like in ["uuid7", "ulid", "firebase", "flax"] {
+            for mode in [Monotonic::Clock, Monotonic::Batch, Monotonic::Process] {
+                let minter = following(like, mode, &hand);
+                for (count, piece) in [(1, 1), (2, 1), (1_000, 7), (1_000, 1_000), (10_000, 512)] {
+                    let ids = minted(&minter, count, piece);
+                    assert!(ids.is_sorted_by(|one, next| one < next), "{count} of {like} by {piece}, {}", mode.name());
+                    assert!(ids.iter().all(|id| minter.format().split(*id).is_ok()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_answer_has_all_of_the_random_numbers_whatever_its_pieces_are() {
+        let hand = ManualClock::at(UnixNanos::from_seconds(1_795_232_161));
+        let minter = following("ulid", Monotonic::Batch, &hand);
+        for piece in [512, 4_096, 16_000] {
+            let ids = minted(&minter, 16_000, piece);
+            let mut counts = [0; 16];
+            ids.iter().for_each(|id| counts[usize::try_from(id >> 76 & 15).expect("four bits")] += 1);
+            assert!(counts.iter().all(|count| (800..1_200).contains(count)), "{counts:?} by {piece}");
+        }
+    }
+
+    #[test]
+    fn answers_of_a_process_ascend_while_its_clock_stands_still_or_is_slow() {
+        let start = UnixNanos::from_seconds(1_795_232_161);
+        for like in ["uuid7", "ulid"] {
+            for mode in [Monotonic::Clock, Monotonic::Process] {
+                let hand = ManualClock::at(start);
+                let minter = following(like, mode, &hand);
+                let mut last = 0;
+                for step in 0..20_000_u32 {
+                    let ids = minted(&minter, if step % 100 == 0 { 1_000 } else { 1 }, 512);
+                    assert!(last < ids[0], "{like} {}, step {step}", mode.name());
+                    last = ids[ids.len() - 1];
+                    hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
+                }
+                // 20 000 places are five ticks, of which the clock has come past four.
+                let time = minter.format().split(last).expect("an id").time.expect("a time");
+                let ahead = time.nanos() - i128::from(hand.wall().get());
+                assert!(ahead < 3_000_000, "{ahead} ns ahead of the clock");
+            }
+        }
+    }
+
+    #[test]
+    fn a_uuid7_carries_the_time_below_its_millisecond_and_the_others_do_not() {
+        let start = UnixNanos::from_seconds(1_795_232_161);
+        let hand = ManualClock::at(start);
+        let minters = [Monotonic::Clock, Monotonic::Batch].map(|mode| following("uuid7", mode, &hand));
+        let mut agreeing = 0;
+        for nanos in [0_u64, 244, 245, 500_000, 999_755, 999_756, 1_000_000, 1_500_000] {
+            hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
+            let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
+            let parts = minters[0].format().split(id).expect("an id");
+            // The place of the clock is that of the id before.
+            let taken = nanos == 244 || nanos == 245;
+            let nanos = u128::from(nanos);
+            assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);
+            assert_eq!(parts.values[2], nanos % 1_000_000 * 4_096 / 1_000_000 + u128::from(taken), "{nanos} ns");
+            agreeing += usize::from(drawn >> 64 & 0xfff == parts.values[2]);
+        }
+        assert!(agreeing < 3, "the others draw these bits");
     }
 }

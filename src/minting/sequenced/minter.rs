@@ -7,6 +7,7 @@ use super::catch_up::{CatchUp, Moment};
 use super::lanes::Lanes;
 use super::run::{Run, Shape};
 use super::sequencer::{Grant, Sequencer, Shortage};
+use super::spread::Spread;
 use super::stamps::StampLine;
 use crate::id::Format;
 use crate::minting::batch::Batch;
@@ -87,7 +88,7 @@ impl SequencedMinter {
         let shapes: Vec<Shape> = format.variants.iter().map(|variant| Shape::of(&variant.layout, shard)).collect();
         let sequencer = |shape: &Shape| {
             let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start.at);
-            Sequencer::new(line, start, end_tick, lead_ticks)
+            Sequencer::new(line, start, end_tick, lead_ticks).with_spread(Spread::over(format.sequence_spread))
         };
         let lane = |worker: &u32| Lane {
             bases: shapes.iter().map(|shape| shape.fixed + u128::from(*worker) * shape.worker_stride).collect(),
@@ -243,7 +244,6 @@ impl SequencedMinter {
             };
             if let Some(shortage) = shortage {
                 // What was reserved before others came stays a gap.
-                counters.count_unsent(request.count() - missing);
                 return Err(shortage);
             }
             for (lane, (sequencer, (_, end))) in parts() {

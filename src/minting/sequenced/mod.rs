@@ -5,6 +5,7 @@ mod lane_runs;
 mod lanes;
 mod leased_minter;
 mod run;
+mod spread;
 mod stamps;
 mod sync;
 
@@ -21,4 +22,5 @@ pub use lanes::{LaneCount, LaneError, LaneRule, Lanes, SlotLanes};
 pub use minter::SequencedMinter;
 pub use run::Run;
 pub use sequencer::{Grant, Sequencer, Shortage};
+pub use spread::Spread;
 pub use stamps::StampLine;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::catch_up::Moment;
+use super::spread::Spread;
 use super::stamps::StampLine;
 use super::sync::{AtomicU64, Ordering};
 use crate::minting::session_start::SessionStart;
@@ -39,6 +40,8 @@ pub struct Sequencer {
     end: u64,
     /// How many ticks ahead of the clock may be handed out without waiting.
     lead_ticks: u64,
+    /// Where the first run of a tick begins.
+    spread: Spread,
     state: CachePadded<State>,
 }
 
@@ -104,7 +107,14 @@ impl Sequencer {
         let first = begins.max(start.floor.map_or(0, |floor| line.first_whole_tick_at(floor)));
         let state =
             State { next: AtomicU64::new(first), ceiling: AtomicU64::new(begins), refill: AtomicU64::new(begins) };
-        Sequencer { end: line.stamp_of_tick(end_tick), line, start, first, lead_ticks, state: CachePadded::new(state) }
+        let (end, spread, state) = (line.stamp_of_tick(end_tick), Spread::NONE, CachePadded::new(state));
+        Sequencer { end, line, start, first, lead_ticks, spread, state }
+    }
+
+    /// The same, where the first run of a tick begins a few stamps further.
+    #[must_use]
+    pub fn with_spread(self, spread: Spread) -> Sequencer {
+        Sequencer { spread, ..self }
     }
 
     /// The stamps this sequencer counts in.
@@ -112,7 +122,8 @@ impl Sequencer {
         &self.line
     }
 
-    /// Reserves `count` (at least one) stamps in a row whose ids may leave within `wait_max`.
+    /// Reserves `count` (at least one) stamps in a row whose ids may leave within `wait_max`: from the first free one on, or,
+    /// where the present tick begins above all that were handed out, from one of its first stamps on, see [`Spread`].
     ///
     /// # Errors
     /// [`Shortage`]: nothing was reserved.
@@ -126,9 +137,14 @@ impl Sequencer {
         let free_until = self.free_until(tick, moment);
         let mut next = self.state.next.load(Ordering::Relaxed);
         loop {
-            let first = next.max(floor);
-            let end = first.checked_add(count).filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
+            let end = next.max(floor).checked_add(count);
+            let mut end = end.filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
             let mut due = moment.now;
+            if next < floor {
+                // What is skipped stays a gap. A run that could then not leave at once skips nothing.
+                let spread = end.checked_add(self.spread.of_tick(tick));
+                end = spread.filter(|spread| *spread <= free_until.min(self.end)).unwrap_or(end);
+            }
             if end > free_until {
                 due = self.due(end, moment);
                 if due.since(moment.now) > wait_max {
@@ -141,7 +157,7 @@ impl Sequencer {
             }
             match self.state.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
-                    return Ok(Grant { first, due, refill: self.needs_refill(end) });
+                    return Ok(Grant { first: end - count, due, refill: self.needs_refill(end) });
                 }
                 Err(newer) => next = newer,
             }
@@ -332,6 +348,58 @@ mod tests {
         assert!(sequencer.reserve(4096, &moment, NO_WAIT).is_ok());
         assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
         assert_eq!(sequencer.reserve(u64::MAX, &moment, NO_WAIT), Err(Shortage::Ended));
+    }
+
+    #[test]
+    fn the_first_run_of_a_tick_that_begins_above_the_last_stamp_is_spread_and_no_other() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        sequencer.raise(FAR, FAR);
+        let catch_up = CatchUp::new(START, START);
+        let first = |millis, count| {
+            let moment = catch_up.at(START.after(Duration::from_millis(millis)));
+            let grant = sequencer.reserve(count, &moment, Duration::from_millis(1));
+            grant.map(|grant| (grant.first, grant.due.since(moment.now))).expect("within the wait")
+        };
+        let at = |tick: u64, sequence| (tick * 4096 + sequence, NO_WAIT);
+        assert_eq!(first(0, 1), at(0, 0), "the session begins there");
+        assert_eq!((first(1, 1), first(1, 2), first(1, 1)), (at(1, 39), at(1, 40), at(1, 42)));
+        assert_eq!(
+            (first(2, 4096), first(3, 1)),
+            (at(2, 15), at(3, 15)),
+            "a batch is spread, and goes on in the next tick"
+        );
+        assert_eq!(first(10, 8192), at(10, 0), "with what is skipped not all of it would be free at once");
+        assert_eq!(first(12, 1), at(12, 0), "a lane that is used up goes on where it stands");
+        assert_eq!(first(12, 8190), at(12, 1));
+        assert_eq!(first(12, 3), (14 * 4096 - 1, Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn a_spread_run_needs_a_horizon_that_covers_it_with_all_that_is_skipped() {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 4096, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        let tick = START.after(Duration::from_millis(1));
+        let moment = CatchUp::new(START, START).at(tick);
+        // 39 are skipped: a horizon that covers the first ten stamps of the tick is not enough.
+        let horizon = sequencer.line.instant_covering(4096 + 10);
+        sequencer.raise(horizon, horizon);
+        let Err(Shortage::Horizon { needed }) = sequencer.reserve(1, &moment, NO_WAIT) else {
+            panic!("it is above the horizon")
+        };
+        assert_eq!(needed, sequencer.line.instant_covering(4096 + 39 + 1));
+        sequencer.raise(needed, needed);
+        assert_eq!(sequencer.reserve(1, &moment, NO_WAIT).expect("covered").first, 4096 + 39);
+    }
+
+    #[test]
+    fn where_stamps_end_nothing_is_skipped_into_those_of_others() {
+        // After 2^64 stamps, as a process that runs for longer than any does.
+        let line = StampLine::new("1ns".parse().expect("a tick"), UnixTime::EPOCH, 1 << 32, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(64));
+        sequencer.raise(FAR, FAR);
+        let moment = CatchUp::new(START, START).at(START.after(Duration::from_secs(3600)));
+        assert_eq!(sequencer.reserve(1, &moment, NO_WAIT), Err(Shortage::Ended));
     }
 
     #[test]

@@ -54,6 +54,29 @@ fn loom_two_reservations_never_overlap() {
 }
 
 #[test]
+fn loom_first_runs_of_a_tick_that_are_spread_never_overlap() {
+    explore("both threads got stamps of a tick of which one is skipped", |tally| {
+        let line = StampLine::new("1ms".parse().expect("a tick"), UnixTime::EPOCH, 8, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 1).with_spread(Spread::over(2));
+        let sequencer = Arc::new(sequencer);
+        sequencer.raise(START.after(TICK * 10), START);
+        let moment = CatchUp::new(START, START).at(START.after(TICK));
+        let other = {
+            let sequencer = Arc::clone(&sequencer);
+            thread::spawn(move || [2, 1].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count)))
+        };
+        let mine = [1, 3].map(|count| stamps(sequencer.reserve(count, &moment, TICK), count));
+        let theirs = other.join().expect("the model does not panic");
+        assert!(mine[0].end <= mine[1].start && theirs[0].end <= theirs[1].start, "each only grows");
+        for (a, b) in mine.iter().flat_map(|a| theirs.iter().map(move |b| (a, b))) {
+            assert_disjoint(a, b);
+        }
+        let skipped = mine.iter().chain(&theirs).all(|run| run.start > 8);
+        tally.count(usize::from(skipped && mine.iter().chain(&theirs).all(|run| !run.is_empty())));
+    });
+}
+
+#[test]
 fn loom_a_share_of_a_batch_never_overlaps_a_reservation() {
     explore("both threads got stamps", |tally| {
         let sequencer = Arc::new(sequencer());

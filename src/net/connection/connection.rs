@@ -26,6 +26,7 @@ use crate::net::stream::{
     State, TrackedStream, Tracking, detect_protocol,
 };
 use crate::net::tls::{Secured, Tls};
+use crate::net::turns::PeerTurns;
 use crate::service::Shed;
 
 /// While draining, how long a silent connection has for one last request. Closed at once, it might cut off a request
@@ -60,32 +61,34 @@ pub(in crate::net) struct Connection<H, S> {
     pub(in crate::net) activity: Arc<Activity>,
     /// Cancelled when everything ends, or when its place is needed.
     pub(in crate::net) stop: CancellationToken,
+    /// For the tasks that it starts.
+    pub(in crate::net) turns: PeerTurns,
 }
 
 impl<H: Handler> Connection<H, TcpStream> {
     /// Serves it until one side closes it, it takes too long, or it is drained.
     pub(in crate::net) async fn run(self) {
         let head_deadline = self.begin();
-        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
         let detected = before_request(head_deadline, &stop, &activity, detect_protocol(stream)).await;
         let Some(Ok(Some((protocol, stream)))) = detected else {
             return debug!("a connection ended before its first request");
         };
-        let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
+        let connection = Connection { stream, peer, handler, callers, limits, activity, stop, turns };
         connection.serve(protocol, head_deadline).await;
     }
 
     /// The same; each request carries who calls.
     pub(in crate::net) async fn run_named(self) {
-        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
         let handler = NamedCaller::new(handler, callers.clone(), peer, None);
-        Connection { stream, peer, handler, callers, limits, activity, stop }.run().await;
+        Connection { stream, peer, handler, callers, limits, activity, stop, turns }.run().await;
     }
 
     /// The same with TLS.
     pub(in crate::net) async fn run_tls(self, tls: Arc<Tls>) {
         let head_deadline = self.begin();
-        let Self { stream, peer, handler, callers, limits, activity, stop } = self;
+        let Self { stream, peer, handler, callers, limits, activity, stop, turns } = self;
         let Secured { stream, protocol, certificate } =
             match before_request(head_deadline, &stop, &activity, tls.accept(stream)).await {
                 Some(Ok(secured)) => secured,
@@ -97,7 +100,7 @@ impl<H: Handler> Connection<H, TcpStream> {
                 }
             };
         let handler = NamedCaller::new(handler, callers.clone(), peer, certificate);
-        let connection = Connection { stream, peer, handler, callers, limits, activity, stop };
+        let connection = Connection { stream, peer, handler, callers, limits, activity, stop, turns };
         connection.serve(protocol, head_deadline).await;
     }
 
@@ -173,8 +176,8 @@ impl<H: Handler, S: Socket> Connection<H, S> {
         let handler = self.handler();
         let allowance = FrameAllowance::new(Arc::clone(&self.callers.load().counts));
         let activity = self.activity;
-        let stream = TrackedStream::new(self.stream, Tracking::Frames(Arc::clone(&activity), allowance));
-        let http = http2::Builder::new(StreamExecutor { idle_timeout: self.limits.idle_timeout })
+        let stream = TrackedStream::new(self.stream, Tracking::Frames(allowance));
+        let http = http2::Builder::new(StreamExecutor { idle_timeout: self.limits.idle_timeout, turns: self.turns })
             .timer(TokioTimer::new())
             .max_concurrent_streams(STREAMS_MAX)
             .max_pending_accept_reset_streams(RESETS_MAX)

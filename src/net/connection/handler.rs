@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, Request, Response, Version, header};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use pin_project_lite::pin_project;
+use tokio::task::yield_now;
 
 use super::http2_streams::StreamProgress;
 use super::sent_answer::{SentAnswer, price_of};
@@ -151,7 +152,7 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                         let charge = payer.pay(price).await?;
                         // Else a connection whose caller asks for many before it reads one would write 16 before others have
                         // their turn.
-                        tokio::task::yield_now().await;
+                        yield_now().await;
                         Ok((charge, payer))
                     });
                     this.progress.set(Progress::Paying { paying, answer: Some(answer) });

@@ -8,6 +8,8 @@ use hyper::rt::Executor;
 use tokio::time::sleep;
 use tracing::debug;
 
+use crate::net::turns::PeerTurns;
+
 /// How often an idle timeout a stream is looked at.
 const LOOKS: u32 = 4;
 
@@ -17,10 +19,12 @@ tokio::task_local! {
 }
 
 /// Runs the task of each stream, as hyper asks for it; a task that is dropped resets its stream.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct StreamExecutor {
     /// How long a stream with something to send may not move.
     pub(super) idle_timeout: Duration,
+    /// Those of the peer.
+    pub(super) turns: PeerTurns,
 }
 
 impl<F> Executor<F> for StreamExecutor
@@ -31,12 +35,12 @@ where
     fn execute(&self, stream: F) {
         let progress = StreamProgress { steps: Arc::default(), idle_timeout: self.idle_timeout };
         let stalled = progress.clone().stalled();
-        tokio::spawn(PROGRESS.scope(progress, async {
+        tokio::spawn(self.turns.take(PROGRESS.scope(progress, async {
             tokio::select! {
                 _ = stream => {}
                 () = stalled => debug!("a stream is reset: it did not take its answer"),
             }
-        }));
+        })));
     }
 }
 

@@ -1,4 +1,4 @@
-//! An answer while it is sent: paid for before hyper has it, owed until the kernel has it.
+//! An answer while it is sent: paid for before hyper has it.
 
 use std::mem;
 use std::pin::Pin;
@@ -95,9 +95,6 @@ impl SentAnswer {
         }
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         self.request.record_progress();
-        if let Some(receipt) = self.body.take_receipt() {
-            self.request.receipts.take(receipt);
-        }
         let Some(charge) = self.paid.take() else { return Poll::Ready(frame) };
         let pay = |bytes| Bytes::from_owner(PaidBytes { bytes, _charge: charge });
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(pay))))

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::receipts::Receipts;
 use crate::service::Payer;
 
 /// The activity at one moment; two equal snapshots mean that nothing moved in between.
@@ -73,8 +72,6 @@ pub(in crate::net) struct Activity {
     /// Whether it was given up to make room for another.
     /// Written by: `give_up`. Read by: `is_given_up`. Tested by: as above.
     given_up: AtomicBool,
-    /// What is owed for ids that the kernel does not have yet.
-    pub(in crate::net) receipts: Receipts,
 }
 
 /// What must move within an idle timeout while there is something to send, in bytes.
@@ -98,7 +95,6 @@ impl Activity {
             written: AtomicUsize::default(),
             idle_since: AtomicU64::new(millis),
             given_up: AtomicBool::default(),
-            receipts: Receipts::default(),
         }
     }
 

@@ -1,8 +1,7 @@
-//! The bytes of a connection: what moves, what is buffered, and what is owed for it.
+//! The bytes of a connection: what moves, and what is buffered.
 
 mod frame_allowance;
 mod head_payment;
-mod receipts;
 
 mod activity;
 

@@ -30,9 +30,9 @@ pub(in crate::net) struct TrackedStream<S> {
 pub(in crate::net) enum Tracking {
     /// Nothing.
     Nothing,
-    /// HTTP/2: when answers have been sent, and how many frames ask for nothing. That bytes move says nothing there.
-    Frames(Arc<Activity>, FrameAllowance),
-    /// HTTP/1: that bytes move. The outbox knows when they have been sent.
+    /// HTTP/2: how many frames ask for nothing. That bytes move says nothing there.
+    Frames(FrameAllowance),
+    /// HTTP/1: that bytes move.
     Bytes(Arc<Activity>, HeadPayment),
 }
 
@@ -52,7 +52,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TrackedStream<S> {
                 activity.record_bytes_read(came.len());
                 payment.pay_for(activity.head_len(), &activity.payer)
             }
-            Tracking::Frames(_, allowance) => allowance.spend_on(came),
+            Tracking::Frames(allowance) => allowance.spend_on(came),
             Tracking::Nothing | Tracking::Bytes(..) => Ok(()),
         })
     }
@@ -78,12 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        if let Tracking::Frames(activity, _) = &self.tracking {
-            activity.receipts.all_buffered();
-            activity.receipts.all_sent();
-        }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -111,7 +106,7 @@ impl<S> TrackedStream<S> {
     fn record_write(&mut self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
         match (&written, &mut self.tracking) {
             (Ok(len @ 1..), Tracking::Bytes(activity, _)) => activity.record_bytes_written(*len),
-            (Ok(len @ 1..), Tracking::Frames(_, allowance)) => allowance.refill_for_bytes(*len),
+            (Ok(len @ 1..), Tracking::Frames(allowance)) => allowance.refill_for_bytes(*len),
             _ => {}
         }
         Poll::Ready(written)

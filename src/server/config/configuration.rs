@@ -1,11 +1,13 @@
 //! Every setting, by section.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
+use super::error::Origin;
 use super::etcd::{ClusterConfig, EtcdConfig};
-use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig};
+use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig, TypeidConfig};
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
@@ -38,12 +40,26 @@ pub struct Config {
     pub decode: DecodeConfig,
     /// What the `siq` format needs beyond its layout.
     pub siq: SiqConfig,
+    /// What the `typeid` format mints.
+    pub typeid: TypeidConfig,
     /// How reports of one conjunction find the same id.
     pub conjunction: ConjunctionConfig,
     /// What is logged, and how it reads.
     pub log: LogConfig,
     /// Which formats there are besides the built-in ones, and which of all are on.
     pub formats: FormatsConfig,
+    /// Where some of it came from.
+    #[serde(skip)]
+    pub origins: Origins,
+}
+
+/// Where settings came from, as far as anybody is told; nobody writes them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Origins {
+    /// Settings of the file that the environment goes over, each as a sentence.
+    pub overruled: Vec<String>,
+    /// Where each format of the file is defined.
+    pub formats: BTreeMap<String, Origin>,
 }
 
 impl Config {

@@ -43,7 +43,7 @@ fn the_file_says_what_the_defaults_are() {
 fn the_file_shows_every_setting_there_is() {
     let shown = uncommented();
     let sections = keys_of(None);
-    assert_eq!(sections.len(), 12, "{sections:?}");
+    assert_eq!(sections.len(), 13, "{sections:?}");
     for section in sections.iter().filter(|section| *section != "formats") {
         let keys = keys_of(Some(section));
         assert!(!keys.is_empty(), "{section}");

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, distinct, some_between, some_whole, whole};
 use crate::conjunction::{ObjectRules, PairOrder};
+use crate::id::is_type;
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -44,10 +45,29 @@ impl<'de> Visitor<'de> for FormatsVisitor {
             if name == "enabled" {
                 formats.enabled = Some(map.next_value::<DistinctNames>()?.0);
             } else {
-                formats.definitions.insert(name, map.next_value()?);
+                formats.definitions.insert(name, map.next_value::<Definition>()?.0);
             }
         }
         Ok(formats)
+    }
+
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<FormatsConfig, E> {
+        Err(E::custom(NO_TABLE))
+    }
+}
+
+/// What a text is refused with that stands where formats do. It is not quoted: a variable of the environment that is not
+/// quite TOML is such a text, and there may be a salt in it.
+const NO_TABLE: &str = "must be a table, in TOML";
+
+struct Definition(toml::Table);
+
+impl<'de> Deserialize<'de> for Definition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match toml::Value::deserialize(deserializer)? {
+            toml::Value::Table(table) => Ok(Self(table)),
+            _ => Err(de::Error::custom(NO_TABLE)),
+        }
     }
 }
 
@@ -99,6 +119,29 @@ impl<'de> Deserialize<'de> for Domain {
         };
         let expected = "a domain in lower-case ASCII such as \"example.com\" (international ones as xn--)";
         value::read_text(deserializer, expected, |text| is_domain(text).then(|| Self(text.to_owned())))
+    }
+}
+
+/// The section `typeid`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TypeidConfig {
+    /// The types that are minted, the empty one among them only if it is named. Default: any.
+    #[serde(deserialize_with = "types")]
+    pub types: Vec<String>,
+}
+
+fn types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(distinct::<D, TypeName>(deserializer)?.into_iter().map(|name| name.0).collect())
+}
+
+#[derive(PartialEq)]
+struct TypeName(String);
+
+impl<'de> Deserialize<'de> for TypeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let expected = "a type such as \"user\": 0 to 63 of a-z and _, beginning and ending with a letter";
+        value::read_text(deserializer, expected, |text| is_type(text).then(|| Self(text.to_owned())))
     }
 }
 

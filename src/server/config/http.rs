@@ -59,6 +59,8 @@ pub struct HttpConfig {
     /// The origins whose web pages may call the service from a browser. Default none.
     #[serde(deserialize_with = "origins")]
     pub cors_origins: Vec<CorsOrigin>,
+    /// Browsers get a page at `/`, with which to decode and mint. Default true.
+    pub page: bool,
     /// A file that lists the tokens of callers. Default none: anybody may do everything.
     pub tokens: Option<PathBuf>,
     /// How many requests a second each caller may send: 1 to 1 000 000. Default any number.
@@ -118,6 +120,7 @@ impl Default for HttpConfig {
             drain_delay: Duration::ZERO,
             hosts: Vec::new(),
             cors_origins: Vec::new(),
+            page: true,
             tokens: None,
             rate: None,
             tls: TlsConfig::default(),

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::configuration::Config;
+use super::configuration::{Config, Origins};
 use super::error::{ConfigError, Origin};
 
 const PREFIX: &str = "IDMINT_";
@@ -20,7 +20,11 @@ pub const INSECURE_PUBLIC: &str = "IDMINT_INSECURE_PUBLIC";
 
 /// What has been set, lowest layer first.
 #[derive(Debug, Default)]
-pub(super) struct Layers(Vec<(Origin, Table)>);
+pub(super) struct Layers {
+    layers: Vec<(Origin, Table)>,
+    /// Where each format of the file is defined.
+    formats: BTreeMap<String, Origin>,
+}
 
 impl Layers {
     /// Adds a TOML file.
@@ -40,7 +44,9 @@ impl Layers {
             let line = Some(line_of(error.inner()));
             refusal(&error, Origin::File { path: path.to_owned(), line })
         })?;
-        self.0.push((Origin::File { path: path.to_owned(), line: None }, table));
+        let formats = table.get("formats").and_then(Value::as_table).into_iter().flat_map(Table::keys);
+        self.formats = formats.map(|name| (name.clone(), place_of(name, path, &text))).collect();
+        self.layers.push((Origin::File { path: path.to_owned(), line: None }, table));
         Ok(())
     }
 
@@ -70,17 +76,37 @@ impl Layers {
     /// Merges all layers over the defaults.
     pub(super) fn merge(&self) -> Result<Config, ConfigError> {
         let mut all = Table::new();
-        for (_, table) in &self.0 {
+        for (_, table) in &self.layers {
             merge_tables(&mut all, table);
         }
         read(Value::Table(all)).map_err(|error| self.refusal(&error.path().to_string(), error.inner().message().into()))
+    }
+
+    /// What whoever asks where a setting came from can be told.
+    pub(super) fn origins(&self) -> Origins {
+        Origins { overruled: self.overruled(), formats: self.formats.clone() }
+    }
+
+    /// The settings of the file that variables of the environment give another value, each as a sentence.
+    fn overruled(&self) -> Vec<String> {
+        let Some((Origin::File { path, .. }, file)) = self.layers.first() else { return Vec::new() };
+        let variables = self.layers.iter().filter_map(|(origin, table)| match origin {
+            Origin::Variable(name) => Some((name, leaf(table)?)),
+            Origin::File { .. } | Origin::Flags | Origin::Default => None,
+        });
+        let overruled =
+            variables.filter(|(_, (key, value))| value_at(file, key).is_some_and(|in_file| in_file != *value));
+        let told = |(name, (key, _)): (&String, (Vec<&str>, _))| {
+            format!("{name} of the environment goes over {} of {}", key.join("."), path.display())
+        };
+        overruled.map(told).collect()
     }
 
     /// The error for a setting that was accepted alone, with the highest layer that set it.
     pub(super) fn refusal(&self, key: &str, problem: String) -> ConfigError {
         let (section, name) = key.split_once('.').unwrap_or((key, ""));
         let sets_it = |table: &Table| table.get(section).is_some_and(|section| section.get(name).is_some());
-        let layer = self.0.iter().rev().find(|(_, table)| sets_it(table));
+        let layer = self.layers.iter().rev().find(|(_, table)| sets_it(table));
         let origin = layer.map_or(Origin::Default, |(origin, _)| origin.clone());
         ConfigError::Setting { key: key.to_owned(), origin, problem }
     }
@@ -88,7 +114,7 @@ impl Layers {
     fn add(&mut self, origin: Origin, value: Value) -> Result<(), ConfigError> {
         read(value.clone()).map_err(|error| refusal(&error, origin.clone()))?;
         if let Value::Table(table) = value {
-            self.0.push((origin, table));
+            self.layers.push((origin, table));
         }
         Ok(())
     }
@@ -116,6 +142,30 @@ fn value_of(raw: &str) -> Value {
         Ok(Value::Datetime(_)) | Err(_) => Value::String(raw.to_owned()),
         Ok(value) => value,
     }
+}
+
+/// Where the file first speaks of this format.
+fn place_of(name: &str, path: &Path, text: &str) -> Origin {
+    let key = format!("formats.{name}");
+    let line = text.lines().position(|line| line.contains(&key)).map(|at| at + 1);
+    Origin::File { path: path.to_owned(), line }
+}
+
+/// The one setting of a table that has no other, and its value.
+fn leaf(table: &Table) -> Option<(Vec<&str>, &Value)> {
+    let (name, value) = table.iter().next()?;
+    match value {
+        Value::Table(below) => {
+            let (rest, value) = leaf(below)?;
+            Some(([vec![name.as_str()], rest].concat(), value))
+        }
+        value => Some((vec![name.as_str()], value)),
+    }
+}
+
+fn value_at<'a>(table: &'a Table, key: &[&str]) -> Option<&'a Value> {
+    let (section, below) = key.split_first()?;
+    below.iter().try_fold(table.get(*section)?, |value, part| value.get(part))
 }
 
 /// Kubernetes tells every pod the address of every service, so a service called `idmint` sets `IDMINT_PORT`,

@@ -36,6 +36,7 @@ impl Config {
 
         let mut config = layers.merge()?;
         config.check(&surroundings, &layers)?;
+        config.origins = layers.origins();
         Ok(config)
     }
 

@@ -101,7 +101,8 @@ fn a_variable_is_toml_where_it_is_toml_and_text_elsewhere() {
 
 #[test]
 fn an_unknown_key_is_refused_in_every_section_and_layer() {
-    let sections = ["http", "mint", "worker", "clock", "storage", "etcd", "decode", "siq", "conjunction", "log"];
+    let sections =
+        ["http", "mint", "worker", "clock", "storage", "etcd", "decode", "siq", "typeid", "conjunction", "log"];
     for section in sections {
         let key = format!("{section}.nonesuch");
         let (found, _, problem) = refusal_of(load_file(&format!("{key} = 1")));
@@ -234,6 +235,9 @@ fn texts_and_lists_are_checked_where_they_are_read() {
         ("siq.domains = [\"münchen.example\"]", "siq.domains[0]"),
         ("siq.domains = \"example.com\"", "siq.domains"),
         ("siq.domains = [\"a.example\", \"a.example\"]", "siq.domains"),
+        ("typeid.types = [\"user\", \"User\"]", "typeid.types[1]"),
+        ("typeid.types = [\"user\", \"user\"]", "typeid.types"),
+        ("typeid.types = [\"user_\"]", "typeid.types[0]"),
         ("decode.order = [\"flax\", \"ulid\", \"flax\"]", "decode.order"),
         ("formats.enabled = [\"flax\", \"flax\"]", "formats.enabled"),
         ("formats.flax = true", "formats.flax"),

@@ -22,10 +22,10 @@ mod default_file_tests;
 #[cfg(test)]
 mod load_tests;
 
-pub use configuration::Config;
+pub use configuration::{Config, Origins};
 pub use error::{ConfigError, Origin};
 pub use etcd::{ClusterConfig, EtcdConfig};
-pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig};
+pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig, TypeidConfig};
 pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;
 pub use log::{LogConfig, LogFormat, LogLevel};

@@ -203,6 +203,9 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     }
     let (of_service, to) = (Arc::clone(service), folder.clone());
     let copied = tokio::task::spawn_blocking(move || {
+        if fs::read_dir(&to).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(format!("{} is not empty: name a folder that is, or one that is to be made", to.display()));
+        }
         let keeper = of_service.record_keeper().ok_or_else(|| "the records are not open yet".to_owned())?;
         keeper.records().back_up(&to).map_err(|error| WithCauses(&error).to_string())
     });

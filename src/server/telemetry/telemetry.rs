@@ -30,7 +30,10 @@ impl Telemetry {
         let (log, banner) = (Output::to(io::stderr(), "log"), Output::to(io::stdout(), "banner"));
         let repetitions = Repetitions::default();
         // Colours are for eyes; in a file or a journal they only get in the way of a search.
-        let lines = tracing_subscriber::fmt::layer().with_writer(log_lines(&log)).with_ansi(io::stderr().is_terminal());
+        // https://no-color.org
+        let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let has_colours = io::stderr().is_terminal() && !wants_none;
+        let lines = tracing_subscriber::fmt::layer().with_writer(log_lines(&log)).with_ansi(has_colours);
         // A line that cannot be written is lost. Reporting that would again write to standard error, and panic there.
         let lines = lines.with_target(false).log_internal_errors(false);
         let filter = EnvFilter::new(config.level.as_str());

@@ -10,25 +10,45 @@ pub struct Formats {
     in_order: Vec<Arc<ServedFormat>>,
     /// Sorted. Searching halves takes a third of the instructions of a map of the standard library.
     by_name: Vec<(String, Arc<ServedFormat>)>,
+    /// The names of those that are off.
+    off: Vec<String>,
 }
 
-/// No format has this name.
+/// No format that is on has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("format {name:?} is not one of {known}")]
-pub struct UnknownFormat {
-    /// As asked for.
-    pub name: String,
-    /// The names there are.
-    pub known: String,
+pub enum UnknownFormat {
+    /// There is none of this name.
+    #[error("format {name:?} is not one of {known}")]
+    NotThere {
+        /// As asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The format of this name is off.
+    #[error(
+        "format {name:?} is off: formats.{name}.enabled = true turns it on, or its name in formats.enabled where that is set"
+    )]
+    Off {
+        /// As asked for.
+        name: String,
+    },
+}
+
+impl UnknownFormat {
+    /// That none of these has this name.
+    pub fn among<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> UnknownFormat {
+        UnknownFormat::NotThere { name: name.to_owned(), known: names.collect::<Vec<_>>().join(", ") }
+    }
 }
 
 impl Formats {
-    /// These formats, whose names differ.
-    pub fn new(in_order: Vec<Arc<ServedFormat>>) -> Formats {
+    /// These formats, whose names differ, and the names of those that are off.
+    pub fn new(in_order: Vec<Arc<ServedFormat>>, off: Vec<String>) -> Formats {
         let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
         let mut by_name: Vec<_> = in_order.iter().map(named).collect();
         by_name.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Formats { in_order, by_name }
+        Formats { in_order, by_name, off }
     }
 
     /// All of them, in order.
@@ -43,8 +63,10 @@ impl Formats {
     pub fn named(&self, name: &str) -> Result<&Arc<ServedFormat>, UnknownFormat> {
         let found = self.by_name.binary_search_by(|(known, _)| known.as_str().cmp(name));
         found.map(|at| &self.by_name[at].1).map_err(|_| {
-            let names: Vec<_> = self.iter().map(|served| served.format().name.as_str()).collect();
-            UnknownFormat { name: name.to_owned(), known: names.join(", ") }
+            if self.off.iter().any(|off| off == name) {
+                return UnknownFormat::Off { name: name.to_owned() };
+            }
+            UnknownFormat::among(self.iter().map(|served| served.format().name.as_str()), name)
         })
     }
 }

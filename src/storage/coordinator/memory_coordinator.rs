@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -112,6 +113,10 @@ where
         self.memory.keep_alive(lease)
     }
 
+    fn wait(&self, pause: Duration) {
+        self.memory.wait(pause);
+    }
+
     fn time(&self) -> Duration {
         self.memory.time()
     }
@@ -151,6 +156,8 @@ impl Coordinator for MemoryCoordinator {
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
         Ok(self.state.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
     }
+
+    fn wait(&self, _pause: Duration) {}
 
     fn time(&self) -> Duration {
         self.hand.lock().expect("no holder of this lock panics").time
@@ -203,17 +210,19 @@ impl State {
 
     fn read(&self, ranges: &[Range]) -> Snapshot {
         let within = |range: &Range| -> Vec<Entry> {
-            let is_within = |key: &Key| match &range.to {
-                None => *key == range.from,
-                Some(to) => *key >= range.from && key < to,
+            let count_max = if range.count_max == 0 { usize::MAX } else { range.count_max };
+            let Some(to) = &range.to else {
+                return self.entries.get(&range.from).map(|(entry, _)| entry.clone()).into_iter().collect();
             };
-            let mut found: Vec<_> =
-                self.entries.values().map(|(entry, _)| entry).filter(|e| is_within(&e.key)).collect();
-            if range.is_descending {
-                found.reverse();
+            if *to <= range.from {
+                return Vec::new();
             }
-            let count = if range.count_max == 0 { found.len() } else { range.count_max };
-            found.into_iter().take(count).cloned().collect()
+            let found = self.entries.range::<str, _>((Bound::Included(&*range.from), Bound::Excluded(&**to)));
+            let found = found.map(|(_, (entry, _))| entry);
+            match range.is_descending {
+                false => found.take(count_max).cloned().collect(),
+                true => found.rev().take(count_max).cloned().collect(),
+            }
         };
         Snapshot { revision: self.revision, ranges: ranges.iter().map(within).collect() }
     }

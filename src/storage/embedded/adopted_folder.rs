@@ -59,7 +59,7 @@ impl AdoptedFolder {
         }
         let data_dir = Arc::new(data_dir);
         let tables = match files.has_database() {
-            true => Some(Tables::open(&data_dir)?),
+            true => Some(Tables::open(&data_dir, &horizon)?),
             false => None,
         };
         Ok(AdoptedFolder { tables, horizon, note, data_dir })
@@ -126,8 +126,8 @@ impl AdoptedFolder {
 }
 
 impl Tables {
-    fn open(data_dir: &Arc<DataDir>) -> Result<Tables, StoreError> {
-        let database = Database::open(&data_dir.database_path())?;
+    fn open(data_dir: &Arc<DataDir>, horizon: &HorizonFile) -> Result<Tables, StoreError> {
+        let database = Database::open(&data_dir.database_path(), horizon.commit_mark()?)?;
         let formats = FormatsTable::new(&database).kept()?;
         let database = Arc::new(database.locked_by(Arc::clone(data_dir)));
         Ok(Tables { formats, records: RecordTables::open(database)? })

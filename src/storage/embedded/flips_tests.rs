@@ -154,17 +154,31 @@ fn try_again(dir: &Path, head: Head) -> Result<(), (Outcome, StoreError)> {
     Ok(())
 }
 
-fn lay_out(image: &Image, dir: &Path) {
-    for (name, content) in image {
+/// Blocks of a file, with their places.
+type Blocks<'a> = Vec<(u64, &'a [u8])>;
+
+/// The blocks of each file that hold anything: most of a database is a log of zeros.
+fn blocks_of(image: &Image) -> Vec<(&'static str, Blocks<'_>)> {
+    let blocks = |content| (0..).step_by(4_096).zip(<[u8]>::chunks(content, 4_096));
+    let of_file = |content| blocks(content).filter(|(_, block)| block.iter().any(|byte| *byte != 0)).collect();
+    image.iter().map(|(name, content)| (*name, of_file(content))).collect()
+}
+
+fn lay_out(image: &Image, blocks: &[(&'static str, Blocks<'_>)], dir: &Path) {
+    for (name, blocks) in blocks {
         let file = File::create(dir.join(name)).expect("the file is writable");
-        file.set_len(u64::try_from(content.len()).expect("small")).expect("the file is writable");
-        // Most of a database is a log of zeros.
-        for (at, block) in (0..).step_by(4_096).zip(content.chunks(4_096)) {
-            if block.iter().any(|byte| *byte != 0) {
-                file.write_all_at(block, at).expect("the file is writable");
-            }
+        file.set_len(u64::try_from(image[name].len()).expect("small")).expect("the file is writable");
+        for (at, block) in blocks {
+            file.write_all_at(block, *at).expect("the file is writable");
         }
     }
+}
+
+/// Flips a bit of a file that was laid out.
+fn flip(image: &Image, dir: &Path, name: &str, bit: u64) {
+    let byte = image[name][usize::try_from(bit / 8).expect("small")] ^ (1 << (bit % 8));
+    let file = File::options().write(true).open(dir.join(name)).expect("the file is there");
+    file.write_all_at(&[byte], bit / 8).expect("the file is writable");
 }
 
 /// A bit: an eighth of them in the small files, a quarter where the database says how to read it, a quarter in its log, the
@@ -202,15 +216,16 @@ fn no_flipped_bit_of_the_folder_gives_a_wrong_answer_or_ends_the_process_by_a_pa
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
     let images = images();
     let mut counts = BTreeMap::<(&str, &str, Outcome), u32>::new();
-    lay_out(&images[0].1, folder.path());
+    let blocks = images.each_ref().map(|(_, image)| blocks_of(image));
+    lay_out(&images[0].1, &blocks[0], folder.path());
     let (truth, _) = try_out(folder.path(), None).expect("it is sound");
     assert_eq!(truth.requests.iter().flatten().count(), usize::try_from(KEYS).expect("small"));
-    for flip in 0..flips {
-        let (state, image) = &images[usize::try_from(flip % 2).expect("small")];
+    for nth in 0..flips {
+        let of_state = usize::try_from(nth % 2).expect("small");
+        let (state, image) = &images[of_state];
         let (name, bit) = draw(image, random);
-        let mut flipped = image.clone();
-        flipped.get_mut(name).expect("it is there")[usize::try_from(bit / 8).expect("small")] ^= 1 << (bit % 8);
-        lay_out(&flipped, folder.path());
+        lay_out(image, &blocks[of_state], folder.path());
+        flip(image, folder.path(), name, bit);
         let tried = || try_out(folder.path(), Some(&truth)).and_then(|(_, head)| try_again(folder.path(), head));
         let outcome = match catch_unwind(AssertUnwindSafe(tried)) {
             Ok(Ok(())) => Outcome::Right,

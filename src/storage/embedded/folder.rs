@@ -150,8 +150,8 @@ impl Folder {
     ///
     /// `floor` is an operator's word that no id at or above that instant was ever issued. It is used only where what is
     /// kept does not suffice: the horizon is missing, damaged, or of another slot, or the database that it knows of is
-    /// missing, or a node of a fleet has minted in the folder. The horizon is then written anew at the floor, or at the highest
-    /// value still readable if that is higher.
+    /// missing or has lost its end, or a node of a fleet has minted in the folder. The horizon is then written anew at the
+    /// floor, or at the highest value still readable if that is higher.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::failure_kind`] says whose it is.
@@ -164,11 +164,21 @@ impl Folder {
         let Some(horizon) = open_horizon(&data_dir, files, slot, floor)? else {
             return Ok(Folder::Empty(EmptyFolder { slot, data_dir }));
         };
-        let database = match files.has_database() {
-            true => Some(Database::open(&data_dir.database_path())?),
-            false => None,
+        if !files.has_database() {
+            return Ok(Folder::Reserved(Box::new(ReservedFolder { database: None, horizon, data_dir })));
+        }
+        let open = |horizon: &HorizonFile| -> Result<Database, OpenError> {
+            Ok(Database::open(&data_dir.database_path(), horizon.commit_mark()?)?)
         };
-        Ok(Folder::Reserved(Box::new(ReservedFolder { database, horizon, data_dir })))
+        let (database, horizon) = match (open(&horizon), floor) {
+            (Err(OpenError::Database(error @ DatabaseError::EndLost { .. })), Some(floor)) => {
+                warn!(floor_unix_ns = floor.get(), "starting above the stated floor: {error}");
+                let horizon = written_anew(&data_dir, files, slot, floor, Some(horizon.horizon()))?;
+                (open(&horizon)?, horizon)
+            }
+            (database, _) => (database?, horizon),
+        };
+        Ok(Folder::Reserved(Box::new(ReservedFolder { database: Some(database), horizon, data_dir })))
     }
 }
 
@@ -201,7 +211,10 @@ impl ReservedEngine for ReservedFolder {
         let ReservedFolder { database, mut horizon, data_dir } = *self;
         let database = match database {
             Some(database) => database,
-            None => Database::create(&data_dir.database_path()).map_err(StoreError::from)?,
+            None => {
+                let mark = horizon.commit_mark().map_err(StoreError::from)?;
+                Database::create(&data_dir.database_path(), mark).map_err(StoreError::from)?
+            }
         };
         FormatsTable::new(&database).agree(slots, formats)?;
         if !horizon.has_records() {
@@ -245,13 +258,7 @@ fn open_horizon(
     floor: Option<UnixNanos>,
 ) -> Result<Option<HorizonFile>, OpenError> {
     let path = data_dir.horizon_path();
-    let written_anew = |floor: UnixNanos, found: Option<UnixNanos>| {
-        let floor = floor.max(found.unwrap_or_default());
-        let has_records = files.has_database();
-        let record =
-            HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records, is_adopted: false };
-        HorizonFile::create(&path, record)
-    };
+    let written_anew = |floor, found| written_anew(data_dir, files, slot, floor, found);
     if files.has_horizon() {
         return match (HorizonFile::open(&path, slot), floor) {
             (Ok((file, _)), _) if file.is_adopted() => {
@@ -295,6 +302,21 @@ fn open_horizon(
             None => Ok(None),
         },
     }
+}
+
+/// A horizon at a stated floor, or at what was found if that is higher; no commit is known to it.
+fn written_anew(
+    data_dir: &DataDir,
+    files: FoundFiles,
+    slot: u32,
+    floor: UnixNanos,
+    found: Option<UnixNanos>,
+) -> Result<HorizonFile, HorizonError> {
+    let floor = floor.max(found.unwrap_or_default());
+    let has_records = files.has_database();
+    let record =
+        HorizonRecord { slot, sequence: 0, horizon: floor, floor: Some(floor), has_records, is_adopted: false };
+    HorizonFile::create(&data_dir.horizon_path(), record)
 }
 
 /// Whether an operator's floor can stand in for what the file fails to say.

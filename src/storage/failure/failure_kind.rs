@@ -17,7 +17,7 @@ pub enum FailureKind {
     Unreachable,
     /// What is stored cannot be trusted: restore it, or state a floor (65, `EX_DATAERR`).
     Damaged,
-    /// What is stored is sound and contradicts the configuration: change the configuration (78, `EX_CONFIG`).
+    /// What is stored is sound and is not for this configuration, or this version of the program: change that (78, `EX_CONFIG`).
     Disagrees,
 }
 

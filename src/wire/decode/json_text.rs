@@ -47,6 +47,15 @@ impl JsonText<'_> {
         }
     }
 
+    /// An array of texts.
+    pub(super) fn strings<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> &mut Self {
+        self.raw("[");
+        for (at, text) in texts.enumerate() {
+            self.raw(if at == 0 { "" } else { "," }).string(text);
+        }
+        self.raw("]")
+    }
+
     /// A finite number.
     pub(super) fn number(&mut self, number: f64) -> &mut Self {
         serde_json::to_writer(&mut *self.0, &number).expect("memory takes every number");

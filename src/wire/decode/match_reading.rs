@@ -1,5 +1,7 @@
 //! One reading of a text: the part that answers in full, in brief and drawings share.
 
+use std::borrow::Cow;
+
 use super::answer_parts::{AnswerParts, FieldParts, FormatParts, KnownDomains};
 use super::json_text::JsonText;
 use super::written_ids::WrittenIds;
@@ -14,6 +16,8 @@ pub struct MatchReading<'a> {
     pub found: Match<'a>,
     /// The values of the fields.
     pub parts: Parts<'a>,
+    /// What stands before the text that the encoding wrote; empty where nothing does.
+    prefix: Cow<'a, str>,
     known: &'a AnswerParts,
 }
 
@@ -50,9 +54,34 @@ impl Label<'_> {
 }
 
 impl<'a> MatchReading<'a> {
-    /// The reading of this match.
-    pub(super) fn new(found: Match<'a>, known: &'a AnswerParts) -> MatchReading<'a> {
-        MatchReading { found, parts: found.parts(), known }
+    /// The reading of `text` as this match.
+    pub(super) fn new(found: Match<'a>, text: &'a str, known: &'a AnswerParts) -> MatchReading<'a> {
+        let prefix = Cow::Borrowed(&text[..found.prefix_len()]);
+        MatchReading { found, parts: found.parts(), prefix, known }
+    }
+
+    /// The same of a text that is not kept.
+    pub(super) fn of_made_text(found: Match<'a>, text: &str, known: &'a AnswerParts) -> MatchReading<'a> {
+        let prefix = Cow::Owned(text[..found.prefix_len()].to_owned());
+        MatchReading { found, parts: found.parts(), prefix, known }
+    }
+
+    /// What the text begins with, by what it is called: the `type` of a format of types, empty where the text has none, or
+    /// the `prefix` where there is one. `None` for any other text, and in encodings that do not have it.
+    pub fn beginning(&self) -> Option<(&'static str, &str)> {
+        if self.found.encoding_index() > 0 {
+            return None;
+        }
+        match self.found.format().prefixes.type_of(&self.prefix) {
+            Some(of_type) => Some(("type", of_type)),
+            None if self.prefix.is_empty() => None,
+            None => Some(("prefix", &self.prefix)),
+        }
+    }
+
+    /// The canonical text, behind what the text begins with.
+    pub fn canonical(&self) -> String {
+        format!("{}{}", self.prefix, self.found.format().canonical().to_text(self.found.id()))
     }
 
     /// The instant it carries, in RFC 3339 with the digits that its tick has; `None` if it carries none, or one after the
@@ -121,11 +150,19 @@ impl<'a> MatchReading<'a> {
     }
 
     pub(super) fn write_json(&self, json: &mut JsonText<'_>, written_ids: &mut WrittenIds) {
-        let found = &self.found;
         json.raw("{");
         self.write_head(json);
-        let (number, canonical) = found.encodings().next().expect("a format has an encoding");
-        written_ids.write(number, canonical, found.id(), json.raw(r#","canonical":"#));
+        self.write_id(json, written_ids);
+        json.raw(r#","plausible":"#).bool(self.found.is_plausible());
+        self.write_evidence(json);
+        json.raw("}");
+    }
+
+    /// Writes the members that say what the id is: what its text begins with, its number, time, fields and encodings.
+    pub(super) fn write_id(&self, json: &mut JsonText<'_>, written_ids: &mut WrittenIds) {
+        let found = &self.found;
+        self.write_beginning(json);
+        self.write_text(0, written_ids, json.raw(r#","canonical":"#));
         json.raw(r#","value":""#).digits(found.id()).raw(r#"","time":"#).string_or_null(self.time().as_deref());
         json.raw(r#","time_unix_seconds":"#);
         match self.unix_seconds() {
@@ -134,12 +171,27 @@ impl<'a> MatchReading<'a> {
         };
         self.write_fields(json.raw(r#","fields":"#));
         json.raw(r#","encodings":{"#);
-        for ((number, encoding), name) in found.encodings().zip(&self.format().names) {
-            written_ids.write(number, encoding, found.id(), json.raw(name));
+        for (at, name) in self.format().names.iter().enumerate() {
+            self.write_text(at, written_ids, json.raw(name));
         }
-        json.raw(r#"},"plausible":"#).bool(found.is_plausible());
-        self.write_evidence(json);
         json.raw("}");
+    }
+
+    /// Writes the member `type` or `prefix`, if the text begins with such.
+    pub(super) fn write_beginning(&self, json: &mut JsonText<'_>) {
+        if let Some((name, value)) = self.beginning() {
+            json.raw(",\"").raw(name).raw("\":").string(value);
+        }
+    }
+
+    /// Writes the id in the encoding at that position.
+    fn write_text(&self, at: usize, written_ids: &mut WrittenIds, json: &mut JsonText<'_>) {
+        if at == 0 && !self.prefix.is_empty() {
+            json.string(&self.canonical());
+            return;
+        }
+        let (number, encoding) = self.found.encoding_at(at);
+        written_ids.write(number, encoding, self.found.id(), json);
     }
 
     fn format(&self) -> &'a FormatParts {

@@ -1,9 +1,11 @@
-//! Answers about texts that may be ids: in full, in brief, and drawn for people.
+//! Answers about texts that may be ids: in full, in brief, and drawn for people; and about ids
+//! that were made of fields.
 
 mod answer_parts;
 mod brief_reading;
 mod decode_answer;
 mod digit_rows;
+mod encode_answer;
 mod json_text;
 mod match_reading;
 mod ruler;
@@ -13,6 +15,7 @@ mod written_ids;
 pub use answer_parts::{AnswerParts, KnownDomains};
 pub use brief_reading::BriefReading;
 pub use decode_answer::{DECODED_LEN_MAX, DecodeAnswer, RejectedFormat};
+pub use encode_answer::EncodeAnswer;
 pub use match_reading::{FieldReading, Label, MatchReading};
 pub use ruler::ruler;
 pub use style::Style;

@@ -32,15 +32,15 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
         draw_no_match(&mut out, answer, style);
         return out;
     };
-    let best = Drawing { reading, style };
-    line(&mut out, &style.paint(BOLD, answer.id));
-    best.draw_head(&mut out, answer.decoded.is_ambiguous());
-    line(&mut out, "");
-    draw_digits(&mut out, &best.reading, style);
-    line(&mut out, "");
-    best.draw_fields(&mut out);
-    line(&mut out, "");
-    best.draw_encodings(&mut out);
+    line(&mut out, &style.paint(BOLD, &escape_controls(answer.id)));
+    let mark = match answer.read_as() {
+        None => "as given",
+        Some(text) => {
+            line(&mut out, &format!("not as given, read as {text}"));
+            "as read"
+        }
+    };
+    Drawing { reading, mark, style }.draw(&mut out, answer.decoded.is_ambiguous());
     let others: Vec<_> = readings.map(|reading| (None, summary(&reading))).collect();
     if !others.is_empty() {
         line(&mut out, "");
@@ -63,21 +63,29 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     line(out, "");
     let reasons = answer.rejected().map(|rejected| (None, [rejected.format.to_owned(), rejected.reason.to_owned()]));
     draw_table(out, style, reasons.collect());
+    if let Some((text, reading)) = answer.nearest() {
+        line(out, "");
+        line(out, "not as written");
+        line(out, &style.paint(BOLD, text));
+        Drawing { reading, mark: "", style }.draw(out, false);
+    }
     draw_near(out, answer, style);
 }
 
 /// What a text is near to that is no id, or hardly one.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
-    let mut draw = |title: &str, rows: Vec<String>| {
-        if !rows.is_empty() {
-            line(out, "");
-            line(out, title);
-            draw_table(out, style, rows.into_iter().map(|text| (None, [text])).collect());
-        }
-    };
-    draw("did you mean", answer.did_you_mean.clone());
-    let names = answer.shaped_like.iter().map(|name| (*name).to_owned()).collect();
-    draw("it has the shape of an id of this format, with another salt or a wrong letter", names);
+    // The first of them is drawn where there is no reading to draw.
+    let drawn = usize::from(!answer.is_match());
+    let rows: Vec<_> = answer.did_you_mean().skip(drawn).map(|text| (None, [text.to_owned()])).collect();
+    if !rows.is_empty() {
+        line(out, "");
+        line(out, if drawn == 0 { "did you mean" } else { "or" });
+        draw_table(out, style, rows);
+    }
+    if let Some(shape) = answer.shape() {
+        line(out, "");
+        line(out, &shape);
+    }
 }
 
 /// Escapes a text of no format: it may contain anything, also what moves the cursor of a terminal.
@@ -129,14 +137,31 @@ fn instant(reading: &MatchReading<'_>) -> Option<String> {
 /// One reading in full.
 struct Drawing<'a> {
     reading: MatchReading<'a>,
+    /// What is said of the encoding that was read.
+    mark: &'static str,
     style: Style,
 }
 
 impl Drawing<'_> {
+    fn draw(&self, out: &mut String, is_ambiguous: bool) {
+        self.draw_head(out, is_ambiguous);
+        line(out, "");
+        draw_digits(out, &self.reading, self.style);
+        line(out, "");
+        self.draw_fields(out);
+        line(out, "");
+        self.draw_encodings(out);
+    }
+
     fn draw_head(&self, out: &mut String, is_ambiguous: bool) {
         let [name, instant, evidence, doubt] = summary(&self.reading);
         let ambiguous = if is_ambiguous { "ambiguous" } else { "" };
-        let rest = [instant.as_str(), &evidence, &doubt, ambiguous].into_iter().filter(|part| !part.is_empty());
+        let beginning = self.reading.beginning().map_or_else(String::new, |(name, value)| match value {
+            "" => format!("no {name}"),
+            value => format!("{name} {value}"),
+        });
+        let rest =
+            [beginning.as_str(), &instant, &evidence, &doubt, ambiguous].into_iter().filter(|part| !part.is_empty());
         line(out, &rest.fold(self.style.paint(BOLD, &name), |head, part| head + "  " + part));
     }
 
@@ -163,14 +188,11 @@ impl Drawing<'_> {
     /// Every encoding, the canonical one first.
     fn draw_encodings(&self, out: &mut String) {
         let rows = self.reading.found.format().encodings.iter().enumerate().map(|(at, encoding)| {
-            let text = encoding.to_text(self.reading.found.id());
-            let marks = match (at == 0, encoding.name() == self.reading.found.encoding().name()) {
-                (true, true) => "canonical, as given",
-                (true, false) => "canonical",
-                (false, true) => "as given",
-                (false, false) => "",
-            };
-            (None, [encoding.name().to_owned(), text, self.style.paint(DIM, marks)])
+            let text = if at == 0 { self.reading.canonical() } else { encoding.to_text(self.reading.found.id()) };
+            let read = if encoding.name() == self.reading.found.encoding().name() { self.mark } else { "" };
+            let marks = [if at == 0 { "canonical" } else { "" }, read];
+            let marks = marks.into_iter().filter(|mark| !mark.is_empty()).collect::<Vec<_>>().join(", ");
+            (None, [encoding.name().to_owned(), text, self.style.paint(DIM, &marks)])
         });
         draw_table(out, self.style, rows.collect());
     }

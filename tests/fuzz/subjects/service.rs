@@ -47,6 +47,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /decode", JSON),
     ("POST /decode?detail=full", TEXT),
     ("POST /ledgers/aa77f99c/verify", "content-type: application/x-ndjson\r\n"),
+    ("POST /inspect", TEXT),
 ];
 
 /// Whatever the body: an answer, and none that says that the service failed.

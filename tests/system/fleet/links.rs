@@ -63,7 +63,9 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
     let ledgers = begin(&near, 3);
     let place = Place::of(&far);
     let mut seen: Vec<Seen> = Vec::new();
-    for (turn, weather) in WEATHERS.into_iter().enumerate() {
+    let mut weathers = WEATHERS.to_vec();
+    for turn in 0.. {
+        let Some(&weather) = weathers.get(turn) else { break };
         let (minted, unanswered, mishaps) = (minted_by(&far), unanswered_by(&far), link.mishaps());
         place.move_to(far.address());
         let goes_bad = || {
@@ -76,12 +78,20 @@ fn a_node_with_a_bad_way_to_etcd_mints_on_and_no_append_is_lost_or_done_twice() 
             println!(
                 "etcd had done an append of which the node knew nothing: {unknown} told so, {again} got the first ids elsewhere"
             );
-            assert!(unknown > 0 && again > 0, "{unknown} unknown, {again} done before");
+            if unknown == 0 || again == 0 {
+                // A node that stood still just then had refused all callers, who were elsewhere when the silence came.
+                assert!(weathers.len() < WEATHERS.len() + 4, "never was a caller there");
+                weathers.push(weather);
+            }
         }
         seen.extend(seen_now);
         assert!(minted_by(&far) > minted, "{weather:?}: it mints on");
-        assert!(link.mishaps() > mishaps, "{weather:?}: nothing was on the way");
-        assert!(weather == Weather::Slow || unanswered_by(&far) > unanswered, "{weather:?}: all of it was answered");
+        assert!(
+            weather == Weather::SilentFromAnAppend || link.mishaps() > mishaps,
+            "{weather:?}: nothing was on the way"
+        );
+        let may_be_answered = [Weather::Slow, Weather::SilentFromAnAppend].contains(&weather);
+        assert!(may_be_answered || unanswered_by(&far) > unanswered, "{weather:?}: all of it was answered");
         link.turn(Weather::Clear);
         until_within(Duration::from_secs(20), "it is renewed", || {
             (far.metric("idmint_horizon_remaining_seconds") > 20.0).then_some(())

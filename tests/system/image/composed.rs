@@ -1,4 +1,4 @@
-//! The image as `Dockerfile` builds it and the services as `docker-compose.yml` has them, under names of this test's own.
+//! The image as `Dockerfile` builds it and the services as `docker-compose.yml` and `docker-compose.fleet.yml` have them, under names of this test's own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use crate::http1::{Client, request};
 use crate::service::until;
+
+const FLEET: &str = "docker-compose.fleet.yml";
 
 fn output_of(command: &mut Command) -> Output {
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -46,7 +48,7 @@ fn stand_ins(action: &str) -> Command {
     command
 }
 
-/// The services of `docker-compose.yml`. Their containers, volumes and image go with the value.
+/// The services of both files. Their containers, volumes and image go with the value.
 pub(super) struct Composed {
     name: String,
 }
@@ -82,10 +84,10 @@ impl Composed {
         succeed(self.command().args(args))
     }
 
-    /// The same, of the profile `fleet`.
+    /// The same, of the fleet.
     #[track_caller]
     pub(super) fn compose_fleet(&self, args: &[&str]) -> String {
-        succeed(self.command().args(["--profile", "fleet"]).args(args))
+        succeed(self.command().args(["--file", FLEET]).args(args))
     }
 
     /// The container of a service.
@@ -104,9 +106,9 @@ impl Composed {
         })
     }
 
-    fn of_all_profiles(&self) -> Command {
+    fn of_both(&self) -> Command {
         let mut command = self.command();
-        command.args(["--profile", "single", "--profile", "fleet"]);
+        command.args(["--file", "docker-compose.yml", "--file", FLEET]);
         command
     }
 
@@ -124,13 +126,13 @@ impl Drop for Composed {
     fn drop(&mut self) {
         let alone = format!("{}-with-tokens", self.name);
         if std::thread::panicking() {
-            eprintln!("{}", printed(&output_of(self.of_all_profiles().args(["logs", "--no-color", "--tail", "60"]))));
+            eprintln!("{}", printed(&output_of(self.of_both().args(["logs", "--no-color", "--tail", "60"]))));
             eprintln!("{}", printed(&output_of(Command::new("docker").args(["logs", &alone]))));
         }
         // There only if a test has failed.
         output_of(Command::new("docker").args(["rm", "--force", "--volumes", &alone]));
         // Whatever is left over is named; what failed before counts more.
-        let down = output_of(self.of_all_profiles().args(["down", "--volumes", "--timeout", "0"]));
+        let down = output_of(self.of_both().args(["down", "--volumes", "--timeout", "0"]));
         let image = output_of(Command::new("docker").args(["image", "rm", "--force", &self.name, &self.etcd_image()]));
         for output in [down, image, output_of(&mut stand_ins("remove"))].iter().filter(|it| !it.status.success()) {
             eprintln!("{}", printed(output));

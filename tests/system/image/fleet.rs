@@ -1,4 +1,4 @@
-//! The fleet of `docker-compose.yml`, behind nginx: each node and each member of etcd is killed in turn while callers mint.
+//! The fleet of `docker-compose.fleet.yml`, behind nginx: each node and each member of etcd is killed in turn while callers mint.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -34,11 +34,12 @@ const FEW: u32 = 200;
 /// Ids of a long tick: of each lane some seconds' worth, so that what is reserved runs ahead of the clock, but not by hours.
 const LONG_TICK_COUNT_MAX: u32 = 100_000;
 
-pub(crate) const FORMATS: [Tortured; 13] = [
+pub(crate) const FORMATS: [Tortured; 14] = [
     built_in("snowflake"),
     built_in("twitter"),
     built_in("instagram"),
     built_in("conjunction-v1"),
+    Tortured { count_max: FEW, ..built_in("js53") },
     Tortured { query: "type=message&", step: 16, ..built_in("siq") },
     Tortured { count_max: FEW, ..built_in("payment") },
     Tortured { count_max: FEW, ..built_in("payment-wide") },

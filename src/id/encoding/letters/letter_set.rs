@@ -18,12 +18,24 @@ const fn range(first: u8, last: u8) -> u128 {
     (u128::MAX >> (127 - last + first)) << first
 }
 
+/// At a number below 128: the bit of that place. To look it up is quicker than to shift 128 bits.
+const BITS: [u128; 128] = {
+    let (mut bits, mut place) = ([0; 128], 0);
+    while place < 128 {
+        bits[place] = 1 << place;
+        place += 1;
+    }
+    bits
+};
+
 impl LetterSet {
     pub(in crate::id) fn of(text: &[u8]) -> LetterSet {
-        text.iter().fold(LetterSet::default(), |set, byte| match byte {
-            0..0x80 => LetterSet { ascii: set.ascii | 1 << byte, ..set },
-            _ => LetterSet { others: set.others | 1 << (byte & 0x7f), ..set },
-        })
+        let bits = |bytes: &[u8]| bytes.iter().fold(0, |bits, byte| bits | BITS[usize::from(byte & 0x7f)]);
+        if text.is_ascii() {
+            return LetterSet { ascii: bits(text), others: 0 };
+        }
+        let (ascii, others): (Vec<u8>, Vec<u8>) = text.iter().partition(|byte| byte.is_ascii());
+        LetterSet { ascii: bits(&ascii), others: bits(&others) }
     }
 
     /// The letters of either.
@@ -36,11 +48,21 @@ impl LetterSet {
         self.ascii & !other.ascii == 0 && self.others & !other.others == 0
     }
 
+    /// Whether there are small letters, and whether there are capitals.
+    pub(in crate::id) fn cases(self) -> (bool, bool) {
+        (self.ascii & LOWER != 0, self.ascii & UPPER != 0)
+    }
+
+    /// Whether there are letters from A to Z, small or not, beside digits.
+    pub(in crate::id) fn has_letters_and_digits(self) -> bool {
+        self.ascii & (LOWER | UPPER) != 0 && self.ascii & DIGITS != 0
+    }
+
     /// How many letters the smallest usual set has that has all of these: digits, hexadecimal ones, letters of one case
     /// or of both; whatever stands in none of those is counted by itself.
     pub(in crate::id) fn usual_count(self) -> u32 {
         let has = |letters| self.ascii & letters != 0;
-        let letters = match (has(LOWER), has(UPPER)) {
+        let letters = match self.cases() {
             (true, true) => 62,
             (false, false) => 10,
             _ if !has((LOWER | UPPER) & !HEX_LETTERS) && has(DIGITS) => 16,
@@ -54,6 +76,18 @@ impl LetterSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_byte_is_a_letter_of_its_own() {
+        let sets: Vec<_> = (0..=u8::MAX).map(|byte| LetterSet::of(&[byte])).collect();
+        for (at, set) in sets.iter().enumerate() {
+            assert_eq!((set.ascii | set.others).count_ones(), 1);
+            assert_eq!(set.ascii != 0, at < 128, "{at}");
+            assert!(sets[..at].iter().all(|other| other != set), "{at}");
+        }
+        let (ascii, others) = (1 << b'a' | 1 << b'0', 1 << 0x43 | 1 << 0x29);
+        assert_eq!(LetterSet::of("a0é".as_bytes()), LetterSet { ascii, others });
+    }
 
     #[test]
     fn a_text_is_within_the_letters_of_an_encoding_or_it_is_not() {

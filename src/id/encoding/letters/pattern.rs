@@ -43,7 +43,7 @@ pub(in crate::id::encoding) fn repeat_grouped(class: &str, groups: &[usize]) -> 
 }
 
 /// The text itself, with every character that means something to a regular expression escaped.
-pub(in crate::id::encoding) fn escape(text: &str) -> String {
+pub(in crate::id) fn escape(text: &str) -> String {
     let mut pattern = String::new();
     for letter in text.chars() {
         if r"\.+*?()|[]{}^$".contains(letter) {

@@ -138,12 +138,33 @@ impl Radix {
             let low = self.part_of(digits.by_ref().take(self.part_len));
             number = number.checked_mul(self.part.into())?.checked_add(low.into())?;
         }
-        let scale = self.radix.wrapping_pow(u32::try_from(digits.len()).expect("at most 63 digits"));
+        let count = u32::try_from(digits.len()).expect("at most 63 digits");
         let low = self.part_of(digits);
         if number == 0 {
             return Some(low.into());
         }
+        let scale = self.radix.wrapping_pow(count);
         number.checked_mul(scale.into())?.checked_add(low.into())
+    }
+
+    /// The number of a text, of each of whose letters `digit_of` knows the digit, less than the radix; `None` where it knows none,
+    /// and from 2^128 on.
+    pub(in crate::id::encoding) fn number_of_letters(
+        &self,
+        text: &[u8],
+        digit_of: impl Fn(u8) -> Option<u8>,
+    ) -> Option<u128> {
+        let mut number = 0_u128;
+        for part in text.chunks(self.part_len) {
+            let push = |low: u64, letter: &u8| Some(low * self.radix + u64::from(digit_of(*letter)?));
+            let low = part.iter().try_fold(0, push)?;
+            let count = u32::try_from(part.len()).expect("at most 63 digits");
+            number = match number {
+                0 => low.into(),
+                _ => number.checked_mul(self.radix.pow(count).into())?.checked_add(low.into())?,
+            };
+        }
+        Some(number)
     }
 
     fn part_of(&self, digits: impl Iterator<Item = u8>) -> u64 {
@@ -275,6 +296,7 @@ mod tests {
         assert!(text[..zeros].iter().all(|letter| *letter == alphabet.letters()[0]));
         let digits = text.iter().map(|letter| alphabet.digit(*letter).expect("a letter"));
         assert_eq!(radix.number(digits), Some(value));
+        assert_eq!(radix.number_of_letters(&text, |letter| alphabet.digit(letter)), Some(value));
     }
 
     #[test]
@@ -295,6 +317,12 @@ mod tests {
         let ten = Radix::of_letters(b"0123456789");
         assert_eq!(ten.push(u128::MAX / 10, 5), Some(u128::MAX));
         assert_eq!(ten.push(u128::MAX / 10, 6), None);
+        let digit = |letter: u8| letter.checked_sub(b'0').filter(|digit| *digit < 10);
+        let of_text = |text: &str| ten.number_of_letters(text.as_bytes(), digit);
+        assert_eq!(of_text(&u128::MAX.to_string()), Some(u128::MAX));
+        for none in ["340282366920938463463374607431768211456", &"9".repeat(60), "1 2", "12a"] {
+            assert_eq!(of_text(none), None, "{none}");
+        }
     }
 
     proptest! {

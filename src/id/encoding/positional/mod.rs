@@ -1,12 +1,14 @@
 //! Numbers as digits of one radix: one number, and a block of them.
 
 mod block_copy;
+mod checked;
 mod digits;
 mod division;
 mod pairs;
 mod positional;
 
 pub(in crate::id::encoding) use block_copy::{CHUNK_MAX, Endings, write_block};
+pub use checked::Checked;
 pub(in crate::id::encoding) use digits::Radix;
 pub(in crate::id::encoding) use division::split;
 pub(in crate::id::encoding) use pairs::Pairs;

@@ -224,6 +224,16 @@ impl Positional {
         (self.len(0) == self.len_max).then_some(self.len_max)
     }
 
+    /// The letters that stand for digits.
+    pub(in crate::id::encoding) fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+
+    /// The length of the longest text.
+    pub(in crate::id::encoding) fn len_max(&self) -> usize {
+        self.len_max
+    }
+
     /// The letters that its texts can have.
     pub(in crate::id::encoding) fn letters(&self) -> LetterSet {
         LetterSet::of(self.alphabet.letters())

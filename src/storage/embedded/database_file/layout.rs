@@ -13,6 +13,8 @@ use crate::storage::embedded::block_file::{BLOCK_LEN, Block};
 
 /// What a file begins with.
 const MAGIC: [u8; 8] = *b"idmintdb";
+/// What a file of the engine alone begins with, from before there was a log.
+const MAGIC_OF_ENGINE: [u8; 4] = *b"redb";
 const VERSION: u32 = 1;
 /// Magic, version and length of the log; behind them their CRC-32C.
 const HEAD_LEN: usize = 16;
@@ -23,6 +25,27 @@ const LOG_BLOCK: u64 = 2;
 
 /// Checksums in a block, and pages behind it.
 pub(super) const GROUP_LEN: u64 = 1_024;
+
+/// A sound file that this program cannot read: what it has instead of [`VERSION`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OtherLayout {
+    /// The layout of builds before a157b41: without a log, or without one of the tables.
+    #[error(
+        "was last written by a build before a157b41: start it once with a build of a157b41, which moves it, then with this one"
+    )]
+    Earlier,
+    /// The layout of a later program.
+    #[error(
+        "has layout {0}, and this program knows layout {VERSION}: start it with the version that wrote it, or a later one"
+    )]
+    Later(u32),
+}
+
+impl From<OtherLayout> for redb::Error {
+    fn from(layout: OtherLayout) -> redb::Error {
+        io::Error::new(io::ErrorKind::InvalidData, layout).into()
+    }
+}
 
 /// The places of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,16 +62,17 @@ impl Layout {
     /// What the head of a file says.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if it is not the head of such a file.
-    pub(super) fn from_head(head: &Block) -> io::Result<Layout> {
+    /// [`OtherLayout`]; [`io::ErrorKind::InvalidData`] if it is not the head of a database.
+    pub(super) fn from_head(head: &Block) -> Result<Layout, redb::Error> {
         let (content, rest) = head.split_at(HEAD_LEN);
         let [version, log_len, sum] = [&content[8..12], &content[12..], &rest[..4]]
             .map(|bytes| u32::from_be_bytes(bytes.try_into().expect("four bytes")));
         let is_ours = content[..8] == MAGIC && sum == crc32c::crc32c(content);
         match (is_ours, version) {
             (true, VERSION) => Ok(Layout { log_len }),
-            (true, other) => Err(invalid(format!("it has layout {other}, this version knows {VERSION}"))),
-            (false, _) => Err(invalid("its first block is not what was written".to_owned())),
+            (true, other) => Err(OtherLayout::Later(other).into()),
+            (false, _) if content.starts_with(&MAGIC_OF_ENGINE) => Err(OtherLayout::Earlier.into()),
+            (false, _) => Err(invalid("its first block is not what was written").into()),
         }
     }
 
@@ -95,7 +119,7 @@ impl Layout {
     }
 }
 
-fn invalid(what: String) -> io::Error {
+fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

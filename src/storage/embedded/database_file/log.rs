@@ -44,12 +44,17 @@ impl Log {
     }
 
     /// The commits after that of this number, in their order, durable when this returns. The next one will stand behind them,
-    /// or at the beginning if there are none.
+    /// or at the beginning if there are none. Nothing is written unless the number of the last one is good enough.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if one is missing that was acknowledged; what the disk says.
-    pub(in crate::storage::embedded) fn recover(&mut self, number: u64) -> io::Result<Vec<LogEntry>> {
+    /// [`io::ErrorKind::InvalidData`] if one is missing that was acknowledged; what `check_last` or the disk says.
+    pub(in crate::storage::embedded) fn recover(
+        &mut self,
+        number: u64,
+        check_last: impl FnOnce(u64) -> io::Result<()>,
+    ) -> io::Result<Vec<LogEntry>> {
         let (entries, end) = self.read_after(number)?;
+        check_last(entries.last().map_or(number, |entry| entry.number))?;
         let Some(last) = entries.last() else { return Ok(entries) };
         // What is read may be in memory alone: after a sync that failed no later sync brings it to the disk. It takes no room.
         for block in self.first..end {
@@ -252,9 +257,13 @@ mod tests {
             } else {
                 disk.restart_process()
             }
-            let found = log(&disk).recover(synced).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            let found = log(&disk).recover(synced, |_| Ok(())).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             disk.power_on();
-            assert_eq!(log(&disk).recover(synced).expect("sound"), found, "seed {seed}: what was read was not durable");
+            assert_eq!(
+                log(&disk).recover(synced, |_| Ok(())).expect("sound"),
+                found,
+                "seed {seed}: what was read was not durable"
+            );
             let last = found.last().map_or(synced, |entry| entry.number);
             assert!(last == done || last == done + 1, "seed {seed}: {last} of {done}");
             assert!(found.iter().all(|entry| entry.content == content(entry.number, entry.content.len())));

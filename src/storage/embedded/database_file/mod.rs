@@ -6,7 +6,6 @@
 
 mod checked_pages;
 mod file_view;
-mod former_layout;
 mod halting_file;
 mod integrity;
 mod layout;
@@ -14,5 +13,6 @@ mod log;
 mod log_item;
 mod open_file;
 
+pub(crate) use layout::OtherLayout;
 pub(super) use log::Log;
 pub(super) use open_file::{OpenFile, create, keep_others_out, open, open_locked};

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use redb::StorageBackend;
 
 use super::checked_pages::CheckedPages;
-use super::former_layout;
 use super::halting_file::HaltingFile;
 use super::integrity::{self, Soundness};
 use super::layout::{HEAD_BLOCK, Layout};
@@ -66,25 +65,11 @@ pub(in crate::storage::embedded) fn create(
     Ok(OpenFile { engine, log: Log::new(file, layout) })
 }
 
-/// Opens the file at `path`, which nobody else may have open. One of the engine alone, from before there was a log, is
-/// copied into one with a log of so many blocks first.
+/// Opens the file at `path`, which nobody else may have open.
 ///
 /// # Errors
 /// [`redb::Error::DatabaseAlreadyOpen`]; what the engine or the disk says.
-pub(in crate::storage::embedded) fn open_locked(
-    path: &Path,
-    log_len: u32,
-    builder: &redb::Builder,
-) -> Result<File, redb::Error> {
-    let file = open_as_it_is(path)?;
-    if !former_layout::is_former(&file)? {
-        return Ok(file);
-    }
-    former_layout::copy(file, path, log_len, builder)?;
-    open_as_it_is(path)
-}
-
-fn open_as_it_is(path: &Path) -> Result<File, redb::Error> {
+pub(in crate::storage::embedded) fn open_locked(path: &Path) -> Result<File, redb::Error> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     keep_others_out(&file)?;
     Ok(file)

@@ -58,7 +58,8 @@ pub(crate) enum HorizonError {
     },
     /// Another version of the program wrote the file. Nothing was written, and a floor does not help.
     #[error(
-        "{} was written by another version of this program (format {version}); start that version", .path.display()
+        "the horizon in {} was written by a later version of this program (version {version} of the file): start it with the version \
+         that wrote it, or a later one; never delete this folder: it is the record that keeps ids unique", .path.display()
     )]
     UnknownVersion {
         /// The file.
@@ -102,8 +103,8 @@ impl HorizonError {
             Self::BothCopiesDamaged { .. }
             | Self::CopiesDisagree { .. }
             | Self::OtherSlot { .. }
-            | Self::Changed { .. }
-            | Self::UnknownVersion { .. } => FailureKind::Damaged,
+            | Self::Changed { .. } => FailureKind::Damaged,
+            Self::UnknownVersion { .. } => FailureKind::Disagrees,
             Self::NotOpened { .. } | Self::NotWritten { .. } | Self::Poisoned { .. } => FailureKind::NotUsable,
         }
     }

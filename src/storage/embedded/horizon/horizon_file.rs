@@ -1,4 +1,4 @@
-//! The file that holds the horizon in two checksummed copies.
+//! The file that holds the horizon in two checksummed copies, and behind them the [mark](CommitMark) of the records.
 //!
 //! A raise is a *pass*: both copies are overwritten, each synced before the next is touched. So at every moment one
 //! copy is whole on the disk, and once `raise` has returned both hold the newest horizon ever used.
@@ -11,7 +11,9 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::commit_mark::{self, CommitMark};
 use super::horizon_block::{CopyFault, HorizonRecord};
 use super::horizon_error::HorizonError;
 use crate::storage::embedded::block_file::BlockFile;
@@ -65,7 +67,7 @@ impl fmt::Display for Damage {
 
 /// The horizon of one slot, durable in two copies.
 ///
-/// Shape: a file of 8 KiB, see [`horizon_block`](super::horizon_block).
+/// Shape: a file of 12 KiB, see [`horizon_block`](super::horizon_block) and [`commit_mark`]; of 8 KiB before there was a mark.
 ///
 /// # Errors
 /// After any error of [`raise`](Self::raise) the file is poisoned: a second sync may report success for data that
@@ -80,7 +82,7 @@ pub(crate) struct HorizonFile<F = File> {
 }
 
 impl HorizonFile {
-    /// Creates the file with both copies as `newest` says, durable when it returns.
+    /// Creates the file with both copies as `newest` says and no commit known, durable when it returns.
     ///
     /// It is written whole under another name and renamed, so neither a crash nor a full disk leaves half a file;
     /// a file already there is replaced in one step.
@@ -88,7 +90,8 @@ impl HorizonFile {
     /// # Errors
     /// [`HorizonError::NotWritten`]. A file may then be there or not.
     pub(crate) fn create(path: &Path, newest: HorizonRecord) -> Result<HorizonFile, HorizonError> {
-        match create_file(&MachineFiles, path, &[newest.to_block(); 2].concat()) {
+        let blocks = [newest.to_block(), newest.to_block(), commit_mark::to_block(0)];
+        match create_file(&MachineFiles, path, &blocks.concat()) {
             Ok(file) => Ok(HorizonFile { path: path.to_owned(), file, newest, is_poisoned: false }),
             Err(cause) => Err(HorizonError::NotWritten { path: path.to_owned(), cause }),
         }
@@ -112,7 +115,20 @@ impl HorizonFile {
     /// # Errors
     /// [`HorizonError::NotOpened`] when the system cannot tell.
     pub(crate) fn place(&self) -> Result<Place, HorizonError> {
-        Place::of(&self.file, &self.path).map_err(|cause| HorizonError::NotOpened { path: self.path.clone(), cause })
+        Place::of(&self.file, &self.path).map_err(|cause| self.not_opened(cause))
+    }
+
+    /// The last commit of the records, as the file has it.
+    ///
+    /// # Errors
+    /// [`HorizonError::NotOpened`] when the system has no descriptor left.
+    pub(crate) fn commit_mark(&self) -> Result<Arc<CommitMark>, HorizonError> {
+        let file = self.file.try_clone().map_err(|cause| self.not_opened(cause))?;
+        Ok(Arc::new(CommitMark::read(Arc::new(file))))
+    }
+
+    fn not_opened(&self, cause: io::Error) -> HorizonError {
+        HorizonError::NotOpened { path: self.path.clone(), cause }
     }
 }
 

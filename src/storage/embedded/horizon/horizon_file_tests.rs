@@ -245,7 +245,7 @@ fn a_real_file_is_created_whole_raised_reopened_and_repaired() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("horizon");
     let mut horizon = HorizonFile::create(&path, record(0, 500)).expect("the file is created");
-    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
+    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 12_288);
     assert!(!folder.path().join("horizon.new").exists());
     horizon.raise(instant(700)).expect("the file is writable");
     drop(horizon);
@@ -266,7 +266,7 @@ fn a_leftover_of_an_unfinished_creation_is_overwritten() {
     let path = folder.path().join("horizon");
     fs::write(folder.path().join("horizon.new"), [9; 20_000]).expect("the leftover is written");
     HorizonFile::create(&path, record(0, 500)).expect("the file is created");
-    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 8192);
+    assert_eq!(fs::metadata(&path).expect("the file is there").len(), 12_288);
 }
 
 #[test]

@@ -1,9 +1,13 @@
-//! The horizon of one slot, in a file of two copies.
+//! The horizon of one slot, in a file of two copies, and behind them the last commit of the records beside it.
 
+mod commit_mark;
 mod horizon_block;
 mod horizon_error;
 mod horizon_file;
+#[cfg(test)]
+mod lost_end_tests;
 
+pub(super) use commit_mark::CommitMark;
 pub(super) use horizon_block::HorizonRecord;
 pub(super) use horizon_error::HorizonError;
 pub(super) use horizon_file::{HorizonFile, highest_readable, is_noted_as_adopted, kept_slot};

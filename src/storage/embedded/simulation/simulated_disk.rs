@@ -117,6 +117,15 @@ impl SimulatedDisk {
     pub(crate) fn holding(blocks: &[Block], seed: u64) -> SimulatedDisk {
         let blocks: BTreeMap<u64, Block> = (0..).zip(blocks.iter().copied()).collect();
         let platter = Image { len: blocks.last_key_value().map_or(0, |(last, _)| last + 1), blocks };
+        SimulatedDisk::with(platter, seed)
+    }
+
+    /// Another disk whose platter holds what that of this one does.
+    pub(crate) fn copy(&self, seed: u64) -> SimulatedDisk {
+        SimulatedDisk::with(self.state().platter.clone(), seed)
+    }
+
+    fn with(platter: Image, seed: u64) -> SimulatedDisk {
         let state = State {
             random: StdRng::seed_from_u64(seed),
             cache: platter.clone(),

@@ -2,9 +2,9 @@
 
 use redb::{AccessGuard, ReadableTable, TableDefinition};
 
-use crate::ledger::{Entry, EventId, EventTime, Head, LedgerId, Link};
+use crate::ledger::{Entry, EventId, Head, LedgerId, Link};
 use crate::storage::records::append_row::{self, Extent};
-use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend};
+use crate::storage::records::{LedgerSummary, StoredAppend};
 
 /// Ledger and id of the last event to the events of an append, or of a piece of one: the engine reads whole rows, and a head,
 /// an event or a list of ledgers should not cost what the longest appends are.
@@ -150,28 +150,6 @@ fn joined(pieces: Vec<StoredAppend>, last: StoredAppend) -> StoredAppend {
     let mut entries: Vec<Entry> = pieces.into_iter().flat_map(|piece| piece.entries).collect();
     entries.extend(last.entries);
     StoredAppend { first_place, entries, ..last }
-}
-
-/// Shows the requests with a key that were done since, as they stand in the rows.
-pub(super) fn requests_since(
-    appends: &impl AppendRows,
-    since: EventTime,
-    mut show: impl FnMut(DoneRequest) -> Result<(), redb::Error>,
-) -> Result<(), redb::Error> {
-    // From the last ledger to the first, and in each from its end until the rows are too old.
-    let mut newest = appends.last()?;
-    while let Some((name, _)) = newest {
-        let (ledger, _) = name.value();
-        for row in appends.range((ledger, 0)..=(ledger, u128::MAX))?.rev() {
-            let (recorded, done) = read(&row?, append_row::request_of)?;
-            if recorded < since {
-                break;
-            }
-            done.map_or(Ok(()), &mut show)?;
-        }
-        newest = appends.range(..(ledger, 0))?.next_back().transpose()?;
-    }
-    Ok(())
 }
 
 /// The events of an append, each with the id before it.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableError, Value, WriteTransaction};
 
@@ -10,6 +11,7 @@ use super::anchor_table::ANCHORS;
 use super::append_table::APPENDS;
 use super::database::{Database, DatabaseError};
 use super::formats_table::KEPT;
+use super::logged::COMMITS;
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::storage::embedded::data_dir::DATABASE_NAME;
@@ -27,12 +29,15 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     if fs::read_dir(folder).map_err(unusable)?.next().is_some() {
         return Err(unusable(io::Error::new(io::ErrorKind::AlreadyExists, "the folder is not empty")));
     }
-    let copy = Database::create(&path)?;
+    let copy = Database::create(&path, Arc::default())?;
     database.attempt(|engine| {
+        // Commits of the copy are numbered on, so that a file that is older than one which was restored is known as such.
+        let last = engine.last_commit()?;
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {
             let to = engine.begin_write()?;
             copy_table(&from, &to, KEPT, |_| true)?;
+            to.open_table(COMMITS)?.insert((), last)?;
             copy_table(&from, &to, REQUESTS, |_| true)?;
             copy_table(&from, &to, REGISTER, |_| true)?;
             let done = BackedUp {

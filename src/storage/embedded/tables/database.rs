@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
-use super::logged::Engine;
+use super::logged::{Engine, LostEnd};
 #[cfg(test)]
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;
-use crate::storage::embedded::database_file;
+use crate::storage::embedded::database_file::{self, OtherLayout};
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
+use crate::storage::embedded::horizon::CommitMark;
 use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure::{FailureKind, StoreError};
 
@@ -36,6 +37,26 @@ pub(crate) enum DatabaseError {
         path: PathBuf,
         /// What was found.
         what: String,
+    },
+    /// The file is sound, and of a version that this program does not read. It is as it was.
+    #[error("the database {} {layout}; never delete this folder: it is the record that keeps ids unique", .path.display())]
+    OtherLayout {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        layout: OtherLayout,
+    },
+    /// The file is sound, and older than what callers were told of. It is as it was.
+    #[error(
+        "the database {} {lost}: it is an older copy, or its end was lost; put the newest copy in its place; without one, and \
+         without what was acknowledged since, start with --floor and an instant at or above which no id was ever issued",
+        .path.display()
+    )]
+    EndLost {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        lost: LostEnd,
     },
     /// Another program has the file open.
     #[error("the database {} is open in another program; stop that program", .path.display())]
@@ -61,7 +82,8 @@ impl DatabaseError {
     /// What kind of failure this is.
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self {
-            Self::Damaged { .. } | Self::Displaced(_) => FailureKind::Damaged,
+            Self::Damaged { .. } | Self::EndLost { .. } | Self::Displaced(_) => FailureKind::Damaged,
+            Self::OtherLayout { .. } => FailureKind::Disagrees,
             Self::InUse { .. } => FailureKind::Locked,
             Self::NotUsable { cause, .. } => FailureKind::of_io(cause),
         }
@@ -92,23 +114,23 @@ pub(crate) struct Database {
 type Opener = dyn Fn() -> Result<Engine, redb::Error> + Send + Sync;
 
 impl Database {
-    /// Opens an existing database file.
+    /// Opens an existing database file, which must have every commit up to that of this mark.
     ///
     /// # Errors
     /// Every variant of [`DatabaseError`].
-    pub(crate) fn open(path: &Path) -> Result<Database, DatabaseError> {
-        let open = opener_of(path);
+    pub(crate) fn open(path: &Path, mark: Arc<CommitMark>) -> Result<Database, DatabaseError> {
+        let open = opener_of(path, mark);
         let engine = catch_panic(path, &open)?;
         Database::with_engine(engine, Box::new(open), path).in_place()
     }
 
-    /// Creates a database file, durable when it returns.
+    /// Creates a database file, durable when it returns. Its commits raise this mark.
     ///
     /// It is made under another name and renamed, so a crash leaves no half-made file that looks damaged.
     ///
     /// # Errors
     /// [`DatabaseError::NotUsable`].
-    pub(crate) fn create(path: &Path) -> Result<Database, DatabaseError> {
+    pub(crate) fn create(path: &Path, mark: Arc<CommitMark>) -> Result<Database, DatabaseError> {
         let unfinished = path.with_extension("new");
         let engine = catch_panic(path, || {
             match fs::remove_file(&unfinished) {
@@ -117,11 +139,12 @@ impl Database {
             }
             let file = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
             database_file::keep_others_out(&file)?;
-            let engine = Engine::open(database_file::create(Arc::new(file), LOG_LEN, &builder())?)?;
+            let file = database_file::create(Arc::new(file), LOG_LEN, &builder())?;
+            let engine = Engine::open(file, Arc::clone(&mark))?;
             rename_durably(&MachineFiles, &unfinished, path)?;
             Ok(engine)
         })?;
-        Database::with_engine(engine, Box::new(opener_of(path)), path).in_place()
+        Database::with_engine(engine, Box::new(opener_of(path, mark)), path).in_place()
     }
 
     /// A database that is gone with the process. Errors call it `memory`.
@@ -140,9 +163,13 @@ impl Database {
     pub(crate) fn over(file: Arc<dyn BlockFile>, log_len: u32, name: &str) -> Result<Database, DatabaseError> {
         let path = PathBuf::from(name);
         let opened_path = path.clone();
-        let open = move || match file.len_in_blocks()? {
-            0 => Engine::open(database_file::create(Arc::clone(&file), log_len, &builder())?),
-            _ => Engine::open(database_file::open(Arc::clone(&file), &opened_path, &builder())?),
+        let mark = Arc::<CommitMark>::default();
+        let open = move || {
+            let opened = match file.len_in_blocks()? {
+                0 => database_file::create(Arc::clone(&file), log_len, &builder())?,
+                _ => database_file::open(Arc::clone(&file), &opened_path, &builder())?,
+            };
+            Engine::open(opened, Arc::clone(&mark))
         };
         Ok(Database::with_engine(catch_panic(&path, &open)?, Box::new(open), &path))
     }
@@ -235,11 +262,11 @@ impl Drop for Database {
     }
 }
 
-fn opener_of(path: &Path) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
+fn opener_of(path: &Path, mark: Arc<CommitMark>) -> impl Fn() -> Result<Engine, redb::Error> + Send + Sync + 'static {
     let path = path.to_owned();
     move || {
-        let file = database_file::open_locked(&path, LOG_LEN, &builder())?;
-        Engine::open(database_file::open(Arc::new(file), &path, &builder())?)
+        let file = database_file::open_locked(&path)?;
+        Engine::open(database_file::open(Arc::new(file), &path, &builder())?, Arc::clone(&mark))
     }
 }
 
@@ -261,9 +288,11 @@ fn explain(path: &Path, error: redb::Error) -> DatabaseError {
     let path = path.to_owned();
     match error {
         redb::Error::DatabaseAlreadyOpen => DatabaseError::InUse { path },
-        redb::Error::Io(cause) if is_about_the_bytes(&cause) => {
-            DatabaseError::Damaged { path, what: cause.to_string() }
-        }
+        redb::Error::Io(cause) if is_about_the_bytes(&cause) => match (reason(&cause), reason(&cause)) {
+            (Some(layout), _) => DatabaseError::OtherLayout { path, layout },
+            (_, Some(lost)) => DatabaseError::EndLost { path, lost },
+            (None, None) => DatabaseError::Damaged { path, what: cause.to_string() },
+        },
         redb::Error::Io(cause) => DatabaseError::NotUsable { path, cause },
         redb::Error::Corrupted(_)
         | redb::Error::UpgradeRequired(_)
@@ -279,6 +308,11 @@ fn is_about_the_bytes(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
+/// What of ours stands behind an error of the disk.
+fn reason<E: std::error::Error + Copy + 'static>(error: &io::Error) -> Option<E> {
+    error.get_ref()?.downcast_ref().copied()
+}
+
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("its pages make no sense: {}", text.unwrap_or("the engine gave no reason"))
@@ -292,14 +326,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
         fs::write(&path, content).expect("the file is written");
-        Database::open(&path).expect_err("the file is no database")
+        Database::open(&path, Arc::default()).expect_err("the file is no database")
     }
 
     #[test]
     fn an_empty_foreign_or_cut_file_is_damaged_and_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
-        drop(Database::create(&path).expect("the database is created"));
+        drop(Database::create(&path, Arc::default()).expect("the database is created"));
         let whole = fs::read(&path).expect("the file is readable");
 
         for content in [&b""[..], b"SQLite format 3\0 and so on", &whole[..whole.len() / 2], &whole[..100]] {
@@ -322,8 +356,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
         fs::write(folder.path().join("idmint.new"), [0; 5000]).expect("the leftover is written");
-        drop(Database::create(&path).expect("the database is created"));
-        Database::open(&path).expect("the database opens");
+        drop(Database::create(&path, Arc::default()).expect("the database is created"));
+        Database::open(&path, Arc::default()).expect("the database opens");
         assert!(!folder.path().join("idmint.new").exists());
     }
 
@@ -331,7 +365,7 @@ mod tests {
     fn a_database_that_is_open_is_in_use() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("idmint.redb");
-        let _open = Database::create(&path).expect("the database is created");
-        assert!(matches!(Database::open(&path), Err(DatabaseError::InUse { .. })));
+        let _open = Database::create(&path, Arc::default()).expect("the database is created");
+        assert!(matches!(Database::open(&path, Arc::default()), Err(DatabaseError::InUse { .. })));
     }
 }

@@ -1,10 +1,14 @@
 //! Which configurations agree with what is kept, and what a damaged database says.
 
-use std::fs;
-use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
+use crate::storage::embedded::block_file::{BLOCK_LEN, Block, BlockFile};
+use crate::storage::embedded::simulation::SimulatedDisk;
 use crate::storage::failure::FailureKind;
+
+/// Blocks of the log.
+const LOG_LEN: u32 = 64;
 
 fn format(name: &str, pairs: &[(&str, &str)]) -> KeptFormat {
     let description = pairs.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
@@ -116,19 +120,20 @@ fn a_refusal_writes_nothing_not_even_the_formats_that_would_have_joined() {
 fn what_is_kept_outlasts_the_process() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("idmint.redb");
-    let database = Database::create(&path).expect("the database is created");
+    let database = Database::create(&path, Arc::default()).expect("the database is created");
     FormatsTable::new(&database).agree(4, &[snowflake()]).expect("the first start keeps");
     drop(database);
 
-    let database = Database::open(&path).expect("the database opens");
+    let database = Database::open(&path, Arc::default()).expect("the database opens");
     let table = FormatsTable::new(&database);
     table.agree(4, &[snowflake()]).expect("snowflake is equal");
     table.agree(4, &[format("snowflake", &[])]).expect_err("snowflake is not what it was");
 }
 
-/// Opens the file at `path` as a start would, and compares.
-fn start(path: &Path, formats: &[KeptFormat]) -> Result<(), FormatsError> {
-    let database = Database::open(path).map_err(StoreError::from)?;
+/// Opens what is on this disk as a start would, and compares.
+fn start(disk: &Arc<SimulatedDisk>, formats: &[KeptFormat]) -> Result<(), FormatsError> {
+    let database =
+        Database::over(Arc::clone(disk) as Arc<dyn BlockFile>, LOG_LEN, "flipped").map_err(StoreError::from)?;
     FormatsTable::new(&database).agree(4, formats)
 }
 
@@ -139,28 +144,28 @@ fn places_of(needle: &[u8], bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn a_flipped_byte_in_the_database_never_panics_and_never_lets_a_changed_format_pass() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("idmint.redb");
-    let database = Database::create(&path).expect("the database is created");
-    FormatsTable::new(&database).agree(4, &[snowflake(), payment()]).expect("the first start keeps");
-    drop(database);
-    let whole = fs::read(&path).expect("the file is readable");
+    let disk = Arc::new(SimulatedDisk::holding(&[], 0));
+    start(&disk, &[snowflake(), payment()]).expect("the first start keeps");
+    let blocks = 0..disk.len_in_blocks().expect("the disk works");
+    let blocks: Vec<Block> = blocks.map(|block| disk.read_block(block).expect("the disk works")).collect();
+    let whole = blocks.as_flattened();
     let changed = format("snowflake", &[("tick", "2ms")]);
 
     // The header, the rows themselves, and a sample of all else that is in use.
-    let rows = places_of(b"format/snowflake", &whole).into_iter().flat_map(|at| at - 100..at + 200);
+    let rows = places_of(b"format/snowflake", whole).into_iter().flat_map(|at| at - 100..at + 200);
     let in_use = (0..whole.len()).filter(|at| whole[*at] != 0).step_by(97);
-    let mut refused = 0;
+    let (mut refused, mut seen) = (0, 0);
     for at in (0..320).chain(rows).chain(in_use) {
-        let mut spoiled = whole.clone();
-        spoiled[at] ^= 0x41;
-        fs::write(&path, &spoiled).expect("the file is written");
-        match start(&path, std::slice::from_ref(&changed)) {
-            Err(FormatsError::Changed { .. }) => {}
+        // A disk of its own, since a start writes.
+        let spoiled = Arc::new(disk.copy(0));
+        spoiled.corrupt(u64::try_from(at / BLOCK_LEN).expect("small"), |block| block[at % BLOCK_LEN] ^= 0x41);
+        match start(&spoiled, std::slice::from_ref(&changed)) {
+            Err(FormatsError::Changed { .. }) => seen += 1,
             Err(error) if error.failure_kind() == FailureKind::Damaged => refused += 1,
             Ok(()) => panic!("byte {at}: the changed format passed"),
             Err(error) => panic!("byte {at}: {error}"),
         }
     }
-    assert!(refused > 100, "only {refused} flips were noticed");
+    println!("{} flips: {refused} were noticed, {seen} touch nothing that is read", refused + seen);
+    assert!(refused > 100 && refused + seen > 1_000, "only {refused} of {} flips were noticed", refused + seen);
 }

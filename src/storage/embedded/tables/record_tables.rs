@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, ReadableTableMetadata, TableHandle};
+use redb::{ReadOnlyTable, TableHandle};
 
 use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_table::{self, APPENDS};
@@ -20,6 +20,7 @@ use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::storage::embedded::database_file::OtherLayout;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::append_row;
 use crate::storage::records::{
@@ -42,7 +43,7 @@ impl RecordTables {
     /// # Errors
     /// [`DatabaseError`].
     pub(crate) fn open(database: Arc<Database>) -> Result<RecordTables, DatabaseError> {
-        database.attempt(|engine| if has_tables(engine)? { Ok(()) } else { make_tables(engine) })?;
+        database.attempt(make_tables)?;
         Ok(RecordTables { database })
     }
 
@@ -234,33 +235,24 @@ impl RecordStore for RecordTables {
     }
 }
 
-/// Whether all tables are there, each with what belongs there.
-fn has_tables(engine: &Engine) -> Result<bool, redb::Error> {
-    let transaction = engine.begin_read()?;
-    let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
-    let has = |name: &str| names.iter().any(|there| there == name);
-    if ![APPENDS.name(), REQUESTS.name(), ANCHORS.name(), REGISTER.name()].into_iter().all(has) {
-        return Ok(false);
-    }
-    Ok(transaction.open_table(REGISTER)?.len()? == transaction.open_table(ANCHORS)?.len()?)
-}
-
-/// Makes the tables that are not there, of what the others hold.
+/// Makes the tables in a database that is new.
 fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
-    let transaction = engine.begin_write()?;
-    let has_requests = transaction.list_tables()?.any(|table| table.name() == REQUESTS.name());
+    let there: Vec<String> = engine.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect();
+    let is_there = |name: &&str| there.iter().any(|there| there == name);
+    match [APPENDS.name(), REQUESTS.name(), ANCHORS.name(), REGISTER.name()]
+        .iter()
+        .filter(|name| is_there(name))
+        .count()
     {
-        let appends = transaction.open_table(APPENDS)?;
-        let mut requests = transaction.open_table(REQUESTS)?;
-        if !has_requests {
-            request_table::fill(&mut requests, &appends)?;
-        }
-        let anchors = transaction.open_table(ANCHORS)?;
-        let mut register = transaction.open_table(REGISTER)?;
-        if register.len()? != anchors.len()? {
-            register_table::build(&mut register, &anchors)?;
-        }
+        4 => return Ok(()),
+        0 => {}
+        _ => return Err(OtherLayout::Earlier.into()),
     }
+    let transaction = engine.begin_write()?;
+    transaction.open_table(APPENDS)?;
+    transaction.open_table(REQUESTS)?;
+    transaction.open_table(ANCHORS)?;
+    transaction.open_table(REGISTER)?;
     transaction.commit()
 }
 

@@ -1,6 +1,6 @@
 //! The anchors of every format by time, with what is known of their reports, in a table of the database.
 //!
-//! It has a row for each anchor, written in the same transaction; a database from before it had this table gets one.
+//! It has a row for each anchor, written and removed in the same transaction.
 
 use redb::{AccessGuard, ReadableTable, Table, TableDefinition};
 
@@ -20,19 +20,6 @@ type Row<'a> = (AccessGuard<'a, Name<'static>>, AccessGuard<'a, &'static [u8]>);
 
 /// The register, as a writing transaction sees it.
 pub(super) type Register<'a> = Table<'a, Name<'static>, &'static [u8]>;
-
-/// Gives each anchor a row that has none: a program from before there was this table may have written it.
-pub(super) fn build(register: &mut Register<'_>, anchors: &impl AnchorRows) -> Result<(), redb::Error> {
-    for row in anchors.iter()? {
-        let (name, _) = row?;
-        let (format, primary, secondary, tca) = name.value();
-        let name = (format, tca, primary, secondary);
-        if register.get(name)?.is_none() {
-            register.insert(name, [].as_slice())?;
-        }
-    }
-    Ok(())
-}
 
 /// Adds an anchor.
 pub(super) fn add(register: &mut Register<'_>, key: &AnchorKey) -> Result<(), redb::Error> {
@@ -92,8 +79,7 @@ pub(super) fn list(
         let (pair, tca) = (Pair { primary, secondary }, Tca(tca));
         let name = anchor_row::name(format, pair, tca);
         let damaged = || redb::Error::Corrupted(format!("the anchor {name:?} is not what was written"));
-        // Such a program forgets anchors and leaves their rows.
-        let Some(row) = anchors.get(name)? else { continue };
+        let row = anchors.get(name)?.ok_or_else(damaged)?;
         let anchor: Anchor = anchor_row::from_bytes(name, row.value()).ok_or_else(damaged)?;
         listed.push(StoredConjunction { pair, anchor, tally: tally_row::from_bytes(tally.value()) });
     }

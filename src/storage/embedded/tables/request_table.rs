@@ -5,9 +5,8 @@
 
 use redb::{ReadableTable, Table, TableDefinition};
 
-use super::append_table::{self, AppendRows};
 use crate::ledger::{EventId, EventTime, KeyHash};
-use crate::storage::records::{DoneRequest, WrittenDay, days_to_forget, remembered_since};
+use crate::storage::records::{DoneRequest, WrittenDay, days_to_forget};
 
 /// Day and key to the request.
 pub(super) const REQUESTS: TableDefinition<'_, Name, &[u8]> = TableDefinition::new("requests");
@@ -58,14 +57,6 @@ pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_ma
 /// Whether there is a day that [`forget`] would take from.
 pub(super) fn has_old(requests: &impl RequestRows, since: EventTime) -> Result<bool, redb::Error> {
     Ok(!days_to_forget(&days(requests)?, since).is_empty())
-}
-
-/// Keeps the requests of the last days that stand in a database of an earlier version, which has no such table.
-pub(super) fn fill(requests: &mut RequestTable<'_>, appends: &impl AppendRows) -> Result<(), redb::Error> {
-    let heads = append_table::summaries(appends, None, usize::MAX)?;
-    let Some(newest) = heads.iter().map(|ledger| ledger.head.recorded).max() else { return Ok(()) };
-    let since = remembered_since(remembered_since(newest));
-    append_table::requests_since(appends, since, |done| write_request(requests, &done))
 }
 
 /// The days of which there is a request, in their order.

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -13,9 +13,10 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Wr
 use super::logged_rows;
 use super::unsettled::{Unsettled, begin_write, commit_unsynced};
 use crate::storage::embedded::database_file::{Log, OpenFile};
+use crate::storage::embedded::horizon::CommitMark;
 
 /// The number of the last commit that was synced in the tables, or a lower one.
-pub(super) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
+pub(in crate::storage::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
 /// Of a commit with so many bytes in the log, some 90 appends of one event, callers are told before the tables take it. Of a
 /// longer one they are told later: whoever reads meanwhile would wait for it.
@@ -36,21 +37,42 @@ pub(crate) struct Engine {
 
 struct NumberedLog {
     log: Log,
+    /// Raised once a commit is synced, before anybody is told of it.
+    mark: Arc<CommitMark>,
     /// The number of the last commit.
     last: u64,
     /// The number that the tables note.
     noted: u64,
 }
 
+/// Commits that callers were told of, and that a file does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("ends with commit {last}, and commit {acknowledged} was acknowledged")]
+pub(crate) struct LostEnd {
+    last: u64,
+    acknowledged: u64,
+}
+
 impl Engine {
     /// The engine of a file, with what stands in its log alone. That goes on standing there: syncing the tables may need room,
     /// and a start must not fail because the disk is full.
-    pub(in crate::storage::embedded::tables) fn open(file: OpenFile) -> Result<Engine, redb::Error> {
+    ///
+    /// # Errors
+    /// [`LostEnd`], with nothing written; what the engine or the disk says.
+    pub(in crate::storage::embedded::tables) fn open(
+        file: OpenFile,
+        mark: Arc<CommitMark>,
+    ) -> Result<Engine, redb::Error> {
         let OpenFile { engine, mut log } = file;
         let transaction = begin_write(&engine)?;
         let noted = transaction.open_table(COMMITS)?.get(())?.map_or(0, |number| number.value());
-        let entries = log.recover(noted)?;
+        let acknowledged = mark.number();
+        let entries = log.recover(noted, |last| match last < acknowledged {
+            true => Err(io::Error::new(io::ErrorKind::InvalidData, LostEnd { last, acknowledged })),
+            false => Ok(()),
+        })?;
         let last = entries.last().map_or(noted, |entry| entry.number);
+        mark.raise(last);
         if entries.is_empty() {
             transaction.abort()?;
         } else {
@@ -58,8 +80,13 @@ impl Engine {
             commit_unsynced(transaction)?;
             tracing::info!("{} commits were in the log alone", entries.len());
         }
-        let log = Mutex::new(NumberedLog { log, last, noted });
+        let log = Mutex::new(NumberedLog { log, mark, last, noted });
         Ok(Engine { unsettled: Mutex::default(), engine, log })
+    }
+
+    /// The number of the last commit that is durable.
+    pub(in crate::storage::embedded::tables) fn last_commit(&self) -> Result<u64, redb::Error> {
+        Ok(self.log()?.last)
     }
 
     /// Begins to read what is durable.
@@ -162,6 +189,7 @@ impl NumberedLog {
         let number = self.last + 1;
         self.log.append(number, rows)?;
         self.last = number;
+        self.mark.raise(number);
         Ok(())
     }
 }
@@ -207,6 +235,7 @@ impl<'a> Writing<'a> {
         transaction.open_table(COMMITS)?.insert((), number)?;
         transaction.commit()?;
         (log.last, log.noted) = (number, number);
+        log.mark.raise(number);
         Ok(log)
     }
 }

@@ -5,6 +5,6 @@ mod logged_rows;
 mod plan_check;
 mod unsettled;
 
-pub(super) use engine::Engine;
+pub(super) use engine::{COMMITS, Engine, LostEnd};
 pub(super) use logged_rows::bytes_of;
 pub(super) use plan_check::all_hold;

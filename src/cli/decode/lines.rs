@@ -1,0 +1,26 @@
+//! One line after the other, none of them longer than what is decoded.
+
+use std::io::{self, BufRead, ErrorKind, Read};
+
+use crate::wire::DECODED_LEN_MAX;
+
+/// The next line without its end, which is LF or CRLF; `None` after the last. `number` is told of one that is too long.
+pub(super) fn read_line<'a>(
+    input: &mut impl BufRead,
+    line: &'a mut Vec<u8>,
+    number: u64,
+) -> io::Result<Option<&'a [u8]>> {
+    line.clear();
+    let most = u64::try_from(DECODED_LEN_MAX + "\r\n".len()).expect("a few KiB");
+    input.by_ref().take(most).read_until(b'\n', line)?;
+    let text = match line.strip_suffix(b"\n") {
+        Some(text) => text.strip_suffix(b"\r").unwrap_or(text),
+        None if line.is_empty() => return Ok(None),
+        None => line,
+    };
+    if text.len() > DECODED_LEN_MAX {
+        let what = format!("line {number} is longer than {DECODED_LEN_MAX} bytes");
+        return Err(io::Error::new(ErrorKind::InvalidData, what));
+    }
+    Ok(Some(text))
+}

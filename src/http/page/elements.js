@@ -1,0 +1,128 @@
+// Elements made of data. Whatever comes from outside becomes text, never markup.
+
+import { relative } from "./words.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** An element of HTML with these attributes, listeners (`onclick`) and children. */
+export function h(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** The same of SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/u;
+
+/** The text with what one cannot see written out: `\u202e`. Such characters could make it look like another. */
+export function visible(text) {
+  const parts = [];
+  let plain = "";
+  for (const letter of text) {
+    if (!UNSEEN.test(letter)) {
+      plain += letter;
+      continue;
+    }
+    parts.push(plain, h("span", { class: "escaped" }, escaped(letter)));
+    plain = "";
+  }
+  parts.push(plain);
+  return parts.filter((part) => part !== "");
+}
+
+function escaped(letter) {
+  const code = letter.codePointAt(0).toString(16);
+  return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+}
+
+/** An id as it is written, on its own whatever it holds; a long one is cut in the middle. */
+export function idText(text, max = 200) {
+  const letters = text.length > max ? `${text.slice(0, max / 2).toWellFormed()} … ${text.slice(-max / 2).toWellFormed()}` : text;
+  return h("bdi", { class: "id", dir: "ltr" }, visible(letters));
+}
+
+/** Says this to a screen reader. */
+export function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+/** A button that copies a text. `what` is the name of the text. */
+export function copyButton(text, what) {
+  const button = h("button", { type: "button", class: "small copy" }, "Copy", h("span", { class: "unseen" }, ` ${what}`));
+  button.addEventListener("click", async () => {
+    const isCopied = await copy(typeof text === "function" ? text() : text);
+    button.firstChild.textContent = isCopied ? "Copied" : "Not copied";
+    say(isCopied ? `Copied ${what}` : `${what} could not be copied`);
+    setTimeout(() => (button.firstChild.textContent = "Copy"), 2000);
+  });
+  return button;
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Without TLS a browser keeps its clipboard to itself, and copies only what is selected.
+  }
+  const area = h("textarea", { class: "unseen", "aria-hidden": "true", tabindex: "-1" });
+  area.value = text;
+  const focused = document.activeElement;
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  focused?.focus();
+  return isCopied;
+}
+
+/** Saves a text as a file. */
+export function save(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** A table with these headings and rows of cells; the first cell of a row is its heading. */
+export function table(caption, headings, rows) {
+  return h(
+    "div",
+    { class: "scroll", role: "region", "aria-label": caption, tabindex: "0" },
+    h(
+      "table",
+      {},
+      h("caption", { class: "unseen" }, caption),
+      h("thead", {}, h("tr", {}, headings.map((heading) => h("th", { scope: "col" }, heading)))),
+      h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell, at) => (at ? h("td", {}, cell) : h("th", { scope: "row" }, cell)))))),
+    ),
+  );
+}
+
+/** Names and what they are. */
+export function facts(pairs) {
+  const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false);
+  return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** What went wrong, for people. */
+export function problem(error) {
+  const box = h("div", { class: "problem" }, h("p", {}, h("strong", {}, error.title ?? "This did not work")));
+  if (error.detail ?? error.message) box.append(h("p", {}, visible(error.detail ?? error.message)));
+  if (error.retryAfter) box.append(h("p", {}, `The same may work ${relative(Date.now() + error.retryAfter + 999)}.`));
+  if (error.page) box.append(h("p", {}, h("a", { href: error.page }, "What this means, and what helps")));
+  say(`${error.title ?? "This did not work"}. ${error.detail ?? error.message ?? ""}`);
+  return box;
+}

@@ -1,0 +1,181 @@
+//! Single fields of an id, told by its number alone, without taking all of it apart.
+
+use crate::id::layout::{FieldKind, Layout};
+use crate::id::rejection::Rejection;
+
+/// Which numbers are ids of a layout, and where its fields stand in them.
+#[derive(Debug)]
+pub(super) struct PackedLayout {
+    layout: Layout,
+    /// `None` where other numbers than those are none, too: then the layout tells.
+    gapless: Option<Gapless>,
+    /// The fields that carry the time together, each with what one unit of it counts.
+    times: Vec<(FieldPlace, u128)>,
+}
+
+/// A layout in which every number up to the greatest is an id, but for constants of whole bits.
+#[derive(Debug, Clone, Copy)]
+struct Gapless {
+    greatest: u128,
+    constants: Constants,
+}
+
+/// The bits that every id of a layout has alike, and what they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Constants {
+    mask: u128,
+    bits: u128,
+}
+
+/// Where a field stands in the number of an id.
+#[derive(Debug)]
+pub(super) enum FieldPlace {
+    /// In bits from `shift` on.
+    Bits { shift: u32, mask: u128 },
+    /// In what the fields above leave, each of them a rest, divided by the stride.
+    Digits { above: Vec<u128>, stride: u128 },
+}
+
+impl PackedLayout {
+    pub(super) fn new(layout: &Layout) -> PackedLayout {
+        let fields = layout.fields().iter().enumerate();
+        let times = fields.filter(|(_, field)| field.kind == FieldKind::Time);
+        PackedLayout {
+            layout: layout.clone(),
+            gapless: Gapless::of(layout),
+            times: times.map(|(at, field)| (FieldPlace::of(layout, at), field.scale)).collect(),
+        }
+    }
+
+    /// Checks that a number is an id of the layout.
+    ///
+    /// # Errors
+    /// As [`Layout::unpack`].
+    #[inline]
+    pub(super) fn check(&self, id: u128) -> Result<(), Rejection> {
+        match self.gapless {
+            Some(Gapless { greatest, constants }) if id <= greatest && constants.are_in(id) => Ok(()),
+            // A gapless layout has a reason, too.
+            _ => self.layout.unpack_into(id, &mut [0; Layout::FIELDS_MAX]),
+        }
+    }
+
+    /// The ticks in an id of the layout; `None` without a time.
+    #[inline]
+    pub(super) fn ticks_in(&self, id: u128) -> Option<u128> {
+        let (first, others) = self.times.split_first()?;
+        let share = |(place, scale): &(FieldPlace, u128)| match (place.value_in(id), *scale) {
+            (value, 1) => value,
+            (value, scale) => value * scale,
+        };
+        Some(others.iter().fold(share(first), |sum, other| sum + share(other)))
+    }
+
+    /// The bits that all of its ids have alike.
+    pub(super) fn constants(&self) -> Constants {
+        self.gapless.map_or_else(Constants::default, |gapless| gapless.constants)
+    }
+}
+
+impl Gapless {
+    /// `None` where the layout has gaps, or constants that are no bits.
+    fn of(layout: &Layout) -> Option<Gapless> {
+        let (mut greatest, mut constants) = (0_u128, Constants::default());
+        for field in layout.fields().iter().rev() {
+            if greatest.checked_add(1) != Some(field.stride) {
+                return None;
+            }
+            greatest = field.max.checked_mul(field.stride)?.checked_add(greatest)?;
+            if let Some(value) = field.constant {
+                if !field.stride.is_power_of_two() || !(field.max + 1).is_power_of_two() {
+                    return None;
+                }
+                constants.mask |= field.max * field.stride;
+                constants.bits |= value * field.stride;
+            }
+        }
+        Some(Gapless { greatest, constants })
+    }
+}
+
+impl Constants {
+    /// Whether the number has them.
+    #[inline]
+    pub(super) fn are_in(self, id: u128) -> bool {
+        id & self.mask == self.bits
+    }
+}
+
+impl FieldPlace {
+    /// The place of the field at this position of the layout.
+    pub(super) fn of(layout: &Layout, at: usize) -> FieldPlace {
+        let stride = layout.fields()[at].stride;
+        let strides: Vec<u128> = layout.fields()[..at].iter().map(|field| field.stride).collect();
+        // The rest of a rest is that of the smaller one alone, where this divides the greater.
+        let is_needed = |place: usize| strides[place + 1..].iter().all(|below| !strides[place].is_multiple_of(*below));
+        let above: Vec<u128> = (0..at).filter(|place| is_needed(*place)).map(|place| strides[place]).collect();
+        match above.as_slice() {
+            [] if stride.is_power_of_two() => FieldPlace::Bits { shift: stride.trailing_zeros(), mask: u128::MAX },
+            [above] if above.is_power_of_two() && stride.is_power_of_two() => {
+                FieldPlace::Bits { shift: stride.trailing_zeros(), mask: above / stride - 1 }
+            }
+            _ => FieldPlace::Digits { above, stride },
+        }
+    }
+
+    /// The value of the field in an id of its layout.
+    #[inline]
+    pub(super) fn value_in(&self, id: u128) -> u128 {
+        match self {
+            FieldPlace::Bits { shift, mask } => (id >> shift) & mask,
+            FieldPlace::Digits { above, stride } => above.iter().fold(id, |rest, above| rest % above) / stride,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::{Format, PRESETS};
+
+    fn layouts() -> Vec<Layout> {
+        let formats = PRESETS.iter().map(|preset| Format::built_in(preset.name).expect("a built-in format"));
+        formats.flat_map(|format| format.variants).map(|variant| variant.layout).collect()
+    }
+
+    /// The id itself, and the same with a bit changed, above the greatest, and with its constants set.
+    fn near(layout: &Layout, id: u128, bit: u32) -> [u128; 4] {
+        let id = layout.greatest().checked_add(1).map_or(id, |count| id % count);
+        let mut values: Vec<_> = layout.fields().iter().map(|field| id / field.stride % (field.max + 1)).collect();
+        for (field, value) in layout.fields().iter().zip(&mut values) {
+            *value = field.constant.unwrap_or(*value);
+        }
+        let sound = layout.pack(&values).expect("no value is above its field's greatest");
+        [id, sound, sound ^ 1 << bit, sound.saturating_add(layout.greatest())]
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_checked_and_its_fields_are_found_as_if_it_were_taken_apart(id: u128, bit in 0_u32..127) {
+            for layout in layouts() {
+                let packed = PackedLayout::new(&layout);
+                for id in near(&layout, id, bit) {
+                    let unpacked = layout.unpack(id);
+                    prop_assert_eq!(packed.check(id), unpacked.as_ref().map(|_| ()).map_err(|why| *why));
+                    let Ok(values) = unpacked else { continue };
+                    prop_assert_eq!(packed.ticks_in(id), layout.sum_of(FieldKind::Time, &values));
+                    let found = (0..values.len()).map(|at| FieldPlace::of(&layout, at).value_in(id));
+                    prop_assert_eq!(found.collect::<Vec<_>>(), values);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn most_built_in_layouts_have_no_gaps() {
+        let with_gaps: Vec<_> = layouts().into_iter().filter(|layout| Gapless::of(layout).is_none()).collect();
+        assert_eq!(with_gaps.len(), 1, "payment-wide: {with_gaps:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! What confined tokens see: every route with every method, scope and confinement, and a search of every byte of the answers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use axum::http::Method;
+use idmint::http::paths;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::http1::{Answer, request};
+use crate::ledgers::{JSON, order};
+use crate::service::{Service, ids_of};
+
+const SCOPES: [&str; 5] = ["mint", "ledger", "decode", "metrics", "import"];
+const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
+/// The only objects that anybody reports.
+const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
+
+/// An event of which a ledger is named: the same one names it in every service.
+fn genesis(number: usize) -> String {
+    format!(r#"{{"event":"Begun","entities":{{"n":"{number}"}},"timestamp":"2039-01-01T00:00:0{number}Z"}}"#)
+}
+
+/// A service with a token named `all`, and one for each scope, or all of them, with each confinement.
+struct Confined {
+    service: Service,
+    tokens: Vec<String>,
+    _folder: TempDir,
+}
+
+impl Confined {
+    async fn start(confinements: &[(&str, String)]) -> Confined {
+        let all = SCOPES.map(|scope| format!("'{scope}'")).join(", ");
+        let scopes = SCOPES.map(|scope| (scope, format!("'{scope}'"))).into_iter().chain([("every", all.clone())]);
+        let scopes: Vec<_> = scopes.collect();
+        let confined = confinements.iter().flat_map(|(name, confinement)| {
+            scopes.iter().map(move |(scope, listed)| (format!("{scope}-{name}"), listed.clone(), confinement.clone()))
+        });
+        let entries: Vec<_> = confined.chain([("all".to_owned(), all.clone(), String::new())]).collect();
+        let (folder, mut text) = (tempfile::tempdir().unwrap(), String::new());
+        for (name, scopes, confinement) in &entries {
+            let digest = Sha256::digest(format!("token-{name}"));
+            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            writeln!(text, "[[token]]\nname = '{name}'\nsha256 = '{digest}'\nscopes = [{scopes}]\n{confinement}")
+                .unwrap();
+        }
+        let path = folder.path().join("tokens.toml");
+        std::fs::write(&path, text).unwrap();
+        let service = Service::start(&format!("http.tokens = '{}'", path.display())).await;
+        let tokens = entries.into_iter().map(|(name, ..)| name).filter(|name| name != "all").collect();
+        Confined { service, tokens, _folder: folder }
+    }
+
+    async fn ask(&self, token: &str, method_and_target: &str, headers: &str, body: &str) -> Answer {
+        let headers = format!("authorization: Bearer token-{token}\r\n{headers}");
+        self.service.exchange(&request(method_and_target, &headers, body)).await
+    }
+
+    /// The ledger that begins with the event of this number, and its head.
+    async fn begin_ledger(&self, number: usize) -> [String; 2] {
+        let answer = self.ask("all", "POST /ledgers", JSON, &genesis(number)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        ["ledger", "head"].map(|name| answer.json()[name].as_str().unwrap().to_owned())
+    }
+}
+
+/// What stands in a template for each parameter.
+type Values<'a> = BTreeMap<&'static str, &'a str>;
+
+fn fill(template: &str, values: &Values) -> String {
+    values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value))
+}
+
+#[tokio::test]
+async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
+    let own_ledger = Confined::start(&[]).await.begin_ledger(0).await[0].clone();
+    let confinements =
+        [("format", "formats = ['payment']".to_owned()), ("ledger", format!("ledgers = ['{own_ledger}']"))];
+    let guarded = Confined::start(&confinements).await;
+    let [own, own_head] = guarded.begin_ledger(0).await;
+    let [foreign, foreign_head] = guarded.begin_ledger(1).await;
+    assert_eq!(own, own_ledger);
+    let report = json!({ "tca": "2039-01-01T00:00:00Z", "primary": OBJECTS[0], "secondary": OBJECTS[1] }).to_string();
+    let reported = guarded.ask("all", "POST /conjunctions", JSON, &format!("[{report}]")).await;
+    assert_eq!(reported.status, 200, "{reported:?}");
+    let own_id = ids_of(&guarded.ask("all", "POST /ids/payment", "", "").await).remove(0);
+    let foreign_id = ids_of(&guarded.ask("all", "POST /ids/snowflake", "", "").await).remove(0);
+
+    let mut secrets = vec![foreign.clone(), foreign_head.clone()];
+    secrets.extend(ids_of(&reported));
+    secrets.extend(OBJECTS.map(|object| object.to_string()));
+    let fillings: [Values; 2] = [
+        [("{format}", "payment"), ("{ledger}", &own), ("{id}", &own_head), ("{*id}", &own_id), ("{slug}", "forbidden")]
+            .into(),
+        [
+            ("{format}", "evently"),
+            ("{ledger}", &foreign),
+            ("{id}", &foreign_head),
+            ("{*id}", &foreign_id),
+            ("{slug}", "nothing"),
+        ]
+        .into(),
+    ];
+    let templates: BTreeSet<_> = paths().into_iter().map(|(_, template)| template).collect();
+    let bodies = ["", "{}", r#"["x"]"#, &order(&own, &[genesis(2)])[..], &genesis(3)];
+    let (mut asked, mut refused, mut searched) = (0, 0, 0);
+    for token in &guarded.tokens {
+        for (template, values) in
+            templates.iter().flat_map(|template| fillings.iter().map(move |values| (template, values)))
+        {
+            let path = fill(template, values);
+            for (method, body) in METHODS.iter().flat_map(|method| bodies.map(|body| (method, body))) {
+                if *method == Method::GET && !body.is_empty() {
+                    continue;
+                }
+                let headers =
+                    if body.is_empty() { String::new() } else { format!("{JSON}idempotency-key: k{asked}\r\n") };
+                // Whoever is confined to the other ledger may create none, so nothing of these requests is foreign to him.
+                let answer = guarded.ask(token, &format!("{method} {path}"), &headers, body).await;
+                let text = format!("{}{}", answer.head, answer.text());
+                asked += 1;
+                refused += usize::from(answer.status == 403);
+                searched += text.len();
+                // What was asked for is no news.
+                for secret in secrets.iter().filter(|secret| !path.contains(*secret)) {
+                    assert!(!text.contains(secret), "{token}: {method} {path} {body} tells of {secret}: {text}");
+                }
+            }
+        }
+    }
+    println!("{asked} requests of {} tokens, {refused} refused, {searched} bytes searched", guarded.tokens.len());
+    assert_eq!(asked, guarded.tokens.len() * templates.len() * 2 * (1 + 2 * bodies.len()));
+    assert!(refused > asked / 10 && refused < asked / 2, "{refused} of {asked}");
+    // The search finds what is there: whoever is confined to nothing is told of it.
+    let listed = guarded.ask("all", "GET /ledgers", "", "").await.text();
+    assert!(listed.contains(&own) && listed.contains(&foreign), "{listed}");
+    let listed = guarded.ask("all", "GET /conjunctions", "", "").await.text();
+    assert!(listed.contains(&OBJECTS[0].to_string()), "{listed}");
+}

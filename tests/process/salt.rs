@@ -1,0 +1,195 @@
+//! A salt is a secret: it makes texts, and stands in nothing that the program writes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use idmint::http::paths;
+use idmint::id::encoding::Hashids;
+
+use crate::http1::{Client, request};
+use crate::service::{Home, Service, idmint, run};
+
+const SALT: &str = "Qx7-for-nobody-3Jv";
+
+/// Everything that was written, and how much that is.
+#[derive(Default)]
+struct Written {
+    pieces: usize,
+    bytes: usize,
+}
+
+impl Written {
+    #[track_caller]
+    fn search(&mut self, what: &str, bytes: &[u8]) {
+        self.pieces += 1;
+        self.bytes += bytes.len();
+        assert!(!tells(bytes), "{what} tells the salt: {}", String::from_utf8_lossy(bytes));
+    }
+
+    /// Runs a command that must end so, searches what it wrote, and gives what it said on either channel.
+    #[track_caller]
+    fn of_command(&mut self, command: Command, code: i32) -> String {
+        let what = format!("{command:?}").replace(SALT, "(salt)");
+        let ended = run(command);
+        let said = ended.out + &ended.err;
+        self.search(&what, said.as_bytes());
+        assert_eq!(ended.status.code(), Some(code), "{what}: {said}");
+        said
+    }
+
+    fn of_folder(&mut self, folder: &Path) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            if kind.is_dir() {
+                self.of_folder(&path);
+            } else if kind.is_file() {
+                self.search(&path.display().to_string(), &fs::read(&path).unwrap());
+            }
+        }
+    }
+}
+
+/// The salt as it stands, in any case, in hexadecimal, as a list of bytes, or its beginning in base 64.
+fn tells(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes).to_lowercase();
+    let hex: String = SALT.bytes().map(|byte| format!("{byte:02x}")).collect();
+    [SALT.to_lowercase(), hex, format!("{:?}", SALT.as_bytes()), "UXg3LWZvci1ub2JvZHktM0p2".to_lowercase()]
+        .iter()
+        .any(|salt| text.contains(salt.as_str()))
+}
+
+/// A format with the salt of a file, or with what else is said of it.
+fn salted(salt: &str) -> String {
+    format!(
+        "formats.ticket = {{ like = 'payment', encodings = [{{ kind = 'hashids', {salt}, min_length = 12 }}, 'decimal'] }}"
+    )
+}
+
+fn env(mut command: Command, name: &str, value: &str) -> Command {
+    command.env(name, value);
+    command
+}
+
+#[test]
+fn the_salt_of_a_file_makes_texts_and_is_found_in_nothing_that_is_written() {
+    let home = Home::new();
+    let (file, trail, copy) = (home.path("salt"), home.path("audit.ndjson"), home.path("copy"));
+    fs::write(&file, format!("{SALT}\n")).unwrap();
+    assert!(tells(&fs::read(&file).unwrap()), "the search finds it where it is");
+    let from_file = salted(&format!("salt_file = '{}'", file.display()));
+    let settings = format!("log.audit = '{}'\nlog.level = 'trace'\n{from_file}", trail.display());
+    let mut written = Written::default();
+
+    let service = Service::start(home.serve_with(&settings));
+    service.wait_until_ready();
+    let ids = service.mint("ticket?count=100");
+    let codec = Hashids::new(Hashids::ALPHABET, SALT, 12, &[], (1 << 64) - 1).unwrap();
+    for id in &ids {
+        let number = codec.read(id).unwrap();
+        let line = format!("GET /decode/{id}?format=ticket");
+        let read = Client::connect(service.address()).exchange(request(&line, "", "")).json();
+        assert_eq!(read["matches"][0]["encodings"]["decimal"], number.to_string(), "{read}");
+    }
+
+    // Every route, with what it takes and with what is wrong, in every type of answer.
+    let values =
+        [("{format}", "ticket"), ("{*id}", ids[0].as_str()), ("{ledger}", "aa77f99c"), ("{id}", "x"), ("{slug}", "x")];
+    for (method, template) in paths() {
+        let path = values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value));
+        for (accept, query, body) in [
+            ("application/json", "", "{}"),
+            ("text/plain", "?format=ticket", "[\"x\"]"),
+            ("text/html", "?nonesuch=1", "x"),
+            ("application/x-ndjson", "?encoding=hashids", ""),
+        ] {
+            let headers =
+                format!("accept: {accept}, */*;q=0.1\r\ncontent-type: application/json\r\nidempotency-key: k\r\n");
+            let line = format!("{method} {path}{query}");
+            let answer = Client::connect(service.address()).exchange(request(&line, &headers, body));
+            written.search(&line, format!("{}{}", answer.head, answer.text()).as_bytes());
+        }
+    }
+    let asked = written.pieces;
+    assert_eq!(asked, 4 * paths().len());
+    assert!(service.get("/formats/ticket").text().contains("hashids"));
+
+    let config = home.path("idmint.toml");
+    let (config, url, data_dir) = (config.to_str().unwrap(), service.url(), home.data_dir());
+    let (copied, kept) = (copy.to_str().unwrap(), data_dir.to_str().unwrap());
+    for args in [
+        &["check", "--config", config] as &[&str],
+        &["formats", "--config", config],
+        &["formats", "ticket", "--config", config],
+        &["decode", &ids[0], "--config", config],
+        &["encode", "ticket", "worker=1", "--config", config],
+        &["mint", "ticket", "--server", &url],
+        &["status", "--server", &url],
+        &["backup", copied, "--data-dir", kept],
+    ] {
+        written.of_command(idmint(args), 0);
+    }
+    written.search("the banner", service.banner().as_bytes());
+    service.send(crate::service::Signal::TERM);
+    written.search("the log", service.wait().err.as_bytes());
+
+    // Another salt is another encoding, and refused by a start; so is what is no salt.
+    let other = salted(&format!("salt = '{SALT}x'"));
+    assert!(written.of_command(home.serve_with(&other), 78).contains("digest of its texts"));
+    fs::write(home.path("two"), format!("{SALT}\n{SALT}")).unwrap();
+    fs::write(home.path("latin"), [SALT.as_bytes(), b"\xe4"].concat()).unwrap();
+    fs::write(home.path("umlaut"), format!("{SALT}ä")).unwrap();
+    fs::write(home.path("empty"), "\n").unwrap();
+    let of_file = |name: &str| salted(&format!("salt_file = '{}'", home.path(name).display()));
+    let check = |settings: &str| {
+        fs::write(config, settings).unwrap();
+        idmint(&["check", "--config", config])
+    };
+    for (settings, told) in [
+        (of_file("two"), "one line"),
+        (of_file("latin"), "ASCII"),
+        (of_file("umlaut"), "ASCII"),
+        (of_file("empty"), "one line"),
+        (of_file("missing"), "No such file"),
+        (from_file.replace("salt_file", &format!("salt = '{SALT}', salt_file")), "there is a salt, too"),
+        (from_file.replace("hashids", "decimal"), "salt_file is no setting of decimal"),
+        (salted(&format!("salt = ['{SALT}']")), "a salt must be a text"),
+        (salted(&format!("salt = {{ x = '{SALT}' }}")), "a salt must be a text"),
+        (salted(&format!("salt = '{SALT}ü'")), "ASCII"),
+        (salted(&format!("salt = '{SALT}")), "not TOML"),
+        (format!("formats.ticket.encodings = \"[{{ salt = '{SALT}' }}]\""), "must be a list"),
+        (format!("formats.snowflake.encodings = [\"{{ salt = '{SALT}' }}\"]"), "an encoding is a name"),
+        (format!("formats.ticket = \"{SALT}\""), "must be a table"),
+        (format!("formats = \"{SALT}\""), "must be a table"),
+    ] {
+        let said = written.of_command(check(&settings), 78);
+        assert!(said.contains(told), "{told:?} is not in {said}");
+    }
+
+    // The environment has the same, and says as little where it is wrong.
+    let encodings = format!("[{{ kind = \"hashids\", salt = \"{SALT}\", min_length = 12 }}, \"decimal\"]");
+    let name = "IDMINT_FORMATS__PAYMENT__ENCODINGS";
+    let said = written.of_command(env(idmint(&["encode", "payment", "worker=1", "--json"]), name, &encodings), 0);
+    let made: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(codec.read(made["canonical"].as_str().unwrap()), Ok(1296), "{made}");
+    for (name, value, told) in [
+        (name, &encodings[1..], "must be a list"),
+        ("IDMINT_FORMATS__PAYMENT", &encodings[..], "must be a table"),
+        ("IDMINT_FORMATS__PAYMENT", &encodings[1..], "must be a table"),
+        ("IDMINT_FORMATS", &encodings[1..], "must be a table"),
+        ("IDMINT_FORMATS__TICKET__ENCODINGS", &encodings[..], "summary"),
+    ] {
+        let said = written.of_command(env(idmint(&["check"]), name, value), 78);
+        assert!(said.contains(told), "{told:?} is not in {said}");
+    }
+
+    for folder in [data_dir.as_path(), &copy] {
+        written.of_folder(folder);
+    }
+    written.search("the audit trail", &fs::read(&trail).unwrap());
+    assert!(written.bytes > 1_000_000 && written.pieces > asked + 30, "{} pieces", written.pieces);
+    println!(
+        "{} answers, files and outputs of {} bytes searched, {asked} of them answers",
+        written.pieces, written.bytes
+    );
+}

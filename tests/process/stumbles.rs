@@ -1,0 +1,140 @@
+//! What stopped people on their first day: each of these is said, and how to go on.
+
+use std::fs;
+use std::path::Path;
+
+use crate::service::{Ended, Home, Service, idmint, run};
+
+fn check(home: &Home, toml: &str) -> Ended {
+    let file = home.path("checked.toml");
+    fs::write(&file, toml).unwrap();
+    run(idmint(&["check", "--config", file.to_str().unwrap()]))
+}
+
+#[test]
+fn check_warns_of_formats_that_mint_nothing_and_of_one_that_is_not_the_built_in_one() {
+    let home = Home::new();
+    let other_fields =
+        "fields = [{ name = 'time', kind = 'time', bits = 41 }, { name = 'sequence', kind = 'sequence', bits = 9 }]";
+    for (toml, words) in [
+        ("[formats.later]\nlike = 'payment'\nepoch = '2200-01-01T00:00:00Z'", "later begins at 2200-01-01T00:00:00"),
+        ("[formats.over]\nlike = 'payment'\ntick = '1ms'", "over ended at 2024-01-26"),
+        (&format!("[formats.twitter]\n{other_fields}"), "twitter is not the built-in format of that name"),
+    ] {
+        let ended = check(&home, toml);
+        ended.assert(0, &[]);
+        assert!(ended.out.contains(&format!("warning: {words}")), "{words}: {}", ended.out);
+        assert!(ended.out.ends_with("sound, but for 1 warning\n"), "{}", ended.out);
+    }
+    let ended = check(&home, "[formats.mine]\nlike = 'payment'");
+    assert!(ended.out.ends_with("the configuration is sound\n"), "{}", ended.out);
+}
+
+#[test]
+fn a_wrong_format_names_its_file_and_the_page_that_has_the_keys() {
+    let home = Home::new();
+    let ended = check(&home, "# Mine\n[formats.mine]\nlike = 'payment'\nepok = '2024-01-01T00:00:00Z'");
+    ended.assert(78, &["checked.toml, line 2: format `mine`: unknown field `epok`", "docs/CUSTOM-FORMATS.md"]);
+}
+
+/// As somebody writes who has the page alone.
+#[test]
+fn three_mistakes_in_an_own_format_each_lead_to_their_key() {
+    let home = Home::new();
+    let right = "# Orders
+[formats.order]
+summary   = 'Order code'
+rule      = 'sequenced'
+tick      = '1s'
+epoch     = '2025-01-01T00:00:00Z'
+fields    = [
+    { name = 'time', kind = 'time', digits = 7, radix = 20 },
+    { name = 'worker', kind = 'worker', digits = 1, radix = 20 },
+    { name = 'sequence', kind = 'sequence', digits = 2, radix = 20 },
+]
+encodings = [{ kind = 'radix', name = 'code', alphabet = '346789BCDFGHJKMPQRTW', check = 'mod97' }]
+";
+    check(&home, right).assert(0, &[]);
+    for (from, to, words) in [
+        ("digits = 2,", "digit = 2,", ["unknown field `digit`", "`digits`"]),
+        ("kind = 'worker'", "kind = 'node'", ["unknown variant `node`", "`worker`"]),
+        ("check = 'mod97'", "check = 'luhn'", ["unknown variant `luhn`", "`mod97`"]),
+        ("check = 'mod97'", "length = 9", ["length = 9", "must be 10 to 255"]),
+        ("'346789BCDFGHJKMPQRTW'", "'346789BCD'", ["check = mod97", "must have 10 letters or more, not 9"]),
+        ("tick      = '1s'", "", ["tick", "order"]),
+    ] {
+        assert_eq!(right.matches(from).count(), 1, "{from}");
+        let ended = check(&home, &right.replace(from, to));
+        ended.assert(78, &["checked.toml, line 2: format `order`", "docs/CUSTOM-FORMATS.md", words[0], words[1]]);
+        println!("{}", ended.err);
+    }
+}
+
+#[test]
+fn a_variable_that_goes_over_the_file_is_told() {
+    let home = Home::new();
+    let mut command = home.serve_with("log.level = 'warn'\nmint.batch_max = 7\nmint.wait_max = '1s'");
+    command.env("IDMINT_MINT__BATCH_MAX", "9").env("IDMINT_MINT__WAIT_MAX", "1s");
+    let service = Service::start(command);
+    let log = service.log_once_it_says("IDMINT_MINT__BATCH_MAX of the environment goes over mint.batch_max of");
+    assert!(!log.contains("IDMINT_MINT__WAIT_MAX"), "the same value goes over nothing: {log}");
+}
+
+#[test]
+fn a_server_needs_no_scheme_and_may_end_in_a_slash() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    for server in [service.address().to_string(), format!("{}/", service.url())] {
+        run(idmint(&["mint", "payment", "--server", &server])).assert(0, &[]);
+    }
+}
+
+#[test]
+fn an_address_to_listen_on_is_an_ip_address_and_a_port() {
+    let ended = run(idmint(&["serve", "--listen", "localhost:8080"]));
+    ended.assert(64, &["localhost:8080", "an IP address and a port", "127.0.0.1:8080"]);
+}
+
+#[test]
+fn a_backup_into_a_folder_that_has_one_names_the_folder_and_blames_no_disk() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let (folder, data_dir) = (home.path("copy"), home.data_dir());
+    let back_up =
+        |folder: &Path| run(idmint(&["backup", folder.to_str().unwrap(), "--data-dir", data_dir.to_str().unwrap()]));
+    back_up(&folder).assert(0, &[]);
+    let again = back_up(&folder);
+    again.assert(74, &["copy is not empty: name a folder that is"]);
+    assert!(!again.err.contains("disk"), "{}", again.err);
+}
+
+#[test]
+fn a_token_names_formats_that_there_are() {
+    let home = Home::new();
+    let file = home.path("tokens.toml");
+    let new = |formats: &str| {
+        let arguments = ["token", "new", "--name", "one", "--scopes", "mint", "--formats", formats, "--file"];
+        let mut command = idmint(&arguments);
+        command.arg(&file);
+        command
+    };
+    run(new("payment,nosuch")).assert(64, &["nosuch", "there is", "snowflake", "--config"]);
+    assert!(!file.exists(), "nothing is written");
+    let mine = home.path("mine.toml");
+    fs::write(&mine, "[formats.nosuch]\nlike = 'payment'").unwrap();
+    let mut command = new("payment,nosuch");
+    command.arg("--config").arg(mine);
+    run(command).assert(0, &[]);
+}
+
+#[test]
+fn a_format_that_is_off_is_said_to_be_off_and_how_to_turn_it_on() {
+    let home = Home::new();
+    let service = home.start();
+    let answer = service.post("/ids/payment-wide");
+    assert_eq!(answer.status, 404);
+    let body = String::from_utf8(answer.body).unwrap();
+    assert!(body.contains(r#"is off: formats.payment-wide.enabled = true turns it on"#), "{body}");
+}

@@ -1,0 +1,210 @@
+//! `idmint serve --test`: the same ids for the same requests. `idmint encode --vectors`: ids of known fields.
+
+use std::collections::BTreeMap;
+
+use idmint::http::paths;
+use idmint::id::{Format, PRESETS};
+use serde_json::{Value, json};
+
+use crate::http1::{Answer, Client, request};
+use crate::service::{Home, Service, idmint, run};
+
+const REQUESTS: usize = 10_000;
+
+/// Formats that are minted by count, with what a request of them needs.
+const MINTED: [(&str, &str); 12] = [
+    ("payment", ""),
+    ("snowflake", ""),
+    ("flax", ""),
+    ("siq", "&type=message"),
+    ("uuid7", ""),
+    ("uuid4", ""),
+    ("ulid", ""),
+    ("typeid", "&type=user"),
+    ("firebase", ""),
+    ("conjunction-v1", "&encoding=hashids"),
+    ("js53", ""),
+    ("instagram", ""),
+];
+
+/// What a run has learned, for its next requests.
+#[derive(Default)]
+struct Known {
+    id: String,
+    ledger: String,
+    event: String,
+    conjunction: String,
+}
+
+/// Starts a service to test against; in memory, so it needs no folder.
+fn start(more: &[&str]) -> Service {
+    let service = Service::start(idmint(&[&["serve", "--test", "--listen", "127.0.0.1:0"], more].concat()));
+    service.wait_until_ready();
+    service
+}
+
+/// Request `at` of this route.
+fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String {
+    let (format, needs) = MINTED[at / 7 % MINTED.len()];
+    let ledger = if known.ledger.is_empty() { "aa77f99c" } else { &known.ledger };
+    let values = [
+        ("{*id}", known.id.as_str()),
+        ("{id}", if template.contains("ledgers") { &known.event } else { &known.conjunction }),
+        ("{format}", format),
+        ("{ledger}", ledger),
+        ("{slug}", "sequence-exhausted"),
+        ("{file}", "main.js"),
+    ];
+    let path = values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value));
+    let second = at % 60;
+    let report =
+        json!({ "tca": format!("2026-02-01T00:00:{second:02}Z"), "primary": 25_544, "secondary": 40_000 + at % 50 });
+    let event = json!({ "event": "Counted", "entities": {}, "data": at });
+    let (query, body) = match template {
+        "/ids/{format}" => (format!("?count={}{needs}", 1 + at % 700), String::new()),
+        "/conjunctions" if method == "POST" => (String::new(), report.to_string()),
+        "/ledgers" if method == "POST" => (String::new(), event.to_string()),
+        "/ledgers/{ledger}/events" => (String::new(), json!({ "events": [event] }).to_string()),
+        "/ledgers/{ledger}/verify" => (String::new(), event.to_string()),
+        "/decode" | "/inspect" => (String::new(), json!([known.id, "nonesuch"]).to_string()),
+        "/encode/{format}" => ("?time=2026-01-01T00:00:00Z".to_owned(), String::new()),
+        "/formats/{format}/range" => ("?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z".to_owned(), String::new()),
+        _ => (String::new(), String::new()),
+    };
+    let kind = if template.ends_with("/verify") { "content-type: application/x-ndjson\r\n" } else { "" };
+    let headers = format!("x-request-id: request-{at}\r\nidempotency-key: key-{at}\r\n{kind}");
+    request(&format!("{method} {path}{query}"), &headers, &body)
+}
+
+impl Known {
+    fn learn(&mut self, template: &str, method: &str, answer: &Answer) {
+        if ![200, 201].contains(&answer.status) || method != "POST" {
+            return;
+        }
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        match template {
+            "/ids/{format}" => self.id = text(&answer.json()["ids"][0]),
+            "/conjunctions" => self.conjunction = text(&answer.json()["ids"][0]),
+            "/ledgers" => self.ledger = text(&answer.json()["ledger"]),
+            "/ledgers/{ledger}/events" => self.event = text(&answer.json()["ids"][0]),
+            _ => {}
+        }
+    }
+}
+
+/// The answers to all requests, one after the other, without what is the process's own: the date, the port, and the figures of /metrics.
+fn answers(service: &Service) -> Vec<(String, Vec<u8>)> {
+    let mut client = Client::connect(service.address());
+    let (routes, mut known) = (paths(), Known::default());
+    let port = format!(":{}", service.address().port());
+    let answer = |at: usize| {
+        let (method, template) = &routes[at % routes.len()];
+        let asked = request_of(at, method.as_str(), template, &known);
+        let answer = client.exchange(&asked);
+        assert_eq!(answer.header("idmint-test"), Some("true"), "{answer:?}");
+        known.learn(template, method.as_str(), &answer);
+        let is_own = |line: &str| line.to_ascii_lowercase().starts_with("date:");
+        let head: String = answer.head.split_inclusive('\n').filter(|line| !is_own(line)).collect();
+        let whole = if *template == "/metrics" {
+            answer.status.to_string()
+        } else {
+            head + &answer.text().replace(&port, "PORT")
+        };
+        (format!("{method} {template} {}", answer.status), whole.into_bytes())
+    };
+    (0..REQUESTS).map(answer).collect()
+}
+
+#[test]
+fn ten_thousand_requests_of_all_routes_get_the_same_answers_of_two_services_to_test_against() {
+    let [first, second] = std::thread::scope(|scope| {
+        let runs = [(); 2].map(|()| scope.spawn(|| answers(&start(&[]))));
+        runs.map(|run| run.join().unwrap())
+    });
+    let mut outcomes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut bytes = 0;
+    for (at, ((name, one), (_, other))) in first.iter().zip(&second).enumerate() {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(one == other, "request {at}, {name}:\n{}\n\nand\n\n{}", text(one), text(other));
+        *outcomes.entry(name).or_default() += 1;
+        bytes += one.len();
+    }
+    for (name, count) in &outcomes {
+        println!("{count:>5} {name}");
+    }
+    println!("{REQUESTS} answers of {bytes} bytes, twice");
+    assert_eq!((first.len(), second.len()), (REQUESTS, REQUESTS));
+    for (method, template) in paths() {
+        // Nothing to read is no id.
+        let expected: &[u16] = if template == "/decode/" { &[404] } else { &[200, 201] };
+        let is_answered = |status: &u16| outcomes.contains_key(format!("{method} {template} {status}").as_str());
+        assert!(expected.iter().any(is_answered), "{method} {template} was never answered: {outcomes:?}");
+    }
+    // Another seed, or another instant, is another run.
+    for more in [["--seed", "1"], ["--at", "2027-01-01T00:00:00Z"]] {
+        let other = start(&more);
+        assert_ne!(other.mint("uuid7"), start(&[]).mint("uuid7"), "{more:?}");
+    }
+}
+
+#[test]
+fn the_clock_of_a_test_stands_and_goes_on_when_a_tick_is_used_up() {
+    let service = start(&["--at", "1999-12-31T23:59:59Z"]);
+    assert_eq!(service.post("/ids/payment").status, 503, "its epoch is later");
+    assert_eq!(service.post("/ids/uuid7").status, 200, "the day on which this was built does not matter");
+    drop(service);
+    let service = start(&["--at", "2025-01-01T00:00:00Z"]);
+    let seconds = |ids: &[String]| -> Vec<u128> {
+        let payment = Format::built_in("payment").unwrap();
+        ids.iter().map(|id| payment.canonical().read(id).unwrap() / (36 * 1296)).collect()
+    };
+    let (one, other) = (service.mint("payment"), service.mint("payment"));
+    assert_eq!(seconds(&one), seconds(&other), "it stands");
+    // Eight lanes have 1 296 each in a second; this many take ten seconds at least.
+    let many = seconds(&service.mint("payment?count=100000"));
+    let (first, last) = (many[0], many[99_999]);
+    assert_eq!(first, seconds(&one)[0]);
+    assert!((9..100).contains(&(last - first)), "{first} to {last}");
+    assert!(seconds(&service.mint("payment"))[0] + 1 >= last, "and does not go back");
+}
+
+#[test]
+fn a_service_to_test_against_is_for_this_machine_alone_and_keeps_nothing() {
+    let home = Home::new();
+    let test = |more: &[&str]| run(idmint(&[&["serve", "--test"], more].concat()));
+    test(&["--listen", "0.0.0.0:0"]).assert(78, &["--test", "127.0.0.1"]);
+    test(&["--at", "2026-01-01T00:00:00.5Z"]).assert(64, &["whole second"]);
+    test(&["--data-dir", home.data_dir().to_str().unwrap()]).assert(64, &["--data-dir"]);
+    run(idmint(&["serve", "--seed", "1"])).assert(64, &["--test"]);
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    assert_eq!(service.get("/health/live").header("idmint-test"), None, "only a test says that it is one");
+}
+
+#[test]
+fn vectors_of_every_format_hold_both_ways() {
+    let (mut ids, mut texts) = (0, 0);
+    for preset in PRESETS.iter().filter(|preset| preset.name != "payment-wide") {
+        let made = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
+        made.assert(0, &[]);
+        let again = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
+        assert_eq!(made.out, again.out, "the same seed, the same vectors");
+        let vectors: Value = serde_json::from_str(&made.out).unwrap();
+        assert_eq!((&vectors["format"], &vectors["schema"]), (&json!(preset.name), &json!(1)));
+        let format = Format::built_in(preset.name).unwrap();
+        for vector in vectors["valid"].as_array().unwrap() {
+            let fields: Vec<_> = vector["fields"].as_object().unwrap().iter().collect();
+            let given: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap())).collect();
+            let id = format.id_of_fields(&given).unwrap_or_else(|error| panic!("{error}: {vector}")).id;
+            for (name, text) in vector["encodings"].as_object().unwrap() {
+                let text = text.as_str().unwrap();
+                let encoding = format.encoding(name).unwrap();
+                assert_eq!((encoding.read(text), encoding.to_text(id).as_str()), (Ok(id), text), "{vector}");
+                texts += 1;
+            }
+            ids += 1;
+        }
+    }
+    println!("{ids} ids of {} formats, {texts} texts, each both ways", PRESETS.len() - 1);
+    assert!(ids > 500 && texts > ids, "{ids} {texts}");
+}

@@ -1,0 +1,191 @@
+//! Folders that earlier builds have left are opened with all that they hold, and those of other layouts are refused.
+//!
+//! `tests/folders/` has one folder for each layout there was, named for a build that wrote it, as `kill -9` has left it: each file
+//! as `xxd -a -c 64 -g 0 FILE | cut -d' ' -f1,2`, and in `kept.json` what callers of that build were told. Whoever changes a
+//! layout adds a folder, and none is ever taken away.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http1::{Client, request};
+use crate::service::{Home, Service, run};
+
+const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/folders");
+const NEVER_DELETE: &str = "never delete this folder";
+
+/// What the file was that `xxd` has shown so. A line of zeros is not shown, but for the last.
+fn file_of(shown: &str) -> Vec<u8> {
+    let mut file = Vec::new();
+    for (at, hex) in shown.lines().filter_map(|line| line.split_once(": ")) {
+        file.resize(usize::from_str_radix(at, 16).unwrap(), 0);
+        file.extend((0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()));
+    }
+    file
+}
+
+/// A home with that folder, and what it must still hold.
+fn unpack(folder: &Path) -> (Home, Value) {
+    let home = Home::new();
+    fs::create_dir(home.data_dir()).unwrap();
+    for name in ["horizon", "idmint.redb"] {
+        let shown = fs::read_to_string(folder.join(format!("{name}.xxd"))).unwrap();
+        fs::write(home.data_dir().join(name), file_of(&shown)).unwrap();
+    }
+    let kept = fs::read_to_string(folder.join("kept.json")).unwrap();
+    (home, serde_json::from_str(&kept).unwrap())
+}
+
+fn post(service: &Service, target: &str, key: &str, body: &Value) -> (u16, Value) {
+    let headers = format!("content-type: application/json\r\nidempotency-key: {key}\r\n");
+    let asked = request(&format!("POST {target}"), &headers, &body.to_string());
+    let answer = Client::connect(service.address()).exchange(asked);
+    assert!([200, 201].contains(&answer.status), "{target}: {}", answer.text());
+    (answer.status, answer.json())
+}
+
+/// The events that were sent with one key.
+fn events(count: &Value) -> Value {
+    (0..count.as_u64().unwrap()).map(|number| json!({ "event": format!("E{number}"), "entities": {} })).collect()
+}
+
+fn chain(service: &Service, ledger: &str) -> Vec<Value> {
+    let (mut ids, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = service.get(&format!("/ledgers/{ledger}/ids{after}")).json();
+        let links = page["ids"].as_array().unwrap();
+        let Some(last) = links.last() else { return ids };
+        after = format!("?after={}", last["id"].as_str().unwrap());
+        ids.extend(links.iter().map(|link| link["id"].clone()));
+    }
+}
+
+/// Whether everything is there that callers were told, and what they are told from now on is new.
+fn assert_kept(service: &Service, kept: &Value, round: usize) {
+    for ledger in kept["ledgers"].as_array().unwrap() {
+        let name = ledger["ledger"].as_str().unwrap();
+        let mut told = vec![ledger["genesis"].clone()];
+        for append in ledger["appends"].as_array().unwrap() {
+            told.extend(append["ids"].as_array().unwrap().iter().cloned());
+        }
+        let there = chain(service, name);
+        assert!(there.starts_with(&told), "{name} has {} events, and {} were told", there.len(), told.len());
+        assert!(there.len() <= told.len() + round, "{name} has {} events in round {round}", there.len());
+        for append in ledger["appends"].as_array().unwrap() {
+            let body = json!({ "ledger": name, "events": events(&append["events"]) });
+            let (status, answer) = post(service, "/ids/evently", append["key"].as_str().unwrap(), &body);
+            assert_eq!((status, &answer["ids"]), (200, &append["ids"]), "a key that was answered is answered alike");
+        }
+        let (status, _) = post(
+            service,
+            "/ids/evently",
+            &format!("new-{name}-{round}"),
+            &json!({ "ledger": name, "events": events(&json!(1)) }),
+        );
+        assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
+    }
+    for report in kept["reports"].as_array().unwrap() {
+        let (_, answer) = post(service, "/ids/conjunction", "none", &report["report"]);
+        assert_eq!((&answer["ids"][0], &answer["details"][0]["created"]), (&report["id"], &json!(false)));
+    }
+    let listed = service.get("/conjunctions").json();
+    assert_eq!(listed["conjunctions"].as_array().unwrap().len(), kept["reports"].as_array().unwrap().len());
+}
+
+/// Ids of each format, which must all be above those of the build before and of earlier rounds.
+fn assert_above(service: &Service, kept: &mut Value) {
+    for (order, newest) in kept["minted"].as_object_mut().unwrap() {
+        let id = service.mint(order).remove(0);
+        let before = newest.as_str().unwrap();
+        assert!((id.len(), id.as_str()) > (before.len(), before), "{order}: {id} is not above {before}");
+        *newest = json!(id);
+    }
+}
+
+#[test]
+fn a_folder_of_every_layout_is_opened_with_all_it_holds_killed_at_any_moment() {
+    let mut folders: Vec<_> = fs::read_dir(FOLDERS).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    assert_eq!(folders.iter().map(|path| path.file_name().unwrap()).collect::<Vec<_>>(), ["a157b41"]);
+    for folder in folders {
+        let (home, mut kept) = unpack(&folder);
+        let serve = || {
+            let mut command = home.serve();
+            command.arg("--run-ahead");
+            command
+        };
+        // At moments all over the first start on it.
+        for delay_ms in [0, 2, 5, 10, 15, 20, 30, 40, 60, 80] {
+            let mut child =
+                serve().stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(delay_ms));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        for round in 0..3 {
+            let service = Service::start(serve());
+            service.wait_until_ready();
+            assert_eq!(service.metric("idmint_horizon_cold_starts_total"), 0.0, "its horizon is read");
+            assert_above(&service, &mut kept);
+            assert_kept(&service, &kept, round);
+            service.kill();
+        }
+        // Its formats are those of the folder: a changed one is refused.
+        run(home.serve_with("formats.payment.epoch = \"2022-01-01T00:00:00Z\""))
+            .assert(78, &["\"payment\"", "epoch: kept"]);
+        println!("{}: opened after 10 kills, and in 3 rounds", folder.display());
+    }
+}
+
+/// A folder with a file of another layout is left as it is, and the message says what reads it.
+#[test]
+fn a_folder_of_another_layout_exits_78_and_says_which_program_reads_it() {
+    let (home, _) = unpack(&Path::new(FOLDERS).join("a157b41"));
+    let [database, horizon] = ["idmint.redb", "horizon"].map(|name| home.data_dir().join(name));
+    let whole = fs::read(&database).unwrap();
+
+    // As builds had it before there was a log: a file of redb alone.
+    let engine_alone = [&b"redb\x1a\x0a\xa9\x0d\x0a"[..], &whole[9..]].concat();
+    // Layout 2, whose head is sound.
+    let mut later = whole.clone();
+    later[8..12].copy_from_slice(&2_u32.to_be_bytes());
+    let sum = crc32c::crc32c(&later[..16]);
+    later[16..20].copy_from_slice(&sum.to_be_bytes());
+    let cases = [
+        (engine_alone, ["a build before a157b41", "with a build of a157b41"]),
+        (later, ["has layout 2", "the version that wrote it"]),
+    ];
+    for (file, words) in cases {
+        fs::write(&database, &file).unwrap();
+        run(home.serve()).assert(78, &[&words[..], &["idmint.redb", NEVER_DELETE]].concat());
+        assert!(fs::read(&database).unwrap() == file, "{} was changed", words[0]);
+    }
+    fs::write(&database, &whole).unwrap();
+
+    // Both copies of a horizon that a later version wrote; an older one is readable for ever.
+    let sound = fs::read(&horizon).unwrap();
+    let with_version = |version: u32| {
+        let mut copies = sound.clone();
+        for copy in copies.chunks_mut(4_096) {
+            copy[8..12].copy_from_slice(&version.to_be_bytes());
+            if version == 1 {
+                copy[32..41].fill(0);
+            }
+            let sum = crc32c::crc32c(&copy[..4_092]);
+            copy[4_092..].copy_from_slice(&sum.to_be_bytes());
+        }
+        copies
+    };
+    fs::write(&horizon, with_version(4)).unwrap();
+    run(home.serve()).assert(78, &["horizon", "later version", "version 4", NEVER_DELETE]);
+    assert!(fs::read(&horizon).unwrap() == with_version(4), "the horizon was changed");
+    fs::write(&horizon, with_version(1)).unwrap();
+    let mut command = home.serve();
+    command.arg("--run-ahead");
+    let service = Service::start(command);
+    service.wait_until_ready();
+    let drawn = service.get(&format!("/decode/{}?format=snowflake", service.mint("snowflake")[0])).text();
+    assert!(drawn.contains("2045-01-01T"), "{drawn}");
+}

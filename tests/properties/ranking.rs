@@ -1,0 +1,47 @@
+//! What each text of the vectors is taken for, held line by line: whoever changes the ranking sees what becomes of whom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use idmint::id::{DecodeFilter, Decoder, Format, PRESETS};
+use idmint::time::UnixNanos;
+
+use crate::cases;
+use crate::generated::assert_generated;
+
+const NOW: UnixNanos = UnixNanos::from_seconds(1_800_000_000);
+
+/// All built-in formats that are tried, without numbers of a deployment.
+fn decoder() -> Decoder {
+    let tried = PRESETS.iter().filter(|preset| preset.name != "payment-wide");
+    Decoder::new(tried.map(|preset| Arc::new(Format::built_in(preset.name).unwrap())).collect())
+}
+
+#[test]
+fn every_text_of_the_vectors_ranks_as_it_did() {
+    let decoder = decoder();
+    let decoder = decoder.at(NOW);
+    let (mut lines, mut spellings, mut of_own_format) = (BTreeMap::new(), 0, 0);
+    for case in cases::valid() {
+        for (encoding, text) in case.spellings.into_iter().filter(|(_, text)| !text.is_empty()) {
+            spellings += 1;
+            let best = decoder.best(&text, DecodeFilter::default());
+            let is_own = |format: &str, name: &str| format == case.format && name == encoding;
+            of_own_format += usize::from(best.is_some_and(|best| is_own(&best.format().name, best.encoding().name())));
+            let first = best.map_or_else(
+                || "nothing".to_owned(),
+                |best| format!("{} {}", best.format().name, best.encoding().name()),
+            );
+            let doubt = match decoder.best_and_doubt(&text, DecodeFilter::default()) {
+                None if best.is_some() => ", withheld",
+                Some((_, true)) => ", in doubt",
+                None | Some((_, false)) => "",
+            };
+            let line = format!("{text}: {first}{doubt}\n");
+            lines.insert(text, line);
+        }
+    }
+    println!("{} texts ranked; {of_own_format} of {spellings} come first as what they were written as", lines.len());
+    assert!(lines.len() >= 499, "{} texts", lines.len());
+    assert_generated("tests/properties/ranking.txt", "ranking", &lines.into_values().collect::<String>());
+}

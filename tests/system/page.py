@@ -1,0 +1,541 @@
+"""Uses the page in Debian's Chromium: page.py SCENARIO URL [ARGUMENT…]. See page.rs.
+
+Whatever is shown must be so: no message in the console, no request to another host, no violation of the policy, and axe-core
+finds nothing. Prints how much was looked at.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import uuid
+from urllib.parse import urlsplit
+
+import axe_playwright_python
+from playwright.sync_api import expect, sync_playwright
+
+AXE = (pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text()
+# The documents show the views: drawn anew where the variable is set.
+IMAGES = pathlib.Path(__file__).parents[2] / "docs/images" if os.environ.get("UPDATE_DOCS") else None
+SNOWFLAKE = "1573542478315782144"
+PAYMENT = "1I9ZC1000"
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective + " " + event.blockedURI));
+"""
+# The one message of a browser that no page can prevent: that a request was refused.
+REFUSED = "Failed to load resource: the server responded with a status of "
+
+expect.set_options(timeout=60_000)
+
+
+class Visit:
+    """A page that is watched from its beginning to its end."""
+
+    looked_at = {"views": 0, "requests": 0, "axe rules": 0, "images": 0}
+
+    def __init__(self, browser, url, refusals=(), **context):
+        context.setdefault("viewport", {"width": 1100, "height": 900})
+        self.url, self.refusals, self.messages, self.foreign = url, refusals, [], []
+        self.context = browser.new_context(ignore_https_errors=True, locale="en-GB", timezone_id="Europe/Berlin", **context)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        self.context.add_init_script(WATCH)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
+        self.page.on("request", self.note)
+
+    def note(self, request):
+        Visit.looked_at["requests"] += 1
+        asked, own = urlsplit(request.url), urlsplit(self.url)
+        is_own = (asked.scheme, asked.netloc) == (own.scheme, own.netloc) and asked.path.startswith(own.path)
+        if not is_own and asked.scheme not in ("blob", "data"):
+            self.foreign.append(request.url)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.check()
+        self.context.close()
+
+    def check(self):
+        allowed = [REFUSED + str(status) for status in self.refusals]
+        wrong = [text for text in self.messages if not any(text.startswith(start) for start in allowed)]
+        assert not wrong, wrong
+        assert not self.foreign, self.foreign
+        assert self.page.evaluate("window.violations") == []
+
+    def open(self, hash_=""):
+        self.page.goto(self.url + hash_)
+        if "#" in self.page.url:
+            self.page.reload()
+        return self.page
+
+    def judge(self, name):
+        """What axe-core says of what is shown now."""
+        expect(self.page.locator("[aria-busy]")).to_have_count(0)
+        self.judge_now(name)
+
+    def judge_now(self, name):
+        """The same, though an answer is still waited for."""
+        self.page.evaluate(AXE)
+        told = self.page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then(({violations, passes}) => ({violations, passes: passes.length}))")
+        found = [(one["id"], [node["html"][:200] for node in one["nodes"]], one["nodes"][0]["failureSummary"]) for one in told["violations"]]
+        assert not found, f"{name}: {json.dumps(found, indent=1)}"
+        assert told["passes"] > 10, told["passes"]
+        Visit.looked_at["views"] += 1
+        Visit.looked_at["axe rules"] += told["passes"]
+
+    def fits(self, name):
+        wide = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide[0] <= wide[1], f"{name}: {wide[0]} px in a window of {wide[1]}"
+
+    def picture(self, name):
+        if IMAGES:
+            IMAGES.mkdir(exist_ok=True)
+            self.page.evaluate("document.activeElement.blur()")
+            self.page.screenshot(path=IMAGES / f"page-{name}.png", full_page="format" not in name, animations="disabled")
+            Visit.looked_at["images"] += 1
+
+    def paste(self, text):
+        self.page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+        field = self.page.locator("#text")
+        if field.is_visible():
+            field.focus()
+            self.page.keyboard.press("Control+A")
+            self.page.keyboard.press("Control+V")
+
+    def copied(self):
+        return self.page.evaluate("navigator.clipboard.readText()")
+
+    def saved(self, button):
+        with self.page.expect_download() as download:
+            button()
+        return pathlib.Path(download.value.path()).read_text()
+
+
+def heading(page, text):
+    return expect(page.locator("main h1, main h2").filter(has_text=text).first).to_be_visible()
+
+
+def answered(page):
+    """Waits for what is said of a text."""
+    expect(page.locator("#result h2").first).to_be_visible()
+    expect(page.locator("#result section[aria-label=Examples]")).to_have_count(0)
+    expect(page.locator("[aria-busy]")).to_have_count(0)
+
+
+# Each view, by what leads to it and what it then says.
+VIEWS = [
+    ("start", "", "What is this id?"),
+    ("decode", f"#/{SNOWFLAKE}", "snowflake"),
+    ("digits", f"#/{PAYMENT}", "payment"),
+    ("near", "#/'1i9zc1000'", "payment"),
+    ("none", "#/hello-world-1", "No id of a format"),
+    ("line", "#/" + "order%201I9ZC1000%20paid%20by%200190163d-8694-739b-aea5-966c26f8ad90", "2 ids"),
+    ("mint", "#mint", "Mint ids"),
+    ("formats", "#formats", "Formats"),
+    ("format", "#formats/siq", "siq"),
+]
+
+
+def views(browser, url):
+    """Every view in every guise: desk and phone, light and dark, forced colours, twice as large, printed."""
+    desk, phone = {"width": 1100, "height": 900}, {"width": 360, "height": 740}
+    guises = [
+        ("", {"viewport": desk}),
+        ("-dark", {"viewport": desk, "color_scheme": "dark"}),
+        ("-phone", {"viewport": phone, "has_touch": True, "is_mobile": True}),
+        ("-forced", {"viewport": desk, "forced_colors": "active"}),
+        # 1100 pixels at 200 %.
+        ("-large", {"viewport": {"width": 550, "height": 450}, "device_scale_factor": 2}),
+        ("-small-dark", {"viewport": phone, "color_scheme": "dark"}),
+    ]
+    for guise, context in guises:
+        with Visit(browser, url, **context) as visit:
+            for name, hash_, says in VIEWS:
+                page = visit.open(hash_)
+                heading(page, says)
+                visit.judge(name + guise)
+                visit.fits(name + guise)
+                if guise in ("", "-dark", "-phone") and name in ("decode", "digits", "mint", "formats", "format") and (not guise or name == "decode"):
+                    visit.picture(name + guise)
+            page = visit.open()
+            visit.paste("\n".join([SNOWFLAKE, PAYMENT, "nothing", "0190163d-8694-739b-aea5-966c26f8ad90"] * 3))
+            heading(page, "9 ids")
+            visit.judge("column" + guise)
+            visit.fits("column" + guise)
+            if guise == "":
+                visit.picture("column")
+                page.emulate_media(media="print")
+                expect(page.locator("header.top")).to_be_hidden()
+                expect(page.locator("table.many")).to_be_visible()
+
+
+def by_mouse(browser, url):
+    """Each of the views as a mouse uses it, and the buttons of the browser."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        page.locator("#text").fill(SNOWFLAKE)
+        page.get_by_role("button", name="Decode").click()
+        heading(page, "snowflake")
+        assert page.url == f"{url}#/{SNOWFLAKE}", page.url
+        drawn = page.locator(".drawing").first
+        assert drawn.get_attribute("aria-label") == "To scale: time, 42 bits; worker, 5 bits; shard, 5 bits; sequence, 12 bits"
+        widths = [box["width"] for box in (part.bounding_box() for part in drawn.locator(".part").all())]
+        for got, bits in zip(widths, [42, 5, 5, 12]):
+            assert abs(got / sum(widths) - bits / 64) < 0.01, (widths, bits)
+        # The bars are the bits of the number.
+        tall = drawn.locator("rect").evaluate_all("(bars) => bars.map((bar) => (bar.getAttribute('height') === '10' ? '1' : '0')).join('')")
+        assert int(tall, 2) == int(SNOWFLAKE), tall
+        expect(page.locator(".times")).to_contain_text("2026-11-21T03:36:01.836Z")
+        expect(page.locator(".times")).to_contain_text("04:36:01")
+        expect(page.locator(".times")).to_contain_text("ago")
+        expect(page.locator("#status")).to_contain_text("snowflake, of 2026-11-21T03:36:01.836Z")
+        for name, text in [("decimal", SNOWFLAKE), ("hex_padded", "15d6588c0b000000")]:
+            page.get_by_role("button", name=f"Copy the id as {name}", exact=True).click()
+            expect(page.locator("#status")).to_have_text(f"Copied the id as {name}")
+            assert visit.copied() == text, visit.copied()
+        page.get_by_role("button", name="Show the range").click()
+        expect(page.get_by_role("region", name="Ids of this day")).to_contain_text("1573488112435200000")
+        page.get_by_text("Why not").click()
+        expect(page.locator("details")).to_contain_text("another length")
+        page.get_by_role("button", name="Copy the link to this id").click()
+        expect(page.locator("#status")).to_have_text("Copied the link to this id")
+        assert visit.copied() == f"{url}#/{SNOWFLAKE}"
+
+        # Another reading of it, and back.
+        page.get_by_role("region", name="Other readings").get_by_role("link", name="twitter").click()
+        heading(page, "twitter")
+        page.go_back()
+        heading(page, "snowflake")
+        page.go_forward()
+        heading(page, "twitter")
+        page.reload()
+        heading(page, "twitter")
+        page.get_by_role("link", name="Try all formats").click()
+        heading(page, "snowflake")
+
+        # A link that somebody was sent, in a page of its own.
+        shared = visit.context.new_page()
+        shared.goto(f"{url}#/{PAYMENT}")
+        heading(shared, "payment")
+        assert shared.locator(".digits").all_inner_texts() == ["1I9ZC1", "0", "00"]
+        shared.close()
+
+        # What is not quite an id, and what is none.
+        page.locator("#text").fill("1i9zc1000")
+        page.get_by_role("button", name="Decode").click()
+        expect(page.locator(".notice")).to_contain_text("Not as written")
+        expect(page.locator(".notice")).to_contain_text(PAYMENT)
+
+        # Mint some, with what the form offers, and read one of them.
+        page.get_by_role("link", name="Mint", exact=True).click()
+        page.get_by_label("How many").fill("25")
+        page.get_by_label("Written as").select_option("hex_padded")
+        expect(page.locator(".command")).to_have_text(f"curl -X POST -H 'Accept: text/plain' '{url}ids/snowflake?count=25&encoding=hex_padded'")
+        page.get_by_role("button", name="Mint", exact=True).click()
+        heading(page, "25 ids of snowflake")
+        page.get_by_role("button", name="Copy the ids").click()
+        expect(page.locator("#status")).to_have_text("Copied the ids")
+        ids = visit.copied().split()
+        assert len(set(ids)) == 25 and all(len(id_) == 16 for id_ in ids), ids
+        assert visit.saved(lambda: page.get_by_role("button", name="Save as text").click()).split() == ids
+        for name, setting, value in [("siq", "Type", "message"), ("typeid", "Type", "order")]:
+            page.get_by_label("Format", exact=True).select_option(name)
+            control = page.get_by_label(setting, exact=True)
+            control.select_option(value) if control.evaluate("(it) => it.tagName") == "SELECT" else control.fill(value)
+            page.get_by_role("button", name="Mint", exact=True).click()
+            heading(page, f"10 ids of {name}")
+        expect(page.locator(".ids li").first).to_contain_text("order_")
+        page.locator(".ids a").first.click()
+        heading(page, "typeid")
+
+        # The formats, and one of them.
+        page.get_by_role("link", name="Formats", exact=True).click()
+        heading(page, "Formats")
+        count = page.locator(".format").count()
+        assert count >= 25, count
+        page.get_by_role("link", name="payment", exact=True).click()
+        heading(page, "payment")
+        for text in ["1\u202f296 for each worker number", "2092-12-23", "Strictly increasing", "When it was minted", "11LPC0007", "CREATE TABLE example (id bigint PRIMARY KEY);", "The first id of each tick"]:
+            expect(page.locator("main")).to_contain_text(text)
+        page.get_by_label("Database").select_option("sqlite")
+        expect(page.locator(".advice").first).to_contain_text("INTEGER")
+        page.get_by_label("From (UTC)").fill("2026-01-01T00:00:00")
+        page.get_by_label("to before").fill("2026-01-02T00:00:00")
+        page.get_by_role("button", name="Show the range").click()
+        expect(page.get_by_role("region", name="Ids of this span")).to_contain_text("11LPC0000")
+        page.get_by_role("link", name="Mint some").click()
+        expect(page.get_by_label("Format", exact=True)).to_have_value("payment")
+
+
+def tab_to(page, what, by="Tab"):
+    """Presses Tab until this has the focus, as a person would who sees where it is."""
+    for _ in range(200):
+        page.keyboard.press(by)
+        if what.evaluate("(it) => it === document.activeElement"):
+            seen = what.evaluate("(it) => getComputedStyle(it).outlineStyle")
+            assert seen != "none", "one sees where the focus is"
+            return
+    raise AssertionError(f"{what} cannot be reached by {by}")
+
+
+def by_keyboard(browser, url):
+    """The same without a mouse."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        expect(page.locator("#text")).to_be_focused()
+        page.keyboard.type(PAYMENT)
+        page.keyboard.press("Enter")
+        heading(page, "payment")
+        tab_to(page, page.get_by_role("button", name="Copy the id as decimal"))
+        page.keyboard.press("Enter")
+        expect(page.locator("#status")).to_have_text("Copied the id as decimal")
+        assert visit.copied() == "4253392420416"
+        tab_to(page, page.get_by_role("button", name="Show the range"))
+        page.keyboard.press("Space")
+        expect(page.get_by_role("region", name="Ids of this day")).to_be_visible()
+        tab_to(page, page.locator("summary"))
+        page.keyboard.press("Enter")
+        expect(page.locator("details")).to_have_attribute("open", "")
+
+        # The way over the head of the page.
+        page = visit.open("#mint")
+        heading(page, "Mint ids")
+        tab_to(page, page.locator("#skip"))
+        page.keyboard.press("Enter")
+        expect(page.locator("#main")).to_be_focused()
+        tab_to(page, page.get_by_label("Format", exact=True))
+        page.keyboard.type("flax")
+        tab_to(page, page.get_by_label("How many"))
+        page.keyboard.press("Control+A")
+        page.keyboard.type("3")
+        page.keyboard.press("Enter")
+        heading(page, "3 ids of flax")
+        expect(page.get_by_role("button", name="Mint", exact=True)).to_be_focused()
+        tab_to(page, page.locator(".ids a").first)
+        page.keyboard.press("Enter")
+        heading(page, "flax")
+
+        tab_to(page, page.get_by_role("link", name="Formats", exact=True), by="Shift+Tab")
+        page.keyboard.press("Enter")
+        heading(page, "Formats")
+        tab_to(page, page.get_by_role("link", name="ulid", exact=True))
+        page.keyboard.press("Enter")
+        heading(page, "ulid")
+
+        # A column: sorted, filtered, turned over and saved.
+        page = visit.open()
+        ids = [f"{int(SNOWFLAKE) + at * 4096000}" for at in range(250)]
+        visit.paste("\n".join(ids))
+        heading(page, "250 ids")
+        tab_to(page, page.get_by_role("button", name="Later rows"))
+        page.keyboard.press("Enter")
+        expect(page.locator(".place")).to_have_text("101 to 200 of 250")
+        tab_to(page, page.get_by_role("button", name="Time (UTC)"), by="Shift+Tab")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        expect(page.locator("th[aria-sort=descending]")).to_have_text("Time (UTC) ▾")
+        expect(page.locator("table.many tbody tr").first).to_contain_text(ids[-1])
+        tab_to(page, page.locator("#filter"), by="Shift+Tab")
+        page.keyboard.type(ids[7])
+        expect(page.locator("table.many tbody tr")).to_have_count(1)
+        expect(page.locator("#status")).to_have_text("1 row of 250.")
+        tab_to(page, page.get_by_role("button", name="Save as CSV"))
+        saved = visit.saved(lambda: page.keyboard.press("Enter"))
+        assert saved.splitlines()[0] == "line,id,format,time,worker,sequence,note" and saved.splitlines()[1].startswith(f"8,{ids[7]},snowflake,"), saved
+
+
+def columns(browser, url):
+    """Columns, files, lines of a log, and what somebody may have pasted in bad faith."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        count = 10_000
+        ids = [str(int(SNOWFLAKE) + at * 4_194_304 * 1_000) for at in range(count)]
+        page.evaluate("window.beats = [performance.now()]; setInterval(() => window.beats.push(performance.now()), 20)")
+        began = time.monotonic()
+        visit.paste("\n".join(ids))
+        heading(page, "10\u202f000 ids")
+        seconds = time.monotonic() - began
+        gaps = page.evaluate("window.beats.slice(1).map((at, index) => at - window.beats[index])")
+        # Five requests at least: the page went on between them.
+        assert len(gaps) > 5, gaps
+        print(f"10000 lines in {seconds:.1f} s; the page stood still for {max(gaps):.0f} ms at most")
+        expect(page.locator("table.many tbody tr")).to_have_count(100)
+        expect(page.locator("p.held")).to_contain_text("10\u202f000 lines")
+        # Ids at equal distances are numbers as any others.
+        expect(page.locator(".verdict")).to_contain_text("cannot be told: what is no format of this service", timeout=30_000)
+        saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
+        assert [row.split(",")[1] for row in saved.splitlines()[1:]] == ids
+        # To one of them, and back to the table.
+        page.locator("table.many a").first.click()
+        heading(page, "snowflake")
+        page.go_back()
+        heading(page, "10\u202f000 ids")
+        page.reload()
+        expect(page.locator("#result")).to_contain_text("not kept")
+
+        # A column that is something.
+        page = visit.open()
+        visit.paste("\n".join(str(uuid.uuid4()) for _ in range(200)))
+        expect(page.locator(".verdict")).to_contain_text("uuid4 (uuid), certain")
+
+        # A CSV file: the column that has the ids is found, and another can be chosen.
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "orders.csv"
+            rows = [f'"a, b",{PAYMENT[:6]}{at:03},{200 + at}' for at in range(60)]
+            file.write_text("customer,order,amount\r\n" + "\r\n".join(rows) + "\r\n")
+            page = visit.open()
+            page.locator("#file").set_input_files(file)
+            heading(page, "60 ids")
+            expect(page.get_by_label("Column", exact=True)).to_have_value("1")
+            saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
+            assert len(saved.splitlines()) == 61 and "payment" in saved, saved[:300]
+            page.get_by_label("Column", exact=True).select_option("customer")
+            heading(page, "No id")
+            # The same, dropped.
+            page = visit.open()
+            dropped = page.evaluate_handle("(text) => { const data = new DataTransfer(); data.items.add(new File([text], 'orders.csv')); return data; }", file.read_text())
+            page.dispatch_event("main", "drop", {"dataTransfer": dropped})
+            heading(page, "60 ids")
+
+        # Lines of a log: the ids in them, each with its line.
+        page = visit.open()
+        visit.paste(f"2026-11-21 03:36:01 INFO order={PAYMENT} user=anna 200\n2026-11-21 03:36:02 WARN nothing here\n2026-11-21 03:36:03 INFO \"{SNOWFLAKE}\" (0190163d-8694-739b-aea5-966c26f8ad90)")
+        heading(page, "3 ids")
+        lines = page.locator("table.many tbody tr td:first-child").all_inner_texts()
+        assert lines == ["1", "2", "3", "3"], lines
+
+        hostile = [
+            "<img src=x onerror=alert(1)>",
+            "<script>alert(1)</script>",
+            "javascript:alert(1)",
+            "\u202e0001CZ9I1",
+            "1I9ZC1000\u200b",
+            "=HYPERLINK(\"https://example.com\")",
+            "a\u0000b",
+            "%E0%A4%A",
+            "../../etc/passwd",
+            "?format=flax#x",
+        ]
+        for text in hostile:
+            page = visit.open()
+            page.evaluate("(text) => { const field = document.getElementById('text'); field.value = text; field.form.requestSubmit(); }", text)
+            answered(page)
+            assert page.locator("#result img, #result script").count() == 0, text
+            shown = page.locator("#result").inner_text()
+            assert "\u202e" not in shown and "\u200b" not in shown, shown
+            visit.judge("hostile")
+            page.reload()
+            answered(page)
+        page = visit.open("#/" + "%E2%80%AE0001CZ9I1")
+        expect(page.locator("#result")).to_contain_text("\\u202e0001CZ9I1")
+        page = visit.open()
+        visit.paste("\n".join(hostile))
+        expect(page.locator("table.many tbody tr").first).to_be_visible()
+        assert page.locator("table.many img, table.many script").count() == 0
+        saved = visit.saved(lambda: page.get_by_role("button", name="Save as CSV").click())
+        assert "\"'=HYPERLINK(\"\"https://example.com\"\")\"" in saved, saved
+
+        # Half a character, and far too much.
+        page = visit.open()
+        for text in ["1I9ZC\ud800", "x" * (1 << 20), "y\n" * (1 << 14) + "z" * (1 << 20)]:
+            page.evaluate("(codes) => { const field = document.getElementById('text'); field.hidden = false; field.value = codes.map((code) => String.fromCharCode(code)).join(''); field.form.requestSubmit(); }", [ord(letter) for letter in text]) if len(text) < 100 else visit.paste(text)
+            answered(page)
+            visit.judge("too much")
+            page = visit.open()
+    print(f"{len(hostile)} hostile texts")
+
+
+def tokens(browser, url, good, reader):
+    """A token is asked for, refused, given, kept in memory alone; and a scope that it lacks is named."""
+    with Visit(browser, url, refusals=(401, 403)) as visit:
+        page = visit.open(f"#/{PAYMENT}")
+        dialog = page.locator("#token-dialog")
+        expect(dialog).to_be_visible()
+        expect(page.get_by_label("Token", exact=True)).to_be_focused()
+        visit.judge_now("asked for a token")
+        page.get_by_label("Token", exact=True).fill("not-a-token")
+        page.keyboard.press("Enter")
+        expect(page.locator("#token-why")).to_contain_text("not accepted")
+        # Declined: what came of it is said.
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(page.locator(".problem")).to_be_visible()
+        page.get_by_role("button", name="Decode").click()
+        expect(dialog).to_be_visible()
+        page.get_by_label("Token", exact=True).fill(reader)
+        page.get_by_role("button", name="Use this token").click()
+        heading(page, "payment")
+        kept = page.evaluate("[localStorage.length, sessionStorage.length, document.cookie, JSON.stringify(history.state)]")
+        assert kept == [0, 0, "", "null"], kept
+        assert reader not in page.content() and reader not in page.url
+        # It reads, and may not mint; which scope is missing is said.
+        page.get_by_role("link", name="Mint", exact=True).click()
+        expect(page.locator(".command")).to_contain_text("$TOKEN")
+        page.get_by_role("button", name="Mint", exact=True).click()
+        expect(page.locator(".problem")).to_contain_text("mint")
+        visit.judge("refused")
+        # And it is not offered again.
+        expect(page.get_by_role("button", name="Mint", exact=True)).to_have_count(0)
+        page.get_by_role("link", name="Formats", exact=True).click()
+        page.get_by_role("link", name="payment", exact=True).click()
+        heading(page, "payment")
+        expect(page.get_by_role("link", name="Mint some")).to_have_count(0)
+        page.get_by_role("link", name="Mint", exact=True).click()
+        expect(page.locator("main")).to_contain_text("Minting was refused")
+        # It is not kept when the page is loaded anew.
+        page.get_by_role("button", name="Forget the token").click()
+        expect(dialog).to_be_visible()
+        page.get_by_label("Token", exact=True).fill(good)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Mint", exact=True).click()
+        heading(page, "10 ids of snowflake")
+        asked = sum(1 for text in visit.messages if text.startswith(REFUSED + "401"))
+        print(f"asked {asked} times for a token")
+
+
+def behind_proxy(browser, url):
+    """All of it behind TLS and a prefix, a mint too."""
+    with Visit(browser, url) as visit:
+        for name, hash_, says in VIEWS:
+            page = visit.open(hash_)
+            heading(page, says)
+        page = visit.open("#mint")
+        expect(page.locator(".command")).to_contain_text(f"{url}ids/snowflake?count=10")
+        page.get_by_role("button", name="Mint", exact=True).click()
+        heading(page, "10 ids of snowflake")
+        page.get_by_role("link", name="Decode").click()
+        page.get_by_role("link", name=PAYMENT).click()
+        heading(page, "payment")
+        page.get_by_role("button", name="Copy the link to this id").click()
+        assert visit.copied() == f"{url}#/{PAYMENT}", visit.copied()
+
+
+def cannot_mint(browser, url):
+    """A node that cannot mint says so, and reads all the same."""
+    with Visit(browser, url, refusals=(503,)) as visit:
+        page = visit.open("#mint")
+        page.get_by_role("button", name="Mint", exact=True).click()
+        expect(page.locator(".problem")).to_contain_text("The clock is behind the ids already minted")
+        visit.judge("cannot mint")
+        link = page.locator(".problem a")
+        assert link.get_attribute("href") == "problems/clock-behind"
+        page = visit.open(f"#/{PAYMENT}")
+        heading(page, "payment")
+
+
+SCENARIOS = {function.__name__: function for function in [views, by_mouse, by_keyboard, columns, tokens, behind_proxy, cannot_mint]}
+
+with sync_playwright() as playwright:
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.*"])
+    SCENARIOS[sys.argv[1]](chromium, *sys.argv[2:])
+    chromium.close()
+print(", ".join(f"{count} {what}" for what, count in Visit.looked_at.items()))
+print("done")

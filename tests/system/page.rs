@@ -1,0 +1,138 @@
+//! The page for people with a browser, as they use it: see `page.py`, which drives Debian's Chromium.
+//!
+//! With `UPDATE_DOCS=1` the views are drawn anew into `docs/images`; look at them before they are committed.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::authority::Authority;
+use crate::service::{Home, Service, idmint, run, until};
+use crate::tools::succeed;
+
+/// What `page.py` prints of this scenario; the arguments begin with the address of the page.
+fn use_page(scenario: &str, args: &[&str]) -> String {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = ours.join("target/tools/playwright/bin/python");
+    assert!(python.is_file(), "playwright is there: installed by .ci/install-playwright");
+    let mut command = Command::new(python);
+    command.current_dir(ours).env("PYTHONDONTWRITEBYTECODE", "1");
+    let printed = succeed(command.arg("tests/system/page.py").arg(scenario).args(args));
+    println!("{printed}");
+    assert!(printed.ends_with("done\n"), "{printed}");
+    printed
+}
+
+/// How many of them the scenario has looked at.
+fn looked_at(printed: &str, what: &str) -> u64 {
+    let parts = printed.split([',', '\n']).map(str::trim);
+    let count = parts.filter_map(|part| part.strip_suffix(what)).find_map(|count| count.trim().parse().ok());
+    count.unwrap_or_else(|| panic!("it does not say how many {what}: {printed}"))
+}
+
+fn service(home: &Home, settings: &str) -> Service {
+    let service = Service::start(home.serve_with(settings));
+    service.wait_until_ready();
+    service
+}
+
+fn address_of(service: &Service) -> String {
+    format!("{}/", service.url())
+}
+
+#[test]
+fn every_view_is_sound_in_every_guise() {
+    let home = Home::new();
+    let printed = use_page("views", &[&address_of(&service(&home, ""))]);
+    assert!(looked_at(&printed, "views") >= 60, "{printed}");
+    assert!(looked_at(&printed, "axe rules") >= 1_000, "{printed}");
+}
+
+#[test]
+fn all_that_the_page_does_can_be_done_with_a_mouse() {
+    let home = Home::new();
+    use_page("by_mouse", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
+fn all_that_the_page_does_can_be_done_without_a_mouse() {
+    let home = Home::new();
+    use_page("by_keyboard", &[&address_of(&service(&home, ""))]);
+}
+
+#[test]
+fn columns_files_and_hostile_texts_are_read_and_stay_text() {
+    let home = Home::new();
+    let printed = use_page("columns", &[&address_of(&service(&home, ""))]);
+    assert!(looked_at(&printed, "hostile texts") >= 10, "{printed}");
+}
+
+#[test]
+fn a_token_is_asked_for_refused_given_and_kept_in_memory_alone() {
+    let home = Home::new();
+    let tokens = home.path("tokens.toml");
+    let token = |name: &str, scopes: &str| {
+        let made =
+            run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", tokens.to_str().unwrap()]));
+        made.assert(0, &[]);
+        made.out.trim().to_owned()
+    };
+    let (all, reader) = (token("all", "mint,decode"), token("reader", "decode"));
+    let service = Service::start(home.serve_with(&format!("http.tokens = '{}'", tokens.display())));
+    service.wait_until_ready();
+    use_page("tokens", &[&address_of(&service), &all, &reader]);
+}
+
+/// nginx, as it would stand before the page. Ended with the value.
+struct Proxy(Child);
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn behind_a_proxy_with_tls_and_a_prefix_the_page_reads_and_mints() {
+    let home = Home::new();
+    let service = service(&home, "");
+    let [certificate, key] = Authority::new("proxies").sign(&["127.0.0.1"]).write(&home, "proxy");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let folder = home.path("nginx");
+    fs::create_dir(&folder).unwrap();
+    let configuration = format!(
+        "daemon off;\nmaster_process off;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\n  access_log off;\n  \
+         client_body_temp_path {folder}/bodies;\n  proxy_temp_path {folder}/answers;\n  fastcgi_temp_path {folder}/fastcgi;\n  \
+         uwsgi_temp_path {folder}/uwsgi;\n  scgi_temp_path {folder}/scgi;\n  server {{\n    listen 127.0.0.1:{port} ssl;\n    \
+         ssl_certificate {certificate};\n    ssl_certificate_key {key};\n    client_max_body_size 8m;\n    \
+         location /tools/ids/ {{\n      proxy_pass {service}/;\n      proxy_set_header Host $http_host;\n    }}\n  }}\n}}\n",
+        folder = folder.display(),
+        certificate = certificate.display(),
+        key = key.display(),
+        service = service.url(),
+    );
+    let file = home.path("nginx.conf");
+    fs::write(&file, configuration).unwrap();
+    let mut command = Command::new("/usr/sbin/nginx");
+    command.arg("-p").arg(&folder).arg("-c").arg(&file).stdin(Stdio::null());
+    let _proxy =
+        Proxy(command.spawn().expect("nginx runs: Debian package nginx-light, installed by .ci/install-packages"));
+    until("the proxy answers", || TcpStream::connect(("127.0.0.1", port)).ok());
+    let before = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
+    use_page("behind_proxy", &[&format!("https://127.0.0.1:{port}/tools/ids/")]);
+    let minted = service.metric("idmint_ids_minted_total{format=\"snowflake\"}");
+    assert!(minted >= before + 10.0, "{before} and then {minted}");
+}
+
+#[test]
+fn a_node_that_cannot_mint_says_so_and_reads_all_the_same() {
+    let home = Home::new();
+    let mut command = home.serve();
+    command.args(["--floor", "2200-01-01T00:00:00Z"]);
+    let service = Service::start(command);
+    service.log_once_it_says("not minting yet");
+    use_page("cannot_mint", &[&address_of(&service)]);
+    assert!(service.metric("idmint_ids_minted_total{format=\"snowflake\"}") < 1.0, "nothing was minted");
+}

@@ -1,0 +1,196 @@
+// What is wrong is said with what to mend; no id is older than its validity; an append that must be sent again is done once.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"ids/idmint"
+)
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func claim(holds bool, otherwise ...any) {
+	if !holds {
+		check(errors.New(fmt.Sprint(otherwise...)))
+	}
+}
+
+func open(url, format string, options idmint.Options) *idmint.Ids {
+	if options.Timeout == 0 {
+		options.Timeout = time.Minute
+	}
+	ids, err := idmint.New([]string{url}, format, options)
+	check(err)
+	return ids
+}
+
+// refuse wants both ways to take an id refused with these words.
+func refuse(status int, url, format string, options idmint.Options, words ...string) {
+	ids := open(url, format, options)
+	defer ids.Close()
+	_, ofNumber := ids.Next()
+	_, ofText := ids.NextText()
+	for _, err := range []error{ofNumber, ofText} {
+		var refused *idmint.Error
+		claim(errors.As(err, &refused) && refused.Status == status, status, ": ", err)
+		for _, word := range words {
+			claim(strings.Contains(err.Error(), word), word, " is not in ", err)
+		}
+	}
+}
+
+// losing passes requests on to a service, and loses the first two answers.
+func losing(to string) (string, *atomic.Int32) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	lost := new(atomic.Int32)
+	pass := func(answer http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		check(err)
+		passed, err := http.NewRequest(request.Method, to+request.URL.String(), bytes.NewReader(body))
+		check(err)
+		passed.Header = request.Header
+		answered, err := http.DefaultClient.Do(passed)
+		check(err)
+		defer answered.Body.Close()
+		if lost.Add(1) <= 2 {
+			panic(http.ErrAbortHandler)
+		}
+		answer.WriteHeader(answered.StatusCode)
+		_, err = io.Copy(answer, answered.Body)
+		check(err)
+	}
+	go http.Serve(listener, http.HandlerFunc(pass))
+	return "http://" + listener.Addr().String(), lost
+}
+
+func main() {
+	plain, token, reader, secured, caFile := "http://127.0.0.1:"+os.Args[1], os.Args[2], os.Args[3], "https://127.0.0.1:"+os.Args[4], os.Args[5]
+	genesis, err := os.ReadFile(os.Args[6])
+	check(err)
+	may := idmint.Options{Token: token}
+
+	refuse(401, plain, "snowflake", idmint.Options{}, "Options.Token", "http.tokens")
+	refuse(403, plain, "snowflake", idmint.Options{Token: reader}, "scopes", "http.tokens")
+	refuse(404, plain, "invoice", may, "invoice")
+	refuse(422, plain, "siq", may, "this works: POST /ids/siq?type=")
+	refuse(0, "http://127.0.0.1:1", "snowflake", idmint.Options{Timeout: time.Second}, "http://127.0.0.1:1")
+	refuse(0, secured, "snowflake", idmint.Options{}, "Options.CAFile")
+	uuids := open(plain, "uuid7", may)
+	_, err = uuids.Next()
+	var refused *idmint.Error
+	claim(errors.As(err, &refused) && refused.Status == 406 && refused.Reason == "rows" && !refused.IsTransient(), err)
+	uuid, err := uuids.NextText()
+	claim(err == nil && len(uuid) == 36, uuid, err)
+	uuids.Close()
+
+	trusting := open(secured, "snowflake", idmint.Options{CAFile: caFile})
+	seen := map[uint64]bool{}
+	for i := 0; i < 1000; i++ {
+		id, err := trusting.Next()
+		check(err)
+		seen[id] = true
+	}
+	claim(len(seen) == 1000, "ids came twice")
+	trusting.Close()
+
+	old := open(plain, "snowflake", idmint.Options{Token: token, PrefetchValidity: 300 * time.Millisecond})
+	first, err := old.Next()
+	check(err)
+	time.Sleep(400 * time.Millisecond)
+	asked := time.Now().UnixMilli()
+	second, err := old.Next()
+	check(err)
+	unixMs := func(id uint64) int64 { return int64(id>>22) + 1_420_070_400_000 }
+	claim(unixMs(first) < asked-300 && unixMs(second) > asked-300, first, " ", second, " at ", asked)
+	old.Close()
+
+	most := open(plain, "payment", idmint.Options{Token: token, PrefetchCount: 90_000, PrefetchCountMax: 90_000})
+	_, err = most.Next()
+	check(err)
+	most.Close()
+
+	// Texts that are made of numbers, and those that the service makes, are the same.
+	for _, try := range []struct{ format, name, value, form string }{
+		{"snowflake", "", "", "^[1-9][0-9]{17,18}$"},
+		{"snowflake", "encoding", "hex", "^[1-9a-f][0-9a-f]{15}$"},
+		{"snowflake", "encoding", "hex_padded", "^[0-9a-f]{16}$"},
+		{"snowflake", "encoding", "base64", "^.{12}$"},
+		{"payment", "", "", "^[0-9A-Z]{9}$"},
+		{"siq", "type", "message", "^00[0-9a-f]{26}$"},
+		{"uuid7", "encoding", "hex_padded", "^[0-9a-f]{32}$"},
+	} {
+		for _, allowed := range []string{token, os.Args[7]} {
+			query := url.Values{}
+			if try.name != "" {
+				query.Set(try.name, try.value)
+			}
+			ids := open(plain, try.format, idmint.Options{Token: allowed, Query: query})
+			first, err := ids.NextText()
+			check(err)
+			second, err := ids.NextText()
+			check(err)
+			form := regexp.MustCompile(try.form)
+			claim(first != second && form.MatchString(first) && form.MatchString(second), first, " ", second)
+			if allowed == token {
+				read, err := ids.Decode(first)
+				check(err)
+				claim(strings.Contains(fmt.Sprint(read["matches"]), "format:"+try.format), first, " is no ", try.format)
+			}
+			ids.Close()
+		}
+	}
+
+	request, err := http.NewRequest("POST", plain+"/ledgers", bytes.NewReader(genesis))
+	check(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", "application/json")
+	created, err := http.DefaultClient.Do(request)
+	check(err)
+	var ledger struct{ Ledger string }
+	check(json.NewDecoder(created.Body).Decode(&ledger))
+	proxy, lost := losing(plain)
+	ids := open(proxy, "snowflake", idmint.Options{Token: token, Timeout: time.Minute})
+	appended, err := ids.Append(ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
+	check(err)
+	claim(len(appended) == 1 && lost.Load() == 3, appended, lost.Load())
+	again, err := ids.Append(ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
+	check(err)
+	claim(again[0] != appended[0], again)
+	// Whatever was sent three times stands there once: genesis, and two events.
+	request, err = http.NewRequest("GET", plain+"/ledgers/"+ledger.Ledger+"/ids", nil)
+	check(err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	listed, err := http.DefaultClient.Do(request)
+	check(err)
+	chain, err := io.ReadAll(listed.Body)
+	check(err)
+	claim(strings.Count(string(chain), ledger.Ledger) >= 3 && strings.Contains(string(chain), again[0]), string(chain))
+	texts, err := ids.Mint(1000)
+	check(err)
+	claim(len(texts) == 1000, len(texts))
+	read, err := ids.Decode(texts[0])
+	check(err)
+	claim(read["id"] == texts[0], read)
+	_, err = ids.Decode("no id at all")
+	claim(errors.As(err, &refused) && refused.Slug == "no-format-matches", err)
+	ids.Close()
+	fmt.Println("done")
+}

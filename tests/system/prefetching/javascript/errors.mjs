@@ -1,0 +1,128 @@
+// What is wrong is said with what to mend; no id is older than its validity; an append that must be sent again is done once.
+
+import assert from "node:assert";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const [client, port, token, reader, securedPort, caFile, genesis, minter] = process.argv.slice(2);
+const { Ids, IdmintError } = await import(client);
+const plain = `http://127.0.0.1:${port}`;
+const secured = `https://127.0.0.1:${securedPort}`;
+assert.equal(process.env.NODE_EXTRA_CA_CERTS, caFile);
+
+async function refuse(status, words, url, format, options) {
+  const ids = new Ids(url, format, { timeout: 60, ...options });
+  for (const take of [() => ids.next(), () => ids.nextText()]) {
+    await assert.rejects(async () => take(), (error) => {
+      assert(error instanceof IdmintError && error.status === status, `${status}: ${error.status} ${error.stack}`);
+      words.forEach((word) => assert(error.message.includes(word), `${word} is not in ${error.message}`));
+      return true;
+    });
+  }
+  await ids.close();
+}
+
+await refuse(401, ["set token", "http.tokens"], plain, "snowflake", {});
+await refuse(403, ["http.tokens"], plain, "snowflake", { token: reader });
+await refuse(404, ["invoice"], plain, "invoice", { token });
+await refuse(422, ["this works: POST /ids/siq?type="], plain, "siq", { token });
+await refuse(undefined, ["http://127.0.0.1:1"], "http://127.0.0.1:1", "snowflake", { timeout: 1 });
+
+const uuids = new Ids(plain, "uuid7", { token });
+await assert.rejects(async () => uuids.next(), (error) => error.status === 406 && error.reason === "rows" && !error.isTransient);
+assert.equal((await uuids.nextText()).length, 36);
+await uuids.close();
+
+const trusting = new Ids(["127.0.0.1:1", secured], "snowflake", { timeout: 60 });
+const seen = new Set();
+for (let i = 0; i < 1000; i += 1) {
+  seen.add(await trusting.next());
+}
+assert.equal(seen.size, 1000);
+assert.throws(() => structuredClone(trusting).next(), TypeError);
+assert.throws(() => JSON.stringify(trusting), /make another Ids/);
+await trusting.close();
+
+const unixMs = (id) => Number(id >> 22n) + 1_420_070_400_000;
+const old = new Ids(plain, "snowflake", { token, prefetchValidity: 0.3, timeout: 60 });
+const first = await old.next();
+await sleep(400);
+const asked = Date.now();
+const second = await old.next();
+assert(unixMs(first) < asked - 300 && unixMs(second) > asked - 300, `${first} ${second} at ${asked}`);
+await old.close();
+
+const most = new Ids(plain, "payment", { token, prefetchCount: 90_000, prefetchCountMax: 90_000 });
+assert((await most.next()) < (await most.next()));
+await most.close();
+const siq = new Ids(plain, "siq", { token, query: { type: "message" } });
+assert((await siq.next()) > 1n << 64n);
+await siq.close();
+
+// Texts that are made of numbers, and those that the service makes, are the same.
+for (const [format, query, form] of [
+  ["snowflake", {}, /^[1-9][0-9]{17,18}$/],
+  ["snowflake", { encoding: "hex" }, /^[1-9a-f][0-9a-f]{15}$/],
+  ["snowflake", { encoding: "hex_padded" }, /^[0-9a-f]{16}$/],
+  ["snowflake", { encoding: "base64" }, /^.{12}$/],
+  ["payment", {}, /^[0-9A-Z]{9}$/],
+  ["siq", { type: "message" }, /^00[0-9a-f]{26}$/],
+  ["uuid7", { encoding: "hex_padded" }, /^[0-9a-f]{32}$/],
+]) {
+  for (const allowed of [token, minter]) {
+    const ids = new Ids(plain, format, { token: allowed, query, timeout: 60 });
+    const texts = [await ids.nextText(), await ids.nextText()];
+    texts.forEach((text) => assert.match(text, form));
+    assert.notEqual(texts[0], texts[1]);
+    if (allowed === token) {
+      const { matches } = await ids.decode(texts[0]);
+      assert(matches.some((match) => match.format === format), `${texts[0]} is no ${format}`);
+    }
+    await ids.close();
+  }
+}
+
+const authorization = `Bearer ${token}`;
+const headers = { authorization, "content-type": "application/json" };
+const created = await fetch(`${plain}/ledgers`, { method: "POST", headers, body: readFileSync(genesis) });
+const { ledger } = await created.json();
+let lost = 0;
+const losing = createServer(async (request, answer) => {
+  const parts = [];
+  for await (const part of request) {
+    parts.push(part);
+  }
+  const { "content-length": _, connection, host, ...passed } = request.headers;
+  const body = parts.length > 0 ? Buffer.concat(parts) : undefined;
+  const answered = await fetch(plain + request.url, { method: request.method, headers: passed, body });
+  const text = await answered.text();
+  lost += 1;
+  if (lost <= 2) {
+    answer.socket.destroy();
+  } else {
+    answer.writeHead(answered.status).end(text);
+  }
+});
+await new Promise((resolve) => losing.listen(0, "127.0.0.1", resolve));
+const ids = new Ids(`http://127.0.0.1:${losing.address().port}`, "snowflake", { token, timeout: 60 });
+const event = { event: "Paid", entities: {} };
+const [appended] = await ids.append(ledger, [event]);
+assert.equal(lost, 3);
+const [again] = await ids.append(ledger, [event]);
+assert.notEqual(again, appended);
+const chain = await (await fetch(`${plain}/ledgers/${ledger}/ids`, { headers: { authorization } })).json();
+assert.deepEqual(chain.ids.slice(-2).map((id) => id.id ?? id), [appended, again]);
+const texts = await ids.mint(1000);
+assert.equal(new Set(texts).size, 1000);
+assert.equal((await ids.decode(texts[0])).id, texts[0]);
+await assert.rejects(ids.decode("no id at all"), { status: 404, slug: "no-format-matches" });
+await ids.close();
+losing.close();
+losing.closeAllConnections();
+for (const wrong of [{ prefetchCount: 0 }, { prefetchCount: 20_000 }, { prefetchValidity: 0 }]) {
+  assert.throws(() => new Ids(plain, "snowflake", wrong), RangeError);
+}
+assert.throws(() => new Ids([], "snowflake"), RangeError);
+assert.throws(() => new Ids("ftp://x", "snowflake"), RangeError);
+console.log("done");

@@ -1,0 +1,170 @@
+"""What is wrong is said with what to mend; an append that must be sent again is done once; TLS trusts a file."""
+
+import asyncio
+import copy
+import http.server
+import json
+import pickle
+import re
+import socket
+import sys
+import threading
+import time
+import urllib.request
+
+import idmint
+from idmint import Ids, IdmintError, Refused, Unavailable
+
+port, token, reader, secured_port, ca_file, genesis, minter = sys.argv[1:]
+url = f"http://127.0.0.1:{port}"
+
+
+def refusal(kind, status, *words, urls=url, name="snowflake", act=None, **settings):
+    with Ids(urls, name, **{"timeout": 60, **settings}) as ids:
+        try:
+            (act or take)(ids)
+        except kind as error:
+            assert error.status == status, (error.status, error)
+            for word in words:
+                assert word in str(error), (word, str(error))
+            return error
+    raise AssertionError(f"nothing was refused: {status}")
+
+
+def take(ids):
+    return ids.next()
+
+
+def take_text(ids):
+    return ids.next_text()
+
+
+resolve = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *more, **named: resolve("127.0.0.1" if host == "ids.example.com" else host, *more, **named)
+
+for act in (take, take_text):
+    refusal(Refused, 401, "token=", "http.tokens", act=act)
+    refusal(Refused, 403, "scopes", "http.tokens", act=act, token=reader)
+    refusal(Refused, 421, "http.hosts", act=act, token=token, urls=f"http://ids.example.com:{port}")
+    refusal(Refused, 404, "invoice", act=act, token=token, name="invoice")
+    refusal(Refused, 422, "this works: POST /ids/siq?type=", act=act, token=token, name="siq")
+    began = time.monotonic()
+    refusal(Unavailable, None, "http://127.0.0.1:1", act=act, urls="http://127.0.0.1:1", timeout=1)
+    assert time.monotonic() - began >= 0.05, "it is asked more than once"
+assert refusal(Refused, 406, "drawn at random", act=take, token=token, name="uuid7").reason == "rows"
+refusal(Refused, 401, act=lambda ids: asyncio.run(ids.anext()))
+
+# One address fails, another one answers.
+with Ids(["127.0.0.1:1", url], "snowflake", token=token) as ids:
+    assert len({ids.next() for _ in range(300)}) == 300
+    assert len(set(ids.mint(1000))) == 1000
+    for text in (ids.next_text(), str(ids.next())):
+        assert any(match["format"] == "snowflake" for match in ids.decode(text)["matches"])
+    try:
+        ids.decode("no id at all")
+        raise AssertionError("it was read")
+    except Refused as error:
+        assert (error.status, error.slug) == (404, "no-format-matches"), error
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        try:
+            copied(ids)
+            raise AssertionError("it was copied")
+        except TypeError as error:
+            assert "make another Ids" in str(error)
+
+# As many as the format never has at once: so many are asked for that it has. Types go with the request.
+with Ids(url, "payment", token=token, prefetch_count=90_000, prefetch_count_max=90_000, prefetch_validity=600) as ids:
+    assert ids.next() < ids.next() < 36**9
+    assert ids._numbers._count < 90_000
+with Ids(url, "siq", token=token, query={"type": "message"}) as ids:
+    assert ids.next() > 2**64 and len(ids.next_text()) == 28
+
+# Texts that are made of numbers, and those that the service makes, are the same.
+for name, query, form, of_numbers in [
+    ("snowflake", {}, "[1-9][0-9]{17,18}", True),
+    ("snowflake", {"encoding": "hex"}, "[1-9a-f][0-9a-f]{15}", True),
+    ("snowflake", {"encoding": "hex_padded"}, "[0-9a-f]{16}", True),
+    ("snowflake", {"encoding": "base64"}, ".{12}", False),
+    ("payment", {}, "[0-9A-Z]{9}", True),
+    ("siq", {"type": "message"}, "00[0-9a-f]{26}", True),
+    ("uuid7", {"encoding": "hex_padded"}, "[0-9a-f]{32}", False),
+]:
+    for allowed in (token, minter):
+        with Ids(url, name, token=allowed, query=query, timeout=60) as ids:
+            texts = [ids.next_text(), ids.next_text(), asyncio.run(ids.anext_text())]
+            assert len(set(texts)) == 3 and all(re.fullmatch(form, text) for text in texts), texts
+            # Who may not read formats has texts of the service.
+            assert bool(ids._spell) == (of_numbers and allowed == token), name
+            if allowed == token:
+                assert any(match["format"] == name for match in ids.decode(texts[0])["matches"]), texts
+# An alphabet in another order is known by the example.
+shuffled = {"name": "x", "length": 4, "pattern": "^[0-9A-Z]{4}$"}
+example = {"value": "35", "encodings": {"x": "000A"}}
+assert not idmint._spelling({"rule": "sequenced", "minted": True, "encodings": [shuffled], "example": example}, {})
+
+# A ledger, and an append whose answer is lost twice.
+headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+with open(genesis, "rb") as file:
+    created = urllib.request.Request(url + "/ledgers", file.read(), headers)
+ledger = json.load(urllib.request.urlopen(created))["ledger"]
+with Ids(url, "snowflake", token=token) as ids:
+    exchange, lost = ids._http._exchange, []
+
+    def losing(*request):
+        answer = exchange(*request)
+        if len(lost) < 2:
+            lost.append(answer)
+            raise ConnectionResetError("the answer is lost")
+        return answer
+
+    ids._http._exchange = losing
+    appended = ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}])
+    assert len(lost) == 2 and [json.loads(answer)["ids"] for _, _, answer in lost] == [appended] * 2
+    assert ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}]) != appended
+
+secured = f"https://127.0.0.1:{secured_port}"
+with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:
+    assert len({ids.next() for _ in range(150)}) == 150
+refusal(Refused, None, "ca_file", urls=secured)
+
+# A service that is busy is not asked again before it says so, and then answers.
+asked_at = []
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        asked_at.append(time.monotonic())
+        is_busy = len(asked_at) == 1
+        body = b'{"type":"/problems/overloaded","detail":"full","retry_after_ms":700}' if is_busy else b'{"ids":["1","2"]}'
+        self.send_response(503 if is_busy else 200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+busy = http.server.HTTPServer(("127.0.0.1", 0), Busy)
+threading.Thread(target=busy.serve_forever, daemon=True).start()
+with Ids(f"http://127.0.0.1:{busy.server_port}", "snowflake") as ids:
+    assert ids.mint(2) == ["1", "2"] and len(asked_at) == 2 and asked_at[1] - asked_at[0] >= 0.7, asked_at
+busy.shutdown()
+
+closed = Ids(url, "snowflake", token=token)
+closed.next()
+closed.close()
+for act in (closed.next, closed.next_text, lambda: closed.mint(1)):
+    try:
+        act()
+        raise AssertionError("it is closed")
+    except IdmintError as error:
+        assert "closed" in str(error)
+for wrong in ({"prefetch_count": 0}, {"prefetch_count": 20_000}, {"prefetch_validity": 0}, {"urls": []}, {"urls": ["ftp://x"]}):
+    try:
+        Ids(**{"urls": url, "format": "snowflake", **wrong})
+        raise AssertionError(wrong)
+    except ValueError:
+        pass
+assert set(idmint.__all__) == {"Ids", "IdmintError", "Refused", "Unavailable"}
+print("done")

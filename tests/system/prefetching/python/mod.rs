@@ -1,0 +1,79 @@
+//! `clients/python/idmint.py`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use super::rounds::assert_program_mints_while_services_are_killed;
+use super::secured::Secured;
+use super::speed::print_nanos_of_next;
+use crate::service::{Home, Service};
+use crate::tools::succeed;
+
+fn python(script: &str) -> Command {
+    let ours = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut command = Command::new("python3");
+    command.arg(ours.join("tests/system/prefetching/python").join(script));
+    command.env("PYTHONPATH", ours.join("clients/python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+#[test]
+fn flake8_finds_nothing() {
+    let mut flake8 = Command::new("flake8");
+    flake8.args(["--max-line-length", "140", "clients/python", "tests/system/prefetching"]);
+    assert_eq!(succeed(flake8.current_dir(env!("CARGO_MANIFEST_DIR"))), "");
+}
+
+#[test]
+fn threads_get_each_id_once_while_services_are_killed() {
+    assert_program_mints_while_services_are_killed(python("mint.py"));
+}
+
+#[test]
+fn tasks_get_each_id_once_while_services_are_killed() {
+    let mut client = python("mint.py");
+    client.env("TASKS", "1");
+    assert_program_mints_while_services_are_killed(client);
+}
+
+#[test]
+fn the_time_of_a_next_is_told() {
+    print_nanos_of_next("Python", python("speed.py"));
+}
+
+/// The ids of eight children that were forked from a filled stock, and how many of them came more than once.
+fn ids_of_children(service: &Service, way: &str, guard: &str) -> (usize, usize) {
+    let printed = succeed(python("fork.py").args([&service.url(), way, guard]));
+    let ids: Vec<&str> = printed.lines().collect();
+    (ids.len(), ids.len() - ids.iter().collect::<BTreeSet<_>>().len())
+}
+
+#[test]
+fn children_of_a_filled_stock_share_no_id_and_would_without_the_guard() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    for way in ["fork", "multiprocessing", "unnoticed"] {
+        let (ids, twice) = ids_of_children(&service, way, "guarded");
+        assert_eq!((ids, twice), (8 * 40, 0), "{way}");
+        let (ids, twice) = ids_of_children(&service, way, "unguarded");
+        println!("{way}: without the guard {twice} of {ids} ids come twice");
+        assert!(ids == 8 * 40 && twice > 200, "{way}: {twice} of {ids}");
+    }
+}
+
+#[test]
+fn no_id_is_older_than_its_validity_and_an_outage_is_bridged_until_then() {
+    let home = Home::new();
+    let service = home.start();
+    service.wait_until_ready();
+    let said = succeed(python("validity.py").args([service.url(), service.pid().to_string()]));
+    assert_eq!(said, "done\n");
+}
+
+#[test]
+fn errors_say_what_to_mend_and_an_append_is_done_once() {
+    let secured = Secured::start();
+    assert_eq!(succeed(python("errors.py").args(secured.arguments())), "done\n");
+}

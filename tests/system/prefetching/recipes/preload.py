@@ -1,0 +1,58 @@
+"""Eight workers of gunicorn, forked from a process whose stock is filled, hand out 40 ids an answer: prints all of eight workers.
+`unguarded` takes the guard away. With an address in IDMINT_URL it is the program that gunicorn serves."""
+
+import http.client
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+
+WORKERS, IDS = 8, 40
+
+if "IDMINT_URL" in os.environ:
+    import idmint
+
+    if os.environ["GUARD"] == "unguarded":
+        # From now on a process keeps what it was forked with.
+        idmint.Ids._restart = lambda self: None
+    ids = idmint.Ids(os.environ["IDMINT_URL"], "snowflake", prefetch_count=1000)
+    ids.next()
+
+
+def app(environ, start_response):
+    body = " ".join([str(os.getpid())] + [str(ids.next()) for _ in range(IDS)]).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+def main(url, guard):
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/socket"
+        arguments = ["--preload", "--workers", str(WORKERS), "--bind", f"unix:{path}", "--worker-tmp-dir", folder, "preload:app"]
+        told = {**os.environ, "IDMINT_URL": url, "GUARD": guard}
+        server = subprocess.Popen(["/usr/bin/gunicorn", *arguments], cwd=os.path.dirname(__file__), env=told)
+        try:
+            of_worker = {}
+            while len(of_worker) < WORKERS:
+                assert server.poll() is None, "gunicorn has ended"
+                connection = http.client.HTTPConnection("localhost")
+                connection.sock = socket.socket(socket.AF_UNIX)
+                try:
+                    connection.sock.connect(path)
+                except OSError:
+                    continue
+                connection.request("GET", "/")
+                worker, *numbers = connection.getresponse().read().split()
+                connection.close()
+                # The first answer of each: later ones are of other pieces.
+                of_worker.setdefault(worker, numbers)
+        finally:
+            server.terminate()
+            server.wait()
+    for numbers in of_worker.values():
+        print(*(number.decode() for number in numbers), sep="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
