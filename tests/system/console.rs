@@ -117,6 +117,8 @@ fn shape(line: &str) -> String {
         (r"x-request-id: \S+", "(request)"),
         (r#""instance":"[^"]+""#, "(request)"),
         (r"\w+ evidence, -?[0-9.]+ bits", "(evidence)"),
+        // Right after a start that is ahead of its clock a batch is of several lanes.
+        (r#""rows":\[(\{"first":"\d+","step":"\d+","count":\d+\},?)+\]"#, r#""rows":(rows)"#),
     ];
     let mut line = line.to_owned();
     for (pattern, name) in rules {
