@@ -26,6 +26,9 @@ const BUFFERED_LEN_MAX: usize = 64 * 1024;
 const UNREAD_LEN: usize = 32 * 1024;
 /// A longer write is part of an answer that is paid for by itself.
 const PAID_LEN_MIN: usize = 16 * 1024;
+/// The most that a connection writes of long answers each time it is polled. The kernel takes megabytes at once for a caller
+/// who reads nothing, and whoever else is on this thread waits.
+const LEN_AT_ONCE_MAX: usize = 128 * 1024;
 
 /// The socket of a connection, and what is buffered for it.
 // Locked, since both the stream, which hyper owns, and the connection around it write here; always in one task, so
@@ -42,6 +45,8 @@ struct Contents<S> {
     buffered: Vec<u8>,
     /// How much of it is sent.
     sent: usize,
+    /// How much more may be written before the connection is polled again.
+    left_at_once: usize,
     /// For more than a short answer; without it no more is buffered.
     charge: Option<Charge>,
     /// For what is held while the socket takes nothing.
@@ -53,14 +58,24 @@ struct Contents<S> {
 impl<S: Socket> Outbox<S> {
     /// An empty one.
     pub(in crate::net) fn new(socket: S, activity: Arc<Activity>) -> Arc<Outbox<S>> {
-        let contents =
-            Contents { socket, buffered: Vec::new(), sent: 0, charge: None, unread: None, is_given_up: false };
+        let contents = Contents {
+            socket,
+            buffered: Vec::new(),
+            sent: 0,
+            left_at_once: LEN_AT_ONCE_MAX,
+            charge: None,
+            unread: None,
+            is_given_up: false,
+        };
         Arc::new(Outbox { contents: Mutex::new(contents), activity })
     }
 
-    /// Sends all that is buffered. Whatever the socket does not take now, the same call sends when it wakes the task.
+    /// Sends all that is buffered, at the end of each poll of its connection. Whatever the socket does not take now, the same
+    /// call sends when it wakes the task.
     pub(in crate::net) fn poll_send_all(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.contents().poll_send_all(context, &self.activity.payer)
+        let mut contents = self.contents();
+        contents.left_at_once = LEN_AT_ONCE_MAX;
+        contents.poll_send_all(context, &self.activity.payer)
     }
 
     fn contents(&self) -> MutexGuard<'_, Contents<S>> {
@@ -134,7 +149,11 @@ impl<S: Socket> Contents<S> {
             ready!(self.poll_send_all(context, payer))?;
         }
         if len > SHORT_LEN_MAX {
-            return match Pin::new(&mut self.socket).poll_write_vectored(context, bufs) {
+            if self.left_at_once == 0 {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return match self.poll_write_long(context, bufs, len) {
                 Poll::Pending if len <= PAID_LEN_MIN => self.wait(context, payer),
                 polled => polled,
             };
@@ -142,6 +161,32 @@ impl<S: Socket> Contents<S> {
         bufs.iter().for_each(|buf| self.buffered.extend_from_slice(buf));
         Poll::Ready(Ok(len))
     }
+
+    fn poll_write_long(
+        &mut self,
+        context: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+        len: usize,
+    ) -> Poll<io::Result<usize>> {
+        let socket = Pin::new(&mut self.socket);
+        let written = ready!(if len <= self.left_at_once {
+            socket.poll_write_vectored(context, bufs)
+        } else {
+            socket.poll_write_vectored(context, &beginning_of(bufs, self.left_at_once))
+        })?;
+        self.left_at_once -= written;
+        Poll::Ready(Ok(written))
+    }
+}
+
+/// The first bytes of what is to be written, at most `len`.
+fn beginning_of<'a>(bufs: &'a [IoSlice<'_>], mut len: usize) -> Vec<IoSlice<'a>> {
+    let beginning = |buf: &'a IoSlice<'_>| {
+        let taken = &buf[..buf.len().min(len)];
+        len -= taken.len();
+        IoSlice::new(taken)
+    };
+    bufs.iter().map(beginning).collect()
 }
 
 /// The stream of an outbox: short writes stay there until they are sent together.
@@ -203,5 +248,49 @@ impl<C: Future, S: Socket> Future for FlushWhenPending<C, S> {
             let _ = this.outbox.poll_send_all(context);
         }
         polled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::task::Waker;
+
+    use tokio::io::{AsyncReadExt, DuplexStream};
+
+    use super::*;
+    use crate::service::Load;
+
+    impl Socket for DuplexStream {
+        const KEEPS_BYTES: bool = false;
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_whose_socket_takes_all_of_it_is_written_in_parts_between_which_others_go_on() {
+        const LEN: usize = 5 * LEN_AT_ONCE_MAX / 2;
+        let (socket, mut caller) = tokio::io::duplex(2 * LEN);
+        let payer = Load::default().memory.payer(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let outbox = Outbox::new(socket, Activity::begin(payer));
+        let mut stream = CoalescingStream(Arc::clone(&outbox));
+        let (answer, mut context) = (vec![7; LEN], Context::from_waker(Waker::noop()));
+        let (mut written, mut polls) = (0, Vec::new());
+        while written < LEN {
+            let begun = written;
+            while written < LEN
+                && let Poll::Ready(more) = {
+                    let (first, second) = answer[written..].split_at((LEN - written).min(9_000));
+                    let bufs = [IoSlice::new(first), IoSlice::new(second)];
+                    Pin::new(&mut stream).poll_write_vectored(&mut context, &bufs)
+                }
+            {
+                written += more.unwrap();
+            }
+            polls.push(written - begun);
+            assert!(outbox.poll_send_all(&mut context).is_ready());
+        }
+        assert_eq!(polls, [LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX / 2]);
+        let mut received = vec![0; LEN];
+        caller.read_exact(&mut received).await.unwrap();
+        assert!(received == answer);
     }
 }
