@@ -63,14 +63,15 @@ impl Layers {
             }
             let nest = |value, part: &str| Value::Table(Table::from_iter([(part.to_owned(), value)]));
             let value = key.to_ascii_lowercase().rsplit("__").fold(value_of(raw), nest);
-            self.add(Origin::Variable(name.clone()), value)?;
+            let Value::Table(table) = value else { unreachable!("a key has a part") };
+            self.add(Origin::Variable(name.clone()), table)?;
         }
         Ok(())
     }
 
     /// Adds what the command line says, in the shape of the file.
     pub(super) fn add_flags(&mut self, flags: Table) -> Result<(), ConfigError> {
-        self.add(Origin::Flags, Value::Table(flags))
+        self.add(Origin::Flags, flags)
     }
 
     /// Merges all layers over the defaults.
@@ -79,7 +80,7 @@ impl Layers {
         for (_, table) in &self.layers {
             merge_tables(&mut all, table);
         }
-        read(Value::Table(all)).map_err(|error| self.refusal(&error.path().to_string(), error.inner().message().into()))
+        read_table(&all).map_err(|error| self.refusal(&error.path().to_string(), error.inner().message().into()))
     }
 
     /// What whoever asks where a setting came from can be told.
@@ -111,19 +112,23 @@ impl Layers {
         ConfigError::Setting { key: key.to_owned(), origin, problem }
     }
 
-    fn add(&mut self, origin: Origin, value: Value) -> Result<(), ConfigError> {
-        read(value.clone()).map_err(|error| refusal(&error, origin.clone()))?;
-        if let Value::Table(table) = value {
-            self.layers.push((origin, table));
-        }
+    fn add(&mut self, origin: Origin, table: Table) -> Result<(), ConfigError> {
+        read_table(&table).map_err(|error| refusal(&error, origin.clone()))?;
+        self.layers.push((origin, table));
         Ok(())
     }
 }
 
 type ReadError = serde_path_to_error::Error<toml::de::Error>;
 
-fn read<'de>(deserializer: impl serde::Deserializer<'de, Error = toml::de::Error>) -> Result<Config, ReadError> {
-    serde_path_to_error::deserialize(deserializer)
+fn read(document: toml::Deserializer<'_>) -> Result<Config, ReadError> {
+    serde_path_to_error::deserialize(document)
+}
+
+/// As text, too: to read a configuration from a second kind of input would be compiled a second time.
+fn read_table(table: &Table) -> Result<Config, ReadError> {
+    let text = table.to_string();
+    read(toml::Deserializer::parse(&text).expect("a table is written as TOML"))
 }
 
 fn refusal(error: &ReadError, origin: Origin) -> ConfigError {
