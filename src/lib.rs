@@ -1,6 +1,6 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 //!
-//! Without its features (`server`, `client`) the library is values and arithmetic: formats and their ids ([`id`]), minting
+//! Without its features (`server`, `client`, `cli`) the library is values and arithmetic: formats and their ids ([`id`]), minting
 //! ([`minting`]), chained events ([`ledger`]) and conjunctions ([`conjunction`]), without I/O and without a runtime. This
 //! mints in process and reads the id back:
 //!
@@ -54,7 +54,7 @@ pub mod minting;
 pub mod time;
 pub mod wire;
 
-#[cfg(all(feature = "server", feature = "client"))]
+#[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "client")]
 pub mod client;
