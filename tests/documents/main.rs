@@ -16,3 +16,4 @@ mod schema;
 mod service;
 mod statements;
 mod texts;
+mod which_file;

@@ -23,7 +23,7 @@ pub(in crate::http) use idempotency_key::{idempotency_key, key_required};
 pub(in crate::http) use json::{Object, shallow_json, strict_json};
 pub(in crate::http) use late_body::LateBody;
 pub(in crate::http) use ledger_names::{event_before, event_id, import_part, invalid, ledger_id};
-pub(in crate::http) use mint_query::{encoding, refuse_count};
+pub(in crate::http) use mint_query::{count, encoding, prefix, refuse_count};
 pub(in crate::http) use path::path_params;
 pub use query::{Query, strict_query};
 pub(in crate::http) use query::{no_query, percent_decode};

@@ -15,8 +15,8 @@ use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted, negotiate_minted,
 };
-use crate::http::request::{Object, Query, encoding, payer_of, percent_decode, read_body, strict_json, strict_query};
-use crate::id::{DomainHash, FieldKind, Format, Prefix, PrefixError};
+use crate::http::request::{Object, Query, count, encoding, payer_of, percent_decode, prefix, read_body, strict_json, strict_query};
+use crate::id::{DomainHash, FieldKind, Format, Prefix};
 use crate::minting::{BatchRequest, Minter, Refusal};
 use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};
 use crate::wire::MintRequest;
@@ -283,52 +283,6 @@ fn example(service: &Service, served: &ServedFormat, count: Option<u64>, permit:
     let query: Vec<_> = of_type.into_iter().chain(count).collect();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("POST /ids/{}{mark}{}", format.name, query.join("&"))
-}
-
-fn count(query: &Query<'_>, in_body: &MintRequest, batch_max: u32) -> Result<NonZeroU32, Problem> {
-    let refuse = |given: &str| {
-        Problem::new(
-            Slug::InvalidParameter,
-            format!("count is {given}, it must be a whole number from 1 to {batch_max}"),
-        )
-        .reason("count")
-        .limit(batch_max.to_string())
-    };
-    let given = match (query.get("count"), in_body.count) {
-        (Some(_), Some(_)) => {
-            let detail = "count is given twice, in the address and in the body: give it once";
-            return Err(Problem::new(Slug::InvalidParameter, detail).reason("repeated_parameter"));
-        }
-        (None, None) => return Ok(NonZeroU32::MIN),
-        (None, Some(count)) => count.to_string(),
-        (Some(count), None) => count.to_owned(),
-    };
-    let is_plain = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
-    let count = given.parse::<NonZeroU32>().ok().filter(|count| is_plain && count.get() <= batch_max);
-    count.ok_or_else(|| refuse(if given.is_empty() { "empty" } else { &given }))
-}
-
-/// What stands before each id. In what is no canonical text a type is checked all the same and not written, like one that the
-/// bits of an id tell; a prefix, which is asked for to be written, is refused.
-fn prefix(
-    query: &Query<'_>,
-    format: &Format,
-    encoding: usize,
-    media: MediaType,
-) -> Result<Option<Prefix>, PrefixError> {
-    if let Some(given) = query.get("prefix") {
-        let written = match encoding {
-            _ if matches!(media, MediaType::OctetStream | MediaType::Rows) => Some(media.content_type()),
-            0 => None,
-            _ => Some(format.encodings[encoding].name()),
-        };
-        return format.prefix(given, written).map(Some);
-    }
-    if !format.prefixes.are_types() {
-        return Ok(None);
-    }
-    let prefix = format.prefix_of_type(query.get("type").unwrap_or_default())?;
-    Ok(Some(prefix).filter(|prefix| !prefix.as_str().is_empty()))
 }
 
 /// The request to the minter, and what is to be said about its ids.
