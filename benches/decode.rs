@@ -1,6 +1,6 @@
 //! Reading ids whose format is not known: under 1 µs for the best reading among all built-in formats.
 //!
-//! The ids are of every format that is on, in its canonical spelling, as it is used most; as many of each, one format after
+//! The ids are of every format that is on, in its canonical encoding, as it is used most; as many of each, one format after
 //! the other. `every reading` also ranks the others and says why the rest is rejected, as `GET /decode/{id}` does.
 
 mod harness;
@@ -65,7 +65,7 @@ fn main() {
     comparison.run("Reading an id of an unknown format", ROUNDS);
 }
 
-/// An id of the past in its canonical spelling.
+/// An id of the past in its canonical encoding.
 fn text(format: &Format, now: UnixTime, random: &mut StdRng) -> String {
     let layout = &format.variants[0].layout;
     loop {

@@ -5,7 +5,7 @@
 //! are computed, spelled and framed as `"…",`. What else a request costs is spread over so many ids that it does not show.
 //! The plain ways write the same ids in the same frame, computed before. A ratio is of two figures of one round.
 //!
-//! Then spelling alone, of each built-in format in its default encoding: ids as a lane mints them or as chance draws them,
+//! Then encoding alone, of each built-in format in its default encoding: ids as a lane mints them or as chance draws them,
 //! in rows as an answer has them.
 
 mod harness;

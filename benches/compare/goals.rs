@@ -126,6 +126,13 @@ const GOALS: &[(&str, &str, Figure, Baseline, Bound)] = &[
         Baseline::Scenario("incr-pipelined"),
         Bound::AtLeast(120.0),
     ),
+    (
+        "1 000 ids as rows / Redis INCRBY 1000, both pipelined: requests/s",
+        "rows-pipelined",
+        REQUESTS,
+        Baseline::Scenario("incrby-pipelined"),
+        Bound::AtLeast(0.8),
+    ),
     ("one id / PostgreSQL nextval: requests/s", "one", REQUESTS, Baseline::Scenario("nextval"), Bound::AtLeast(2.5)),
     (
         "one lane of conjunction-v1 / 8 192 000 ids/s",

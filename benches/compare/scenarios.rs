@@ -16,6 +16,7 @@ use crate::startup::wait_until_minting;
 
 const ONE_ID: &str = "POST /ids/snowflake";
 const PACKED: &str = "accept: application/octet-stream\r\n";
+const ROWS: &str = "accept: application/vnd.idmint.rows+json\r\n";
 const PIPELINED: LoadModel = LoadModel::Closed { depth: 16 };
 const FIXED: LoadModel = LoadModel::Open { per_second: 10_000 };
 /// About half of the single ids that one core mints.
@@ -108,6 +109,14 @@ impl Servers {
             http("json-10000", "idmint", "10 000 ids as JSON", &wide, large(10_000, ""), 10_000),
             http("hyper-10000", "hyper", "constant answer of that length", &bare(&self.hyper_10000), one(), 0),
             http("packed-10000", "idmint", "10 000 ids as bytes", &wide, large(10_000, PACKED), 10_000),
+            http(
+                "rows-pipelined",
+                "idmint",
+                "1 000 ids as rows, pipelined 16 deep",
+                &wide,
+                large(1_000, ROWS).load_model(PIPELINED),
+                1_000,
+            ),
         ];
         scenarios.extend(self.counter_scenarios());
         let built_in = |format| Workload::of(&batch(format, 1_000), "", "");

@@ -98,7 +98,7 @@ type Ids struct {
 	numbers  stock
 	texts    stock
 	learning sync.Mutex
-	spelling atomic.Pointer[spelling] // nil until it is known.
+	numberText atomic.Pointer[numberText] // nil until it is known.
 }
 
 // New makes an Ids. Nothing is sent yet.
@@ -146,19 +146,19 @@ func (ids *Ids) Next() (uint64, error) {
 
 // NextText is the next id as a text.
 func (ids *Ids) NextText() (string, error) {
-	spelling := ids.spelling.Load()
-	if spelling == nil {
+	numberText := ids.numberText.Load()
+	if numberText == nil {
 		var err error
-		if spelling, err = ids.learn(); err != nil {
+		if numberText, err = ids.learn(); err != nil {
 			return "", err
 		}
 	}
-	if spelling.radix > 0 {
+	if numberText.radix > 0 {
 		id, err := ids.Next()
 		if err != nil {
 			return "", err
 		}
-		return spelling.spell(id), nil
+		return numberText.textOf(id), nil
 	}
 	for {
 		piece := ids.texts.current.Load()
@@ -247,13 +247,13 @@ func (ids *Ids) fetchTexts(count int) ([]*piece, error) {
 	return []*piece{{texts: texts, count: uint64(len(texts))}}, nil
 }
 
-// spelling makes texts of numbers, where they are decimal, hex or base 36 and nothing more.
-type spelling struct {
+// numberText makes texts of numbers, where they are decimal, hex or base 36 and nothing more.
+type numberText struct {
 	radix, length int // A radix of 0: only the service makes texts.
 	isUpper       bool
 }
 
-func (s *spelling) spell(id uint64) string {
+func (s *numberText) textOf(id uint64) string {
 	text := strconv.FormatUint(id, s.radix)
 	if s.isUpper {
 		text = strings.ToUpper(text)
@@ -265,23 +265,23 @@ func (s *spelling) spell(id uint64) string {
 }
 
 // learn asks how texts of the format are made.
-func (ids *Ids) learn() (*spelling, error) {
+func (ids *Ids) learn() (*numberText, error) {
 	ids.learning.Lock()
 	defer ids.learning.Unlock()
-	if known := ids.spelling.Load(); known != nil {
+	if known := ids.numberText.Load(); known != nil {
 		return known, nil
 	}
 	var format description
-	learnt := &spelling{}
+	learnt := &numberText{}
 	err := ids.asking.json("GET", "/formats/"+ids.format, nil, nil, &format)
 	var refused *Error
 	if err == nil {
-		learnt = format.spelling(ids.query)
+		learnt = format.numberText(ids.query)
 	} else if !errors.As(err, &refused) || refused.IsTransient() {
 		return nil, err
 	}
 	// Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
-	ids.spelling.Store(learnt)
+	ids.numberText.Store(learnt)
 	return learnt, nil
 }
 
@@ -300,10 +300,10 @@ type description struct {
 	}
 }
 
-func (d *description) spelling(query url.Values) *spelling {
+func (d *description) numberText(query url.Values) *numberText {
 	// Only of sequenced formats numbers are to be had.
 	if d.Rule != "sequenced" || !d.Minted || d.Bits > 64 || query.Has("prefix") {
-		return &spelling{}
+		return &numberText{}
 	}
 	for _, encoding := range d.Encodings {
 		if query.Has("encoding") && query.Get("encoding") != encoding.Name {
@@ -311,13 +311,13 @@ func (d *description) spelling(query url.Values) *spelling {
 		}
 		for _, try := range []struct {
 			span string
-			spelling
+			numberText
 		}{
-			{"", spelling{10, encoding.Length, false}},
-			{"a-f", spelling{16, encoding.Length, false}},
-			{"A-F", spelling{16, encoding.Length, true}},
-			{"a-z", spelling{36, encoding.Length, false}},
-			{"A-Z", spelling{36, encoding.Length, true}},
+			{"", numberText{10, encoding.Length, false}},
+			{"a-f", numberText{16, encoding.Length, false}},
+			{"A-F", numberText{16, encoding.Length, true}},
+			{"a-z", numberText{36, encoding.Length, false}},
+			{"A-Z", numberText{36, encoding.Length, true}},
 		} {
 			fixed := fmt.Sprintf("^[0-9%s]{%d}$", try.span, encoding.Length)
 			free := regexp.MustCompile(`^\^\(\?:0\|\[1-9` + try.span + `\]\[0-9` + try.span + `\]\{0,\d+\}\)\$$`)
@@ -326,13 +326,13 @@ func (d *description) spelling(query url.Values) *spelling {
 			}
 			// An alphabet in another order has the same pattern.
 			value, err := strconv.ParseUint(d.Example.Value, 10, 64)
-			if err == nil && try.spell(value) == d.Example.Encodings[encoding.Name] {
-				return &try.spelling
+			if err == nil && try.textOf(value) == d.Example.Encodings[encoding.Name] {
+				return &try.numberText
 			}
 		}
 		break
 	}
-	return &spelling{}
+	return &numberText{}
 }
 
 // piece has ids that were asked for together: a row of numbers, or texts.

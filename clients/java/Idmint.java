@@ -171,16 +171,16 @@ public final class Idmint implements AutoCloseable {
     }
 
     /** Texts of numbers, where they are decimal, hex or base 36 and nothing more; a radix of 0 where only the service makes them. */
-    private record Spelling(int radix, boolean isUpper, int length) {
-        static final Spelling OF_SERVICE = new Spelling(0, false, 0);
+    private record NumberText(int radix, boolean isUpper, int length) {
+        static final NumberText OF_SERVICE = new NumberText(0, false, 0);
 
-        String spell(long id) {
+        String textOf(long id) {
             var text = Long.toString(id, radix);
             return "0".repeat(Math.max(0, length - text.length())) + (isUpper ? text.toUpperCase(Locale.ROOT) : text);
         }
 
         /** What GET /formats/{format} says. */
-        static Spelling of(Map<String, Object> format, Map<String, String> query) {
+        static NumberText of(Map<String, Object> format, Map<String, String> query) {
             boolean hasNumbers = "sequenced".equals(format.get("rule")) && Boolean.TRUE.equals(format.get("minted"));
             if (!hasNumbers || !(format.get("bits") instanceof Double bits && bits <= 64) || query.containsKey("prefix")) {
                 return OF_SERVICE;
@@ -199,10 +199,10 @@ public final class Idmint implements AutoCloseable {
                     var free = "\\^\\(\\?:0\\|\\[1-9" + span + "]\\[0-9" + span + "]\\{0,\\d+}\\)\\$";
                     if (pattern.equals("^[0-9" + span + "]{" + length + "}$") || pattern.matches(free)) {
                         int radix = span.isEmpty() ? 10 : span.toLowerCase(Locale.ROOT).endsWith("f") ? 16 : 36;
-                        var spelling = new Spelling(radix, span.startsWith("A"), length);
+                        var numberText = new NumberText(radix, span.startsWith("A"), length);
                         // An alphabet in another order has the same pattern.
-                        boolean isSame = spelling.spell(Long.parseLong((String) example.get("value"))).equals(text);
-                        return isSame ? spelling : OF_SERVICE;
+                        boolean isSame = numberText.textOf(Long.parseLong((String) example.get("value"))).equals(text);
+                        return isSame ? numberText : OF_SERVICE;
                     }
                 }
                 break;
@@ -215,7 +215,7 @@ public final class Idmint implements AutoCloseable {
     private final String format;
     private final Map<String, String> query;
     /** What makes a text of a number; null until that is known. */
-    private volatile Spelling spelling;
+    private volatile NumberText numberText;
     private final Stock numbers;
     private final Stock texts;
 
@@ -248,32 +248,32 @@ public final class Idmint implements AutoCloseable {
     }
 
     /** How the texts of this format are made. */
-    private synchronized Spelling learn() {
-        if (spelling == null) {
+    private synchronized NumberText learn() {
+        if (numberText == null) {
             try {
-                spelling = Spelling.of(requests.json("GET", "/formats/" + format, Map.of(), null), query);
+                numberText = NumberText.of(requests.json("GET", "/formats/" + format, Map.of(), null), query);
             } catch (Failure refused) {
                 if (refused.isTransient() || refused.status == 0) {
                     throw refused;
                 }
                 // Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
-                spelling = Spelling.OF_SERVICE;
+                numberText = NumberText.OF_SERVICE;
             }
         }
-        return spelling;
+        return numberText;
     }
 
     /** The next id as a text. */
     public String nextText() {
-        var spelling = this.spelling == null ? learn() : this.spelling;
-        if (spelling.radix > 0) {
+        var numberText = this.numberText == null ? learn() : this.numberText;
+        if (numberText.radix > 0) {
             try {
-                return spelling.spell(next());
+                return numberText.textOf(next());
             } catch (Failure wide) {
                 if (wide.status != 200) {
                     throw wide;
                 }
-                this.spelling = Spelling.OF_SERVICE;
+                this.numberText = NumberText.OF_SERVICE;
             }
         }
         while (true) {

@@ -50,7 +50,7 @@ export class Ids {
   #format;
   #query;
   /** What makes a text of a number; undefined until that is known, null if only the service does. */
-  #spell;
+  #textOf;
   #learning = null;
   #numbers;
   #texts;
@@ -91,12 +91,12 @@ export class Ids {
 
   /** The next id as a text, or the promise of one where there is none here. */
   nextText() {
-    const spell = this.#spell;
-    if (spell) {
+    const textOf = this.#textOf;
+    if (textOf) {
       const id = this.next();
-      return typeof id === "bigint" ? spell(id) : id.then(spell);
+      return typeof id === "bigint" ? textOf(id) : id.then(textOf);
     }
-    if (spell === undefined) {
+    if (textOf === undefined) {
       this.#learning ??= this.#learn();
       return this.#learning.then(() => this.nextText());
     }
@@ -140,13 +140,13 @@ export class Ids {
 
   async #learn() {
     try {
-      this.#spell = spelling(await this.#asking.json("GET", `/formats/${this.#format}`), this.#query);
+      this.#textOf = numberText(await this.#asking.json("GET", `/formats/${this.#format}`), this.#query);
     } catch (refused) {
       if (refused.isTransient || refused.status === undefined) {
         throw refused;
       }
       // Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
-      this.#spell = null;
+      this.#textOf = null;
     } finally {
       this.#learning = null;
     }
@@ -163,7 +163,7 @@ export class Ids {
 }
 
 /** What makes texts of the numbers of a format, where they are decimal, hex or base 36 and nothing more; else null. */
-function spelling(format, query) {
+function numberText(format, query) {
   const encoding = format.encodings.find((some) => query.encoding === undefined || query.encoding === some.name);
   // Only of sequenced formats numbers are to be had.
   if (format.rule !== "sequenced" || !format.minted || encoding === undefined || "prefix" in query) {
@@ -174,9 +174,9 @@ function spelling(format, query) {
     if (encoding.pattern === `^[0-9${span}]{${encoding.length}}$` || free.test(encoding.pattern)) {
       const length = encoding.length ?? 1;
       const lower = (number) => number.toString(radix).padStart(length, "0");
-      const spell = span < "A" || span > "a" ? lower : (number) => lower(number).toUpperCase();
+      const textOf = span < "A" || span > "a" ? lower : (number) => lower(number).toUpperCase();
       // An alphabet in another order has the same pattern.
-      return spell(BigInt(format.example.value)) === format.example.encodings[encoding.name] ? spell : null;
+      return textOf(BigInt(format.example.value)) === format.example.encodings[encoding.name] ? textOf : null;
     }
   }
   return null;

@@ -97,22 +97,22 @@ class Ids:
         self._numbers = _Stock(self._fetch_rows, self._own, *sizes)
         self._texts = _Stock(self._fetch_texts, self._own, *sizes)
         # What makes a text of a number; None until that is known, False if only the service does.
-        self._spell, self._learning = None, threading.Lock()
+        self._text_of, self._learning = None, threading.Lock()
         self._pid = os.getpid()
         self.next, self.anext = self._numbers.next, self._numbers.anext
         _all.add(self)
 
     def next_text(self):
         """The next id as a text. Waits only when there is none here."""
-        if self._spell is None:
+        if self._text_of is None:
             self._learn()
-        return self._spell(self._numbers.next()) if self._spell else self._texts.next()
+        return self._text_of(self._numbers.next()) if self._text_of else self._texts.next()
 
     async def anext_text(self):
         """The next id as a text. Lets other tasks run when there is none here."""
-        if self._spell is None:
+        if self._text_of is None:
             await asyncio.get_running_loop().run_in_executor(None, self._learn)
-        return self._spell(await self._numbers.anext()) if self._spell else await self._texts.anext()
+        return self._text_of(await self._numbers.anext()) if self._text_of else await self._texts.anext()
 
     def mint(self, count):
         """So many ids as texts, minted now: all of them or none. A retry mints others, so no id comes twice."""
@@ -152,12 +152,12 @@ class Ids:
     def _learn(self):
         self._own()
         with self._learning:
-            if self._spell is None:
+            if self._text_of is None:
                 try:
-                    self._spell = _spelling(self._http.json("GET", "/formats/" + self._format), self._query)
+                    self._text_of = _number_text(self._http.json("GET", "/formats/" + self._format), self._query)
                 except Refused:
                     # Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
-                    self._spell = False
+                    self._text_of = False
 
     def _fetch_rows(self, count):
         answer = self._http.json("POST", self._target(count), {"Accept": "application/vnd.idmint.rows+json"})
@@ -460,7 +460,7 @@ def _error(status, retry_after, answer, url):
     return kind(f"{said}; {remedy}" if remedy else said, status, problem, wait)
 
 
-def _spelling(format, query):
+def _number_text(format, query):
     """What makes texts of the numbers of a format, where they are decimal, hex or base 36 and nothing more; else False."""
     encoding = next((some for some in format["encodings"] if query.get("encoding") in (None, some["name"])), None)
     # Only of sequenced formats numbers are to be had.
@@ -471,14 +471,14 @@ def _spelling(format, query):
         span = letters and f"{letters[0]}-{letters[-1]}"
         fixed, free = f"^[0-9{span}]{{{length}}}$", rf"\^\(\?:0\|\[1-9{span}\]\[0-9{span}\]\{{0,\d+\}}\)\$"
         if encoding["pattern"] == fixed or re.fullmatch(free, encoding["pattern"]):
-            spell = functools.partial(_spelt, string.digits + letters, length)
+            text_of = functools.partial(_in_digits, string.digits + letters, length)
             # An alphabet in another order has the same pattern.
-            is_same = spell(int(format["example"]["value"])) == format["example"]["encodings"][encoding["name"]]
-            return (str if spell.args == (string.digits, 0) else spell) if is_same else False
+            is_same = text_of(int(format["example"]["value"])) == format["example"]["encodings"][encoding["name"]]
+            return (str if text_of.args == (string.digits, 0) else text_of) if is_same else False
     return False
 
 
-def _spelt(digits, length, number):
+def _in_digits(digits, length, number):
     if len(digits) == 16:
         text = format(number, "x" if digits[-1] == "f" else "X")
     elif len(digits) == 10:

@@ -86,7 +86,7 @@ fn description(format: &Format) -> String {
         );
     }
     text += "\nspellings, the canonical one first\n";
-    text += &spellings(&info);
+    text += &encodings(&info);
     text += "\nstorage\n";
     text + &storage(&info)
 }
@@ -142,7 +142,7 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<[String; 2]> {
     facts
 }
 
-fn spellings(info: &FormatInfo) -> String {
+fn encodings(info: &FormatInfo) -> String {
     let heads = ["", "name", "length", "sorts", "example", "pattern"].map(str::to_owned);
     let lines = info.encodings.iter().map(|encoding| {
         let length = match encoding.length {

@@ -23,7 +23,7 @@ pub(super) struct Mint {
     /// How many; 1 if absent.
     #[arg(short = 'n', long)]
     count: Option<u32>,
-    /// The spelling; the canonical one if absent.
+    /// The encoding; the canonical one if absent.
     #[arg(long)]
     encoding: Option<String>,
     /// What stands before each id, where the format has prefixes.

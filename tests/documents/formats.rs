@@ -50,7 +50,7 @@ fn chapter(format: &Format, info: &FormatInfo) -> String {
     for fact in facts(format, info) {
         writeln!(text, "- {fact}").unwrap();
     }
-    text += &spellings(info);
+    text += &encodings(info);
     text += &storage(info);
     text
 }
@@ -102,9 +102,9 @@ fn facts(format: &Format, info: &FormatInfo) -> Vec<String> {
     facts
 }
 
-fn spellings(info: &FormatInfo) -> String {
+fn encodings(info: &FormatInfo) -> String {
     let time = info.example.time.as_ref().map_or_else(String::new, |time| format!(" of {time}"));
-    let mut text = format!("\n| spelling | length | sorts | an id{time} | pattern |\n|---|---|---|---|---|\n");
+    let mut text = format!("\n| encoding | length | sorts | an id{time} | pattern |\n|---|---|---|---|---|\n");
     for encoding in &info.encodings {
         let sorts = if encoding.sortable { "yes" } else { "no" };
         let example = &info.example.encodings[&encoding.name];

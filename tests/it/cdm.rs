@@ -84,7 +84,7 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             assert!(new.iter().all(|id| back.text().contains(id.as_str())), "{name}: {}", back.text());
             assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
-            // Whatever spelling they have, these ids are known again, and stay.
+            // Whatever encoding they have, these ids are known again, and stay.
             for query in ["?return=cdm", "?return=cdm&encoding=decimal"] {
                 let again = send(&service, query, media, &back.text()).await;
                 assert!(again.body == back.body, "{name} {query}: {}", again.text());
@@ -281,7 +281,7 @@ async fn every_report_of_the_vectors_gets_its_id_here_too() {
     for case in cases::valid().iter().filter(|case| case.format == "conjunction") {
         let (tca, [one, other]) = (case.utc.as_ref().unwrap(), [case.fields[1].1, case.fields[2].1]);
         let body = format!(r#"{{"tca":"{tca}","primary":{one},"secondary":{other}}}"#);
-        for (encoding, text) in &case.spellings {
+        for (encoding, text) in &case.encodings {
             let answer = send(&service, &format!("?encoding={encoding}"), "application/json", &body).await;
             if one == 0 || other == 0 || one == other {
                 assert_eq!(answer.status, 422, "{case:?}: {answer:?}");

@@ -27,7 +27,7 @@ fn assert_reading(reading: &Value, case: &Valid) {
     if let Some(qualifier) = fields.iter().find(|field| field["kind"] == "qualifier") {
         assert_eq!(qualifier["label"], case.of_type.as_deref().unwrap_or("unassigned"), "{case:?}");
     }
-    for (encoding, text) in &case.spellings {
+    for (encoding, text) in &case.encodings {
         assert_eq!(reading["encodings"][encoding], *text, "{encoding} of {reading}: {case:?}");
     }
     let seconds = case.unix_nanos.div_euclid(1_000_000_000).to_string();
@@ -45,7 +45,7 @@ async fn every_published_id_decodes_in_each_of_its_spellings() {
     let mut client = service.connect().await;
     for case in &cases::valid() {
         // The empty text, as which one of them writes zero, is read as none.
-        for (encoding, text) in case.spellings.iter().filter(|(_, text)| !text.is_empty()) {
+        for (encoding, text) in case.encodings.iter().filter(|(_, text)| !text.is_empty()) {
             let pin = format!("?format={}&encoding={encoding}", case.format);
             let answer = decode(&mut client, text, &pin).await;
             assert_eq!(answer.status, 200, "{}: {answer:?}", case.name);
@@ -69,7 +69,7 @@ async fn an_id_that_nobody_pins_is_found_among_all_its_readings() {
     let formats = service.get("/formats").await.json()["formats"].as_array().unwrap().len();
     let mut client = service.connect().await;
     for case in &cases::valid() {
-        let (encoding, text) = &case.spellings[0];
+        let (encoding, text) = &case.encodings[0];
         if text.is_empty() {
             continue;
         }

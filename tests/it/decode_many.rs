@@ -32,7 +32,7 @@ async fn every_published_id_is_told_of_in_order_as_its_own_answer_tells_of_the_b
     let service = Service::start(FORMATS).await;
     let mut client = service.connect().await;
     let cases = cases::valid();
-    let texts: Vec<_> = cases.iter().flat_map(|case| case.spellings.iter().map(|(_, text)| text.as_str())).collect();
+    let texts: Vec<_> = cases.iter().flat_map(|case| case.encodings.iter().map(|(_, text)| text.as_str())).collect();
     let brief = decode_array(&service, "", &texts).await;
     let full = decode_array(&service, "?detail=full", &texts).await;
     for ((text, brief), full) in texts.iter().zip(brief).zip(full) {

@@ -16,7 +16,7 @@ async fn every_vector_is_what_its_fields_are_encoded_to() {
     let service = Service::start(FORMATS).await;
     let cases = cases::valid();
     let mut texts = 0;
-    for Valid { name, format, of_type, fields, spellings, .. } in &cases {
+    for Valid { name, format, of_type, fields, encodings, .. } in &cases {
         let number = |(field, value): &(&str, u128)| match *field {
             "time" => format!("time_ticks={value}"),
             field => format!("{field}={value}"),
@@ -25,7 +25,7 @@ async fn every_vector_is_what_its_fields_are_encoded_to() {
         let query: Vec<_> = fields.iter().map(number).chain(of_type).collect();
         let answer = encoded(&service, &format!("/encode/{format}?{}", query.join("&"))).await;
         assert_eq!((&answer["format"], &answer["minted"]), (&json!(format), &json!(false)), "{name}");
-        for (encoding, text) in spellings {
+        for (encoding, text) in encodings {
             assert_eq!(answer["encodings"][encoding], json!(text), "{name}: {encoding}");
             texts += 1;
         }

@@ -23,7 +23,7 @@ async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() 
             let path = format!("/decode/{}?format={name}&encoding={encoding}", text.as_str().unwrap());
             let decoded = service.get(&path).await.json();
             let found = &decoded["matches"][0];
-            // A type is told by the canonical spelling alone.
+            // A type is told by the canonical encoding alone.
             let mut expected = example["encodings"].clone();
             if !format["types_minted"].is_null() && *encoding != format["encodings"][0]["name"] {
                 let untyped = &mut expected[format["encodings"][0]["name"].as_str().unwrap()];
@@ -67,7 +67,7 @@ async fn a_custom_format_is_described_like_a_built_in_one() {
         token["encodings"][1]["length_min"].as_u64().unwrap() < token["encodings"][1]["length_max"].as_u64().unwrap()
     );
     let postgresql = &token["storage"][0];
-    assert_eq!((&postgresql["column"], &postgresql["bind"]), (&"uuid".into(), &"the spelling uuid8".into()));
+    assert_eq!((&postgresql["column"], &postgresql["bind"]), (&"uuid".into(), &"the encoding uuid8".into()));
     assert_eq!(postgresql["sql"]["select_range"], Value::Null, "its ids carry no time");
 }
 

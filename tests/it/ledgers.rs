@@ -214,15 +214,15 @@ async fn two_spellings_of_one_event_are_one_request() {
     let service = Service::start("").await;
     let ledger = ledger(&service, 0).await;
     let vectors = file("evently");
-    let pairs = |list: &str, spelling: &str| {
-        let pair = |row: &Value| (text(&row[spelling]).to_owned(), text(&row["canonical"]).to_owned());
+    let pairs = |list: &str, encoding: &str| {
+        let pair = |row: &Value| (text(&row[encoding]).to_owned(), text(&row["canonical"]).to_owned());
         rows(&vectors[list]).iter().map(pair).collect::<Vec<_>>()
     };
     let all = [pairs("numbers", "token"), pairs("canonical_json", "json")].concat();
     for (number, (one, other)) in all.iter().enumerate() {
         let one = format!(r#"{{"event":"x","entities":{{}},"data":{one}}}"#);
         let other = format!(r#"{{ "data" : {other}, "entities":{{}},"meta":null, "event":"\u0078" }}"#);
-        let key = format!("spelling-{number}");
+        let key = format!("encoding-{number}");
         let first = append(&service, &key, &order(&ledger, &[one])).await;
         let second = append(&service, &key, &order(&ledger, &[other])).await;
         assert_eq!((first.status, second.status), (201, 200), "{first:?} {second:?}");

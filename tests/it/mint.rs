@@ -133,7 +133,7 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
     let service = Service::start("formats.payment-wide.enabled = true").await;
     let mut client = service.connect().await;
     let formats = service.get("/formats").await.json();
-    let mut spellings = 0;
+    let mut encodings = 0;
     let is_counted = |format: &&Value| ["sequenced", "random"].iter().any(|rule| format["rule"] == *rule);
     for format in formats["formats"].as_array().unwrap().iter().filter(is_counted) {
         let name = format["name"].as_str().unwrap();
@@ -151,10 +151,10 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
             let second = has_time.then_some("2040-01-01T00:00:00");
             assert_eq!(reading["time"].as_str().map(|time| &time[..19]), second, "{reading}");
             assert_eq!(reading["plausible"], true);
-            spellings += 1;
+            encodings += 1;
         }
     }
-    assert_eq!(spellings, 4 + 2 + 3 + 9 + 8 + 2 + 4 + 2 + 2 + 2 + 2 + 3 + 2 + 3);
+    assert_eq!(encodings, 4 + 2 + 3 + 9 + 8 + 2 + 4 + 2 + 2 + 2 + 2 + 3 + 2 + 3);
 }
 
 #[tokio::test]

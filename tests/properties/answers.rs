@@ -1,7 +1,7 @@
 //! What is answered of a text, byte for byte: the JSON that serde makes of all that the library says of it.
 //!
 //! The service writes its answers by hand, out of parts that are prepared for each format. Here each of them is put
-//! together plainly: a reading for every spelling that reads the text by itself, a struct for every object.
+//! together plainly: a reading for every encoding that reads the text by itself, a struct for every object.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -123,7 +123,7 @@ fn label<'a>(found: &Match<'a>, field: &Field, value: u128, domains: &'a KnownDo
 }
 
 /// Members in the order of the format's encodings, which a map of serde_json would not keep.
-fn spellings(format: &Format, prefix: &str, id: u128) -> Box<RawValue> {
+fn encodings(format: &Format, prefix: &str, id: u128) -> Box<RawValue> {
     let member = |(at, encoding): (usize, &Encoding)| {
         let text = format!("{}{}", if at == 0 { prefix } else { "" }, encoding.to_text(id));
         format!("{}:{}", Value::from(encoding.name()), Value::from(text))
@@ -174,7 +174,7 @@ fn reading<'a>(found: &Match<'a>, text: &str, domains: &'a KnownDomains) -> Read
         time: time(found),
         time_unix_seconds: parts.time.map(|time| time.nanos().div_euclid(1_000_000_000).to_string()),
         fields: fields(found, domains),
-        encodings: spellings(format, prefix, id),
+        encodings: encodings(format, prefix, id),
         plausible: found.is_plausible(),
         evidence_bits: (found.evidence_bits() * 10.0).round() / 10.0,
         evidence: evidence(found),
@@ -217,8 +217,8 @@ fn unlikely<'a>(found: &Match<'a>) -> Unlikely<'a> {
     Unlikely { format, encoding, time: time(found), evidence_bits, evidence: evidence(found) }
 }
 
-/// Tries each spelling of each format by itself: what it reads is a match, and a format without any has the reason of a
-/// spelling that came nearest.
+/// Tries each encoding of each format by itself: what it reads is a match, and a format without any has the reason of a
+/// encoding that came nearest.
 fn assert_decoded(decoder: &Decoder, at: &DecoderAt<'_>, text: &str, filter: DecodeFilter<'_>) {
     let decoded = at.decode(text, filter);
     let mut found: BTreeMap<_, _> = decoded

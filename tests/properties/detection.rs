@@ -63,7 +63,7 @@ struct Row {
     clearly_right: usize,
 }
 
-/// Draws ids of all minted formats in their canonical spelling and decodes them.
+/// Draws ids of all minted formats in their canonical encoding and decodes them.
 fn confusion(seed: u64) -> BTreeMap<String, Row> {
     let mut random = StdRng::seed_from_u64(seed);
     let decoder = SERVICE.decoding().decoder().at(NOW);
@@ -154,7 +154,7 @@ fn reading_spellings_together_gives_what_each_gives_by_itself() {
         format.encodings.iter().map(move |encoding| encoding.to_text(id))
     });
     let mut texts: Vec<String> = ids.collect();
-    texts.extend(cases::valid().into_iter().flat_map(|case| case.spellings).map(|(_, text)| text));
+    texts.extend(cases::valid().into_iter().flat_map(|case| case.encodings).map(|(_, text)| text));
     texts.extend(cases::unreadable().into_iter().map(|case| case.text));
     let halves: Vec<_> = texts.iter().map(|text| text.chars().take(text.chars().count() / 2).collect()).collect();
     texts.extend(halves);

@@ -1,4 +1,4 @@
-//! Every vector of Evently beyond the spelling of ids: checksums, numbers, canonical JSON, times and chains.
+//! Every vector of Evently beyond the encoding of ids: checksums, numbers, canonical JSON, times and chains.
 
 use std::collections::BTreeMap;
 

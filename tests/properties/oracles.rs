@@ -1,4 +1,4 @@
-//! The spellings as others wrote them down: each crate here spells and reads the same numbers, and must agree.
+//! The encodings as others wrote them down: each crate here spells and reads the same numbers, and must agree.
 //!
 //! An encoding is made as a configuration makes it. Every case is drawn from a fixed seed.
 

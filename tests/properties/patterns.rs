@@ -1,4 +1,4 @@
-//! The regular expression of each spelling against the published texts, those that are ids and those that are none.
+//! The regular expression of each encoding against the published texts, those that are ids and those that are none.
 
 use idmint::id::Encoding;
 use regex_lite::Regex;
@@ -14,7 +14,7 @@ fn encoding(format: &str, encoding: &str) -> &'static Encoding {
 #[test]
 fn a_pattern_accepts_every_published_text_and_nothing_around_it() {
     let cases = cases::valid();
-    let texts = cases.iter().flat_map(|case| case.spellings.iter().map(|(name, text)| (&case.format, name, text)));
+    let texts = cases.iter().flat_map(|case| case.encodings.iter().map(|(name, text)| (&case.format, name, text)));
     let accepted = texts.map(|(format, name, text)| {
         let pattern = Regex::new(&encoding(format, name).pattern()).unwrap();
         assert!(pattern.is_match(text), "{pattern} refuses {text:?}, {name} of {format}");

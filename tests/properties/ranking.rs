@@ -21,10 +21,10 @@ fn decoder() -> Decoder {
 fn every_text_of_the_vectors_ranks_as_it_did() {
     let decoder = decoder();
     let decoder = decoder.at(NOW);
-    let (mut lines, mut spellings, mut of_own_format) = (BTreeMap::new(), 0, 0);
+    let (mut lines, mut encodings, mut of_own_format) = (BTreeMap::new(), 0, 0);
     for case in cases::valid() {
-        for (encoding, text) in case.spellings.into_iter().filter(|(_, text)| !text.is_empty()) {
-            spellings += 1;
+        for (encoding, text) in case.encodings.into_iter().filter(|(_, text)| !text.is_empty()) {
+            encodings += 1;
             let best = decoder.best(&text, DecodeFilter::default());
             let is_own = |format: &str, name: &str| format == case.format && name == encoding;
             of_own_format += usize::from(best.is_some_and(|best| is_own(&best.format().name, best.encoding().name())));
@@ -41,7 +41,7 @@ fn every_text_of_the_vectors_ranks_as_it_did() {
             lines.insert(text, line);
         }
     }
-    println!("{} texts ranked; {of_own_format} of {spellings} come first as what they were written as", lines.len());
+    println!("{} texts ranked; {of_own_format} of {encodings} come first as what they were written as", lines.len());
     assert!(lines.len() >= 499, "{} texts", lines.len());
     assert_generated("tests/properties/ranking.txt", "ranking", &lines.into_values().collect::<String>());
 }

@@ -51,7 +51,7 @@ fn every_report_of_the_vectors_gets_its_id() {
         let id = id.unwrap();
         let tca = UnixTime::from_utc_text(case.utc.as_ref().unwrap()).unwrap();
         assert_eq!(id_of(&minter, tca.nanos(), primary, secondary), Ok(id), "{case:?}");
-        for (encoding, text) in &case.spellings {
+        for (encoding, text) in &case.encodings {
             assert_eq!(format.encoding(encoding).unwrap().to_text(id), *text, "{case:?}");
         }
         minted += 1;

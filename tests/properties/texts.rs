@@ -19,12 +19,12 @@ use crate::laws::{DECODER, ENCODINGS};
 const TEXTS: u64 = 10_000_000;
 /// Each begins with its own seed.
 const BLOCKS: u64 = 1_000;
-/// One text of so many is read in every spelling of every format and held against the pattern, the others only in the
-/// spelling they are made for.
+/// One text of so many is read in every encoding of every format and held against the pattern, the others only in the
+/// encoding they are made for.
 const ONE_IN: u32 = 64;
 const HUGE_LEN: usize = 200_000;
 
-/// A format with every kind of spelling, also those that no other has.
+/// A format with every kind of encoding, also those that no other has.
 static EVERY_KIND: LazyLock<Format> = LazyLock::new(|| {
     let grouped = r#"{ kind = "hashids", name = "grouped", min_length = 30, groups = [10, 10, 10] }"#;
     let stripped = r#"{ kind = "b32l", name = "stripped", bytes = 20, strip = true }"#;
@@ -41,11 +41,11 @@ static EVERY_KIND: LazyLock<Format> = LazyLock::new(|| {
 const FOREIGN: &str = "\u{212a}\u{17f}\u{131}\u{130}\u{ff10}\u{ff19}\u{ff21}\u{ff41}\u{660}\u{966}\u{430}\u{41e}\u{3bf}\
     \u{2010}\u{2212}\u{ad}\u{200b}\u{feff}\u{a0}\u{0}\n\r\t -_=%\u{7f}\u{80}\u{7ff}\u{800}\u{ffff}\u{10000}\u{10ffff}";
 
-/// One spelling of one format, and what texts for it are made of.
+/// One encoding of one format, and what texts for it are made of.
 pub(crate) struct Target<'a> {
     pub(crate) format: &'a Format,
     pub(crate) encoding: &'a Encoding,
-    /// Ids of the format in this spelling.
+    /// Ids of the format in this encoding.
     valid: [String; 64],
     /// Every letter in those.
     letters: Vec<u8>,
@@ -61,17 +61,17 @@ impl<'a> Target<'a> {
         Target { format, encoding, valid, letters, pattern: Regex::new(&encoding.pattern()).unwrap() }
     }
 
-    /// One for each spelling of these formats.
+    /// One for each encoding of these formats.
     pub(crate) fn all_of(formats: impl Iterator<Item = &'a Format>, random: &mut StdRng) -> Vec<Target<'a>> {
-        let spellings = formats.flat_map(|format| format.encodings.iter().map(move |encoding| (format, encoding)));
-        spellings.map(|(format, encoding)| Target::new(format, encoding, random)).collect()
+        let encodings = formats.flat_map(|format| format.encodings.iter().map(move |encoding| (format, encoding)));
+        encodings.map(|(format, encoding)| Target::new(format, encoding, random)).collect()
     }
 
     fn letter(&self, random: &mut StdRng) -> char {
         char::from(self.letters[random.random_range(0..self.letters.len())])
     }
 
-    /// Writes a text that this spelling has to do with: an id with a few mistakes, or letters in a row, or anything.
+    /// Writes a text that this encoding has to do with: an id with a few mistakes, or letters in a row, or anything.
     pub(crate) fn draw(&self, random: &mut StdRng, text: &mut String) {
         text.clear();
         let valid = &self.valid[random.random_range(0..self.valid.len())];
@@ -169,14 +169,14 @@ fn assert_pattern(target: &Target<'_>, text: &str) {
     }
 }
 
-/// Whether this spelling of this format reads the text; what it reads must spell back.
+/// Whether this encoding of this format reads the text; what it reads must spell back.
 fn is_read(format: &Format, encoding: &Encoding, text: &str) -> bool {
     let Ok(id) = encoding.read(text) else { return false };
     assert_eq!(encoding.to_text(id), text, "{} of {}", encoding.name(), format.name);
     format.split(id).is_ok()
 }
 
-/// The same with every spelling of every format; how many of them read it.
+/// The same with every encoding of every format; how many of them read it.
 fn readings(decoder: &Decoder, text: &str) -> usize {
     let decoder = decoder.at(NOW);
     let decoded = decoder.decode(text, DecodeFilter::default());
@@ -226,7 +226,7 @@ fn ten_million_texts_are_read_or_refused_without_a_panic() {
     assert_eq!(texts, TEXTS);
     // Not all are nonsense, and not all are right.
     assert!((TEXTS / 10..TEXTS / 2).contains(&read), "{read} of {texts} were ids");
-    println!("{texts} texts in {} spellings, {read} of them ids", targets.len());
+    println!("{texts} texts in {} encodings, {read} of them ids", targets.len());
 }
 
 #[test]
@@ -244,5 +244,5 @@ fn every_text_of_up_to_two_bytes_is_read_or_refused_without_a_panic() {
         })
         .count();
     assert_eq!(count, 1 + 128 + 128 * 128 + 1_920);
-    assert!(ids > 1_000, "small numbers are ids in some spelling: {ids}");
+    assert!(ids > 1_000, "small numbers are ids in some encoding: {ids}");
 }

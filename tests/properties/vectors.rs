@@ -50,7 +50,7 @@ fn assert_both_ways(decoder: &Decoder, case: &Valid) {
     let format = format(decoder, &case.format);
     assert_eq!(format.ticks_at(UnixTime::from_nanos(case.unix_nanos)), Ok(case.fields[0].1), "{case:?}");
     let id = id_of(format, case).unwrap_or_else(|rejection| panic!("{rejection}: {case:?}"));
-    for (encoding, text) in &case.spellings {
+    for (encoding, text) in &case.encodings {
         let spelled = format.encoding(encoding).unwrap_or_else(|| panic!("{encoding}: {case:?}")).to_text(id);
         assert_eq!(spelled, *text, "{encoding}: {case:?}");
         // The empty text, as which one of them writes zero, is read as none.

@@ -65,6 +65,7 @@ mod page;
 mod prefetching;
 mod python_client;
 mod release;
+mod rows;
 mod slow_disk;
 mod storage_advice;
 mod syncing;

@@ -1,6 +1,6 @@
 //! The vectors of the seed formats as cases of one shape, whatever each file calls its fields.
 //!
-//! Left out are two spellings of a conjunction that no encoding of ours has: `sqids_az20`, three numbers in one text,
+//! Left out are two encodings of a conjunction that no encoding of ours has: `sqids_az20`, three numbers in one text,
 //! and the `hex_padded` of `v1_doc14`, which has the 16 digits of 64 bits where the layout has 65. Of Evently's chains
 //! there are the ids alone; what they are computed from is for those who verify chains.
 
@@ -23,7 +23,7 @@ pub(crate) struct Valid {
     /// Names and values of its fields, most significant first; time in ticks.
     pub(crate) fields: Vec<(&'static str, u128)>,
     /// Names of encodings and its text in each.
-    pub(crate) spellings: Vec<(String, String)>,
+    pub(crate) encodings: Vec<(String, String)>,
 }
 
 /// A text that is no id of the format in that encoding.
@@ -125,7 +125,7 @@ fn siq(row: &Value) -> Valid {
     // Rounded up: the first whole nanosecond of a tick of 15258.79 ns.
     let unix_nanos = seconds * 1_000_000_000 + (fraction * 1_000_000_000 + 65_535) / 65_536;
     let of_type = Some(text(&fields["qualifier"])).filter(|name| name != "unassigned");
-    Valid { of_type, ..valid_of(row, "siq".to_owned(), unix_nanos, named, spellings(row, &[])) }
+    Valid { of_type, ..valid_of(row, "siq".to_owned(), unix_nanos, named, encodings(row, &[])) }
 }
 
 /// A tweet twice: its machine number whole, and as two halves.
@@ -136,7 +136,7 @@ fn snowflakes(row: &Value) -> Vec<Valid> {
         named.extend(workers.iter().map(|(field, key)| (*field, number(&fields[*key]))));
         named.push(("sequence", number(&fields["increment"])));
         let unix_nanos = signed(&fields["unix_ms"]) * 1_000_000;
-        valid_of(row, format.to_owned(), unix_nanos, named, spellings(row, &[]))
+        valid_of(row, format.to_owned(), unix_nanos, named, encodings(row, &[]))
     };
     match text(&fields["flavor"]).as_str() {
         "discord" => vec![of("snowflake", &[("worker", "worker"), ("shard", "process")])],
@@ -155,20 +155,20 @@ fn payment(row: &Value) -> Valid {
         ("sequence", number(&fields["counter"])),
     ];
     let format = format_of("payment", row, &fields["epoch"]);
-    valid_of(row, format, signed(&fields["unix_s"]) * 1_000_000_000, named, spellings(row, &[("string", "base36")]))
+    valid_of(row, format, signed(&fields["unix_s"]) * 1_000_000_000, named, encodings(row, &[("string", "base36")]))
 }
 
 fn flax(row: &Value) -> Valid {
     let fields = &row["fields"];
     let named = vec![("time", number(&fields["timestamp"])), ("random", number(&fields["random"]))];
-    let texts = spellings(row, &[("string", "base64_lex"), ("hex", "hex_padded")]);
+    let texts = encodings(row, &[("string", "base64_lex"), ("hex", "hex_padded")]);
     valid_of(row, "flax".to_owned(), signed(&fields["unix_ms"]) * 1_000_000, named, texts)
 }
 
 fn conjunction(row: &Value) -> Valid {
     let fields = &row["fields"];
     let format = format_of("conjunction", row, &Value::Null);
-    let mut texts = spellings(row, &[("short", "hashids")]);
+    let mut texts = encodings(row, &[("short", "hashids")]);
     let is_ours = |encoding: &str| match encoding {
         "sqids_az20" => false,
         "hex_padded" => format != "conjunction-v1-doc14",
@@ -217,7 +217,7 @@ fn event(event: &Value) -> Valid {
         unix_nanos: i128::try_from(micros).expect("far below the greatest") * 1_000,
         utc: Some(format!("{seconds}.{fraction:0<6}Z")),
         fields: named,
-        spellings: vec![("hex_padded".to_owned(), id), ("uuid".to_owned(), uuid)],
+        encodings: vec![("hex_padded".to_owned(), id), ("uuid".to_owned(), uuid)],
     }
 }
 
@@ -236,17 +236,17 @@ fn valid_of(
     format: String,
     unix_nanos: i128,
     fields: Vec<(&'static str, u128)>,
-    spellings: Vec<(String, String)>,
+    encodings: Vec<(String, String)>,
 ) -> Valid {
     let utc = row["fields"]["utc"].as_str().map(str::to_owned);
-    Valid { name: text(&row["name"]), format, of_type: None, unix_nanos, utc, fields, spellings }
+    Valid { name: text(&row["name"]), format, of_type: None, unix_nanos, utc, fields, encodings }
 }
 
 /// The texts of a row by the names of our encodings, where those are others.
-fn spellings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
+fn encodings(row: &Value, renamed: &[(&str, &str)]) -> Vec<(String, String)> {
     let name =
         |codec: &str| renamed.iter().find(|(theirs, _)| *theirs == codec).map_or(codec, |(_, ours)| ours).to_owned();
-    let texts = row["encodings"].as_object().expect("the spellings of an id");
+    let texts = row["encodings"].as_object().expect("the encodings of an id");
     texts.iter().filter_map(|(codec, text)| Some((name(codec), text.as_str()?.to_owned()))).collect()
 }
 

@@ -142,7 +142,7 @@ const NOTES: &str = "
   TCP_NODELAY, and give one constant answer as long as idmint's body. They send fewer headers than idmint.
 - idmint has everything on: files, metrics, request ids. Single ids are of `snowflake` with the default configuration. Batches,
   unless the row says so, are of `snowflake-22`: the same with 22 bits of sequence instead of worker, shard and 12 bits, so
-  that spelling bounds the row and not the clock. `snowflake` itself has 4 096 000 ids/s in each of 8 lanes, and takes
+  that encoding bounds the row and not the clock. `snowflake` itself has 4 096 000 ids/s in each of 8 lanes, and takes
   another lane only when an answer would wait longer than `mint.lead_max`: that depends on how much is asked for at once.
 - `conjunction-v1` has one worker number, and so one lane, in a default configuration.
 - Redis is loaded by redis-benchmark and PostgreSQL by pgbench (`-M prepared`, 16 clients, one thread), on the CPU of the load.

@@ -39,7 +39,7 @@ pub(in crate::cli) struct Cdm {
     /// The format.
     #[arg(long, default_value = "conjunction")]
     format: String,
-    /// The spelling; the canonical one if absent.
+    /// The encoding; the canonical one if absent.
     #[arg(long)]
     encoding: Option<String>,
     /// Ask the service that listens there.
@@ -55,7 +55,7 @@ impl Cdm {
     /// Prints or replaces every document, or none.
     ///
     /// # Errors
-    /// 65 for a document that is malformed or has another id, naming file and line; 64 for a format or a spelling that
+    /// 65 for a document that is malformed or has another id, naming file and line; 64 for a format or a encoding that
     /// there is not; 74 when files fail; 78; and with a service 1 when it refuses, 69 when it cannot be reached.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let source = match &self.server {

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Decode {
     /// Try only this format.
     #[arg(long)]
     format: Option<String>,
-    /// Try only spellings of this name.
+    /// Try only encodings of this name.
     #[arg(long)]
     encoding: Option<String>,
     /// Also read what people write: in the other case, in quotes or braces, without hyphens, with I, L or O in base 32.

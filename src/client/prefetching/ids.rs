@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::asking::Kind;
 use super::error::IdsError;
+use super::number_text::NumberText;
 use super::options::IdsOptions;
 use super::owner::Owner;
 use super::piece::{Piece, PieceIds};
-use super::spelling::Spelling;
 use super::stock::Filled;
 use crate::wire::FormatInfo;
 
@@ -40,7 +40,7 @@ pub struct Ids {
     numbers: ArcSwap<Piece>,
     texts: ArcSwap<Piece>,
     /// How texts are made of numbers, once that is known; `None` if only the service makes them.
-    spelling: OnceLock<Option<Spelling>>,
+    number_text: OnceLock<Option<NumberText>>,
     owner: ArcSwap<Owner>,
 }
 
@@ -62,7 +62,7 @@ impl Ids {
         let empty = || ArcSwap::from_pointee(Piece::empty(owner.process));
         let (numbers, texts) = (empty(), empty());
         let owner = ArcSwap::from_pointee(owner);
-        Ok(Ids { urls, format: format.to_owned(), options, numbers, texts, spelling: OnceLock::new(), owner })
+        Ok(Ids { urls, format: format.to_owned(), options, numbers, texts, number_text: OnceLock::new(), owner })
     }
 
     /// The next id. Waits only when there is none here; in a task, take [`Ids::next_in_task`].
@@ -87,12 +87,12 @@ impl Ids {
     /// # Errors
     /// As [`Ids::next`].
     pub fn next_text(&self) -> Result<String, IdsError> {
-        let spelling = match self.spelling.get() {
+        let number_text = match self.number_text.get() {
             Some(known) => *known,
             None => self.learn()?,
         };
-        if let Some(spelling) = spelling {
-            return Ok(spelling.spell(self.next()?));
+        if let Some(number_text) = number_text {
+            return Ok(number_text.text_of(self.next()?));
         }
         loop {
             let piece = self.texts.load();
@@ -129,7 +129,7 @@ impl Ids {
     /// # Errors
     /// As [`Ids::next`].
     pub async fn next_text_in_task(&self) -> Result<String, IdsError> {
-        let spelling = match self.spelling.get() {
+        let number_text = match self.number_text.get() {
             Some(known) => *known,
             None => {
                 let owner = self.owner_of_this_process()?;
@@ -138,8 +138,8 @@ impl Ids {
                 self.learn_from(described.unwrap_or_else(|_| Err(ended())))?
             }
         };
-        if let Some(spelling) = spelling {
-            return Ok(spelling.spell(self.next_in_task().await?));
+        if let Some(number_text) = number_text {
+            return Ok(number_text.text_of(self.next_in_task().await?));
         }
         loop {
             let filled = {
@@ -239,23 +239,23 @@ impl Ids {
     }
 
     #[cold]
-    fn learn(&self) -> Result<Option<Spelling>, IdsError> {
+    fn learn(&self) -> Result<Option<NumberText>, IdsError> {
         let owner = self.owner_of_this_process()?;
         let _alone = owner.learning.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.spelling.get() {
+        match self.number_text.get() {
             Some(known) => Ok(*known),
             None => self.learn_from(owner.runtime().block_on(owner.asking.describe())),
         }
     }
 
-    fn learn_from(&self, described: Result<FormatInfo, IdsError>) -> Result<Option<Spelling>, IdsError> {
-        let spelling = match described {
-            Ok(format) => Spelling::of(&format, &self.options),
+    fn learn_from(&self, described: Result<FormatInfo, IdsError>) -> Result<Option<NumberText>, IdsError> {
+        let number_text = match described {
+            Ok(format) => NumberText::of(&format, &self.options),
             Err(error) if error.is_transient() || error.status().is_none() => return Err(error),
             // Who may mint need not be allowed to read formats; what else is wrong the request for texts says.
             Err(_) => None,
         };
-        Ok(*self.spelling.get_or_init(|| spelling))
+        Ok(*self.number_text.get_or_init(|| number_text))
     }
 }
 

@@ -11,17 +11,17 @@
 //!   │
 //! addresses        another address after a failure, and none before the time that it has asked for
 //!   │
-//! spelling, options, error
+//! number_text, options, error
 //! ```
 
 mod addresses;
 mod asking;
 mod error;
 mod ids;
+mod number_text;
 mod options;
 mod owner;
 mod piece;
-mod spelling;
 mod stock;
 
 pub use error::IdsError;

@@ -16,7 +16,7 @@ pub(super) struct Owner {
     pub(super) asking: Arc<Asking>,
     pub(super) numbers: Arc<Stock>,
     pub(super) texts: Arc<Stock>,
-    /// Held by who asks how texts are spelled.
+    /// Held by who asks how ids are written.
     pub(super) learning: Mutex<()>,
     /// `None` only while it ends.
     runtime: Option<Runtime>,

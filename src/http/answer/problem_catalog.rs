@@ -102,7 +102,7 @@ impl Slug {
                 status: 404,
                 title: "No format reads this id",
                 cause: "Decoding is strict: every format rejected the text. `rejected` holds the reason of each, \
-                    `did_you_mean` near spellings.",
+                    `did_you_mean` near encodings.",
                 safe_action: "Look for a cut or changed character, a changed case, or a prefix added by another system.",
                 dangerous_action: "Guessing: correcting characters until something decodes finds an id, but hardly the one that was \
                     meant.",

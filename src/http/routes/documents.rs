@@ -119,7 +119,7 @@ fn sheet(formats: &[Arc<Format>], origin: &str) -> String {
         line("many", format!("-X POST '{ids}/{name}?count=5'"));
         line("one a line", format!("-X POST -H 'Accept: text/plain' '{ids}/{name}?count=5'"));
         let encoding = format.encodings.last().expect("a format has an encoding").name();
-        line("another spelling", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
+        line("another encoding", format!("-X POST '{ids}/{name}?encoding={encoding}'"));
         let id = format!("$(curl -s -X POST -H 'Accept: text/plain' {ids}/{name})");
         line("what is this id", format!("{origin}/decode/{id}"));
     }

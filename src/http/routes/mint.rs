@@ -15,7 +15,9 @@ use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted, negotiate_minted,
 };
-use crate::http::request::{Object, Query, count, encoding, payer_of, percent_decode, prefix, read_body, strict_json, strict_query};
+use crate::http::request::{
+    Object, Query, count, encoding, payer_of, percent_decode, prefix, read_body, strict_json, strict_query,
+};
 use crate::id::{DomainHash, FieldKind, Format, Prefix};
 use crate::minting::{BatchRequest, Minter, Refusal};
 use crate::service::{IdSource, MaybeReady, ServedFormat, Service, ServiceError};

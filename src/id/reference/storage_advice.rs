@@ -120,9 +120,9 @@ impl StorageAdvice<'_> {
     pub fn bind(&self) -> String {
         match self.stored {
             Stored::Number => "the number, as a 64-bit integer".to_owned(),
-            Stored::Uuid(encoding) => format!("the spelling {}", encoding.name()),
+            Stored::Uuid(encoding) => format!("the encoding {}", encoding.name()),
             Stored::Bytes(bytes) => format!("{bytes} bytes, big-endian: what application/octet-stream answers"),
-            Stored::Text(encoding) => format!("the spelling {}", encoding.name()),
+            Stored::Text(encoding) => format!("the encoding {}", encoding.name()),
         }
     }
 
@@ -142,7 +142,7 @@ impl StorageAdvice<'_> {
         let sorts = if encoding.is_sortable() {
             "As text they sort like ids, and differ as ids do,".to_owned()
         } else {
-            format!("As text in the spelling {} they do not sort like ids, and differ as ids do", encoding.name())
+            format!("As text in the encoding {} they do not sort like ids, and differ as ids do", encoding.name())
         };
         Some(format!(
             "{sorts} only under the collation of the column, which compares bytes (in SQLite the default, BINARY): others \
@@ -157,12 +157,12 @@ impl StorageAdvice<'_> {
         let name = self.format.encodings.iter().find(writes_uuid)?.name();
         match self.database {
             Database::SqlServer => Some(format!(
-                "SQL Server: uniqueidentifier holds the spelling {name}, but sorts by its last group first, and a Guid in \
+                "SQL Server: uniqueidentifier holds the encoding {name}, but sorts by its last group first, and a Guid in \
                  .NET has the bytes of its first three groups in another order."
             )),
             Database::MySql => Some("MySQL has no type for UUIDs.".to_owned()),
             Database::MariaDb => Some(format!(
-                "MariaDB: uuid holds the spelling {name} only where its version is 6 or 7: it sorts lower ones by their last \
+                "MariaDB: uuid holds the encoding {name} only where its version is 6 or 7: it sorts lower ones by their last \
                  group first, and refuses some of the higher ones."
             )),
             Database::PostgreSql | Database::Sqlite => None,

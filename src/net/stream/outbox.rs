@@ -283,14 +283,14 @@ mod tests {
                     Pin::new(&mut stream).poll_write_vectored(&mut context, &bufs)
                 }
             {
-                written += more.unwrap();
+                written += more.expect("the socket takes it");
             }
             polls.push(written - begun);
             assert!(outbox.poll_send_all(&mut context).is_ready());
         }
         assert_eq!(polls, [LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX, LEN_AT_ONCE_MAX / 2]);
         let mut received = vec![0; LEN];
-        caller.read_exact(&mut received).await.unwrap();
+        caller.read_exact(&mut received).await.expect("it is all there");
         assert!(received == answer);
     }
 }

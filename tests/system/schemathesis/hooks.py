@@ -7,7 +7,7 @@ import zlib
 import schemathesis
 from schemathesis.core.failures import Failure
 
-# A schema-valid request may get a 422 with one of these reasons. Which spellings, types, prefixes and domains there are, how many
+# A schema-valid request may get a 422 with one of these reasons. Which encodings, types, prefixes and domains there are, how many
 # ids at once, and from when to when its times go depends on the format; and that `count` is given twice shows only in
 # address and body together. No schema knows how many days a month has, or that two numbers differ.
 # Anything else that is refused though it is valid stays a failure.

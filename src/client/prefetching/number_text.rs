@@ -6,17 +6,17 @@ use crate::wire::FormatInfo;
 /// The digits of all radixes.
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// How the ids of a format are spelled, where that is decimal, hexadecimal or of base 36 and nothing more.
+/// How the ids of a format are written, where that is decimal, hexadecimal or of base 36 and nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spelling {
+pub(super) struct NumberText {
     radix: u8,
     is_upper: bool,
     length_min: usize,
 }
 
-impl Spelling {
+impl NumberText {
     /// What the service says of a format; `None` if only the service makes its texts.
-    pub(super) fn of(format: &FormatInfo, options: &IdsOptions) -> Option<Spelling> {
+    pub(super) fn of(format: &FormatInfo, options: &IdsOptions) -> Option<NumberText> {
         // Only of sequenced formats numbers are to be had.
         if format.rule != "sequenced" || !format.minted || options.asked("prefix").is_some() {
             return None;
@@ -31,14 +31,14 @@ impl Spelling {
             encoding.pattern == format!("^[0-9{span}]{{{length}}}$")
                 || free_max.is_some_and(|max| max.parse::<u8>().is_ok())
         })?;
-        let spelling = Spelling { radix, is_upper, length_min: length.max(1) };
+        let number_text = NumberText { radix, is_upper, length_min: length.max(1) };
         // An alphabet in another order has the same pattern.
-        let is_same =
-            Some(&spelling.spell(format.example.value.parse().ok()?)) == format.example.encodings.get(&encoding.name);
-        is_same.then_some(spelling)
+        let is_same = Some(&number_text.text_of(format.example.value.parse().ok()?))
+            == format.example.encodings.get(&encoding.name);
+        is_same.then_some(number_text)
     }
 
-    pub(super) fn spell(self, id: u128) -> String {
+    pub(super) fn text_of(self, id: u128) -> String {
         let mut digits = Vec::with_capacity(40);
         let mut rest = id;
         while rest > 0 {
@@ -64,17 +64,20 @@ impl Spelling {
 mod tests {
     use super::*;
 
-    fn spelling(radix: u8, is_upper: bool, length_min: usize) -> Spelling {
-        Spelling { radix, is_upper, length_min }
+    fn number_text(radix: u8, is_upper: bool, length_min: usize) -> NumberText {
+        NumberText { radix, is_upper, length_min }
     }
 
     #[test]
     fn numbers_are_spelled_in_each_radix_and_filled_up_with_zeros() {
-        assert_eq!(spelling(10, false, 1).spell(0), "0");
-        assert_eq!(spelling(10, false, 1).spell(u128::MAX), u128::MAX.to_string());
-        assert_eq!(spelling(16, false, 28).spell(0x6b_06d0_662b_3800), format!("{:028x}", 0x6b_06d0_662b_3800_u64));
-        assert_eq!(spelling(16, true, 1).spell(0xabc), "ABC");
-        assert_eq!(spelling(36, true, 9).spell(4_270_959_197_568), "1II1UU000");
-        assert_eq!(spelling(36, false, 9).spell(35), "00000000z");
+        assert_eq!(number_text(10, false, 1).text_of(0), "0");
+        assert_eq!(number_text(10, false, 1).text_of(u128::MAX), u128::MAX.to_string());
+        assert_eq!(
+            number_text(16, false, 28).text_of(0x6b_06d0_662b_3800),
+            format!("{:028x}", 0x6b_06d0_662b_3800_u64)
+        );
+        assert_eq!(number_text(16, true, 1).text_of(0xabc), "ABC");
+        assert_eq!(number_text(36, true, 9).text_of(4_270_959_197_568), "1II1UU000");
+        assert_eq!(number_text(36, false, 9).text_of(35), "00000000z");
     }
 }
