@@ -26,4 +26,4 @@ mod status;
 mod troubles;
 
 pub(crate) use etcd_cluster::EtcdCluster;
-pub(crate) use nodes::until_within;
+pub(crate) use nodes::{node as fleet_node, until_within};

@@ -22,7 +22,7 @@ const BATCH: &str = "POST /ids/snowflake?count=2000";
 const LEASE: Duration = Duration::from_secs(60);
 
 /// A node of the fleet on these members, ready.
-pub(super) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
+pub(crate) fn node(home: &Home, etcd: &EtcdCluster, slots: u32) -> Service {
     let service = starting(home, etcd, slots);
     service.wait_until_ready();
     service

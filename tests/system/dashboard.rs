@@ -1,0 +1,126 @@
+//! `deploy/grafana/idmint.json`: each query of each panel shows something of real nodes under load.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::fleet::{EtcdCluster, fleet_node};
+use crate::http1::{Client, post_json, request};
+use crate::load::Load;
+use crate::prometheus::{Prometheus, value_of};
+use crate::service::{Home, Service, until};
+
+/// Panels whose queries are 0 while all is well: that they are there is all that can be seen.
+const ZERO_WHILE_WELL: [&str; 6] = [
+    "Slots",
+    "Turned away, by reason",
+    "etcd has lost what it had acknowledged",
+    "Fenced, and journals not written",
+    "Clocks of the fleet",
+    "Log lines dropped",
+];
+
+/// What Grafana puts in place of its variables.
+fn as_grafana_asks(query: &str) -> String {
+    let query = query.replace("$__rate_interval", "30s").replace("$job", ".*").replace("$instance", ".*");
+    assert!(!query.contains('$'), "{query}");
+    query
+}
+
+fn dashboard() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/grafana/idmint.json");
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// Title and query of each target of each panel.
+fn queries() -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap().iter().filter(|panel| panel["type"] != "row");
+    let queries = panels.flat_map(|panel| {
+        let targets = panel["targets"].as_array().unwrap();
+        targets.iter().map(move |target| (text(&panel["title"]), text(&target["expr"])))
+    });
+    queries.collect()
+}
+
+/// One request of each sort that a panel tells of: refused, decoded, stored, reported.
+fn ask_for_everything(service: &Service, round: usize) {
+    for target in ["decode/1", "decode/hello", "decode/175928847299117063", "nonesuch"] {
+        service.get(&format!("/{target}"));
+    }
+    service.post("/ids/snowflake?count=0");
+    // Another time of the same two objects, each a second later: near, and no longer the same.
+    let tca = format!("2026-02-01T00:{:02}:{:02}Z", round / 30 % 60, 2 * round % 60);
+    let report = format!(r#"{{"tca":"{tca}","primary":25544,"secondary":48274}}"#);
+    let mut client = Client::connect(service.address());
+    client.exchange(post_json("/ids/conjunction", "", &report));
+    client.exchange(post_json(
+        "/ledgers",
+        &format!("idempotency-key: {round}\r\n"),
+        r#"{"event":"Begun","entities":{}}"#,
+    ));
+    client.exchange(request("POST /ids/siq?count=100000&type=message", "", ""));
+}
+
+#[test]
+fn every_panel_of_the_dashboard_shows_something_of_nodes_under_load() {
+    let homes: [Home; 2] = std::array::from_fn(|_| Home::new());
+    let etcd = EtcdCluster::start(1);
+    let alone = Service::start(homes[0].serve_with("mint.wait_max = '50ms'"));
+    alone.wait_until_ready();
+    let of_fleet = fleet_node(&homes[1], &etcd, 4);
+    let jobs = [("idmint", vec![alone.address()]), ("idmint-fleet", vec![of_fleet.address()])];
+    let prometheus = Prometheus::start(&jobs, "groups: []\n");
+
+    let loads = [&alone, &of_fleet].map(|service| Load::fresh(service.address()));
+    let mut empty: Vec<(String, String)> = queries();
+    let (count, mut round) = (empty.len(), 0);
+    let shows = |title: &str, query: &str| {
+        let zero_will_do = ZERO_WHILE_WELL.contains(&title) || query.contains("skew") || query.contains("regressions");
+        let values: Vec<f64> = prometheus.query(&as_grafana_asks(query)).iter().filter_map(value_of).collect();
+        values.iter().any(|value| zero_will_do || *value != 0.0)
+    };
+    until("every panel shows something", || {
+        ask_for_everything(&alone, round);
+        round += 1;
+        empty.retain(|(title, query)| !shows(title, query));
+        if round % 50 == 0 {
+            println!("after {round} rounds these show nothing: {empty:#?}");
+        }
+        empty.is_empty().then_some(())
+    });
+    loads.into_iter().for_each(|load| drop(load.stop()));
+    println!("{count} queries show something");
+    assert!(count >= 30, "{count} queries");
+}
+
+#[test]
+fn the_dashboard_is_one_that_grafana_can_import() {
+    let dashboard = dashboard();
+    assert_eq!((&dashboard["uid"], &dashboard["schemaVersion"]), (&"idmint".into(), &39.into()));
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len(), "each has a number of its own");
+    let place = |panel: &Value, side: &str| panel["gridPos"][side].as_u64().unwrap();
+    for panel in panels {
+        assert!(place(panel, "x") + place(panel, "w") <= 24, "{panel}");
+        let overlaps = |other: &&Value| {
+            let apart = |side: &str, len: &str| {
+                place(panel, side) + place(panel, len) <= place(other, side)
+                    || place(other, side) + place(other, len) <= place(panel, side)
+            };
+            other["id"] != panel["id"] && !apart("x", "w") && !apart("y", "h")
+        };
+        assert!(!panels.iter().any(|other| overlaps(&other)), "{} lies over another one", panel["title"]);
+    }
+    let titles: Vec<&str> = panels.iter().filter_map(|panel| panel["title"].as_str()).collect();
+    for title in ZERO_WHILE_WELL {
+        assert!(titles.contains(&title), "{title}");
+    }
+    let variables: Vec<&Value> =
+        dashboard["templating"]["list"].as_array().unwrap().iter().map(|variable| &variable["name"]).collect();
+    assert_eq!(variables, ["datasource", "job", "instance"]);
+}
