@@ -43,6 +43,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/openapi-generator/installed
 	$(MAKE) target/tools/kubernetes-validate/installed
+	$(MAKE) target/tools/kubectl/installed
 	$(MAKE) target/tools/playwright/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
 	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --skip fleet::
@@ -63,6 +64,9 @@ target/tools/openapi-generator/installed: .ci/install-openapi-generator .ci/open
 
 target/tools/kubernetes-validate/installed: .ci/install-kubernetes-validate .ci/kubernetes-validate.txt
 	.ci/install-kubernetes-validate
+
+target/tools/kubectl/installed: .ci/install-kubectl .ci/kubectl.txt
+	.ci/install-kubectl
 
 target/tools/playwright/installed: .ci/install-playwright .ci/playwright.txt
 	.ci/install-playwright

@@ -1,5 +1,7 @@
 //! What runs the service elsewhere: callers there find it by its name, and one command starts what its file says.
 
+use std::fs;
+
 use idmint::http::Slug;
 use regex_lite::Regex;
 
@@ -11,7 +13,9 @@ fn every_manifest_names_the_hosts_that_its_callers_use_and_the_refusal_says_wher
     for (file, setting, callers) in [
         ("docker-compose.yml", "IDMINT_HTTP__HOSTS: '", &["idmint"][..]),
         ("docker-compose.fleet.yml", "IDMINT_HTTP__HOSTS: '", &["idmint", "nodes", "idmint-1", "idmint-2", "idmint-3"]),
-        ("deploy/kubernetes/config.yaml", "http.hosts = ", &["idmint", "idmint.ids", "idmint.ids.svc"]),
+        ("deploy/kubernetes/single/idmint.toml", "http.hosts = ", &["idmint", "idmint.default", "idmint.default.svc"]),
+        ("deploy/kubernetes/ordinal/idmint.toml", "http.hosts = ", &["idmint", "idmint.ids", "idmint.ids.svc"]),
+        ("deploy/kubernetes/fleet/idmint.toml", "http.hosts = ", &["idmint", "idmint.ids", "idmint.ids.svc"]),
     ] {
         let text = read(file);
         let line = text.lines().find_map(|line| line.trim().strip_prefix(setting));
@@ -21,6 +25,24 @@ fn every_manifest_names_the_hosts_that_its_callers_use_and_the_refusal_says_wher
     }
     let page = Slug::ALL.iter().map(|slug| slug.page()).find(|page| page.name == "unknown-host").unwrap();
     assert!(page.safe_action.contains("http.hosts"), "{}", page.safe_action);
+}
+
+/// The Prometheus operator wants the rules in a document of its own kind, and kustomize takes no file from another folder.
+#[test]
+fn the_rules_for_the_prometheus_operator_are_the_alerts() {
+    const FILE: &str = "deploy/kubernetes/monitoring/rules.yaml";
+    let text = read(FILE);
+    let (head, _) = text.split_once("  groups:\n").expect("groups");
+    let alerts = read("deploy/prometheus/alerts.yml");
+    let (_, groups) = alerts.split_once("groups:\n").expect("groups");
+    let indented = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let groups: String = groups.lines().map(indented).collect();
+    let expected = format!("{head}  groups:\n{groups}");
+    if text != expected && std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(root().join(FILE), expected).unwrap();
+        return;
+    }
+    assert!(text == expected, "{FILE} is not made of alerts.yml: UPDATE_DOCS=1 makes it");
 }
 
 /// Versions of compose differ in which of `.env`, the environment and `--profile` goes over which, and whether `down` ends what is of

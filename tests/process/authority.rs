@@ -35,7 +35,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A certificate for these names: DNS, IP addresses, or URIs.
+    /// A certificate for these names: DNS, IP addresses, or URIs. The first, if there is one, is its common name, too.
     pub(crate) fn sign(&self, names: &[&str]) -> Identity {
         self.sign_until(names, 2100)
     }
@@ -45,6 +45,9 @@ impl Authority {
         let (uris, others): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| name.contains("://"));
         let others: Vec<String> = others.into_iter().map(str::to_owned).collect();
         let mut params = CertificateParams::new(others).unwrap();
+        if let Some(first) = names.first() {
+            params.distinguished_name.push(rcgen::DnType::CommonName, *first);
+        }
         params.subject_alt_names.extend(uris.into_iter().map(|uri| SanType::URI(uri.try_into().unwrap())));
         (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(year, 1, 1));
         let key = KeyPair::generate().unwrap();

@@ -1,4 +1,4 @@
-//! `deploy/kubernetes`: what it says is what Kubernetes understands, fits together, and runs a node.
+//! `deploy/kubernetes`: what kubectl makes of it is what Kubernetes understands, fits together, and runs nodes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,111 +9,137 @@ use serde_json::Value;
 
 use crate::authority::Authority;
 use crate::fleet::EtcdCluster;
+use crate::http1::{Client, request};
 use crate::service::{Home, Service, idmint, run, until};
 use crate::tls_client::TlsClient;
-use crate::tools::succeed;
+use crate::tools::{promtool, succeed};
 
-/// The release of Kubernetes whose schemas are asked.
+/// The release of Kubernetes whose schemas are asked, and whose kubectl is run.
 const RELEASE: &str = "1.34";
 
-/// Kinds that Kubernetes does not define itself, so that their schemas are not among those it publishes.
-const OF_OTHERS: [&str; 2] = ["kustomization.yaml", "service-monitor.yaml"];
+/// What is applied for nodes, one of them.
+const SIZES: [&str; 3] = ["single", "ordinal", "fleet"];
 
-fn manifests() -> Vec<PathBuf> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/kubernetes");
-    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    files
+/// What is applied beside them, where there is a Prometheus operator.
+const MONITORING: [&str; 2] = ["monitoring", "monitoring-secured"];
+
+/// What the two make of.
+const PARTS: [&str; 2] = ["base", "secured"];
+
+/// Kinds of the Prometheus operator: Kubernetes publishes no schema of them.
+const OF_OTHERS: [&str; 2] = ["ServiceMonitor", "PrometheusRule"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn tool(name: &str) -> Command {
-    let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/kubernetes-validate/bin");
-    Command::new(bin.join(name))
+/// A program of these tests; the two are of one release.
+fn tool(environment: &str, name: &str) -> Command {
+    Command::new(root().join("target/tools").join(environment).join("bin").join(name))
 }
 
-/// All documents of all manifests.
-fn documents() -> Vec<Value> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/system/kubernetes.py");
-    let printed = succeed(tool("python").arg(script).args(manifests()));
+/// What `kubectl apply -k deploy/kubernetes/FOLDER` sends.
+fn render(folder: &str) -> String {
+    succeed(tool("kubectl", "kubectl").arg("kustomize").arg(root().join("deploy/kubernetes").join(folder)))
+}
+
+/// The same, document by document.
+pub(crate) fn documents(folder: &str) -> Vec<Value> {
+    let home = Home::new();
+    let file = home.path("rendered.yaml");
+    fs::write(&file, render(folder)).unwrap();
+    let script = root().join("tests/system/kubernetes.py");
+    let printed = succeed(tool("kubernetes-validate", "python").arg(script).arg(file));
     serde_json::from_str(&printed).unwrap()
 }
 
-fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
+pub(crate) fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
     documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("there is a {kind}"))
 }
 
-/// The configuration of a node that has these files, and reaches this etcd.
-fn configuration(documents: &[Value], home: &Home, etcd: &EtcdCluster) -> String {
-    let text = of_kind(documents, "ConfigMap")["data"]["idmint.toml"].as_str().unwrap();
-    let mut config: toml::Table = toml::from_str(text).unwrap();
-    config["etcd"]["endpoints"] = etcd.endpoints().into();
-    config["http"]["admin_listen"] = "127.0.0.1:0".into();
-    // Otherwise it would wait with nobody to wait for.
-    config["http"]["drain_delay"] = "0s".into();
-    toml::to_string(&config).unwrap().replace("/etc/idmint", home.path("etc").to_str().unwrap())
+pub(crate) fn pod(documents: &[Value]) -> &Value {
+    &of_kind(documents, "StatefulSet")["spec"]["template"]["spec"]
 }
 
-#[test]
-fn kubernetes_knows_every_field_of_the_manifests() {
-    let ours = |file: &PathBuf| !OF_OTHERS.iter().any(|other| file.ends_with(other));
-    let files: Vec<PathBuf> = manifests().into_iter().filter(ours).collect();
-    let told = succeed(tool("kubernetes-validate").args(["--strict", "--kubernetes-version", RELEASE]).args(&files));
-    let passed = told.matches("passed for resource").count();
-    println!("{passed} resources in {} files", files.len());
-    assert!(passed >= 6 && passed >= files.len(), "{told}");
-    let kustomization = documents().into_iter().find(|document| document["kind"] == "Kustomization").unwrap();
-    let listed: BTreeSet<&str> =
-        kustomization["resources"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    let there = manifests();
-    let there: BTreeSet<&str> = there.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
-    assert_eq!(there.difference(&listed).copied().collect::<Vec<_>>(), ["kustomization.yaml"]);
-    assert!(listed.is_subset(&there), "{listed:?}");
+pub(crate) fn container(documents: &[Value]) -> &Value {
+    &pod(documents)["containers"][0]
 }
 
-#[test]
-fn a_node_runs_by_the_manifests_and_answers_their_probes() {
-    let documents = documents();
-    let home = Home::new();
-    let (services, etcds) = (Authority::new("of services"), Authority::new("of etcd"));
-    for folder in ["etc/tls", "etc/etcd", "etc/tokens"] {
+/// What stands under this name in each of a list.
+fn names<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
+    list.as_array().unwrap().iter().filter_map(|item| item[name].as_str()).collect()
+}
+
+/// The configuration that the pods of a size find.
+pub(crate) fn configuration_text(documents: &[Value]) -> &str {
+    of_kind(documents, "ConfigMap")["data"]["idmint.toml"].as_str().unwrap()
+}
+
+fn configuration(documents: &[Value]) -> toml::Table {
+    toml::from_str(configuration_text(documents)).unwrap()
+}
+
+/// What the container of a pod runs, here: its arguments and its environment, with the files of this folder in place of those that
+/// are mounted, and on free ports.
+fn command(documents: &[Value], home: &Home, pod: &str, config: &toml::Table) -> Command {
+    let here = |text: &str| text.replace("/etc/idmint", home.path("etc").to_str().unwrap());
+    fs::create_dir_all(home.path("etc/config")).unwrap();
+    fs::write(home.path("etc/config/idmint.toml"), here(&toml::to_string(config).unwrap())).unwrap();
+    let container = container(documents);
+    let args: Vec<String> =
+        container["args"].as_array().unwrap().iter().map(|arg| here(arg.as_str().unwrap())).collect();
+    let mut command = idmint(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    for variable in container["env"].as_array().unwrap() {
+        let (name, value) = (variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap());
+        let value = match name {
+            "IDMINT_HTTP__LISTEN" | "IDMINT_HTTP__ADMIN_LISTEN" => {
+                let (host, _) = value.rsplit_once(':').unwrap();
+                assert!(["[::]", "0.0.0.0"].contains(&host), "other pods reach it: {value}");
+                format!("{host}:0")
+            }
+            "IDMINT_STORAGE__DATA_DIR" => {
+                let mounts = container["volumeMounts"].as_array().unwrap();
+                assert!(mounts.iter().any(|mount| mount["mountPath"] == value && mount["name"] == "data"), "{value}");
+                home.path(&format!("data-{pod}")).display().to_string()
+            }
+            _ => here(value),
+        };
+        command.env(name, value);
+    }
+    command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1").env("HOSTNAME", pod);
+    command
+}
+
+/// Which port and path each probe asks, after it was seen that the container has it.
+pub(crate) fn probes<'a>(documents: &'a [Value], scheme: &str) -> Vec<&'a str> {
+    let container = container(documents);
+    let ports = names(&container["ports"], "name");
+    let probes = ["startupProbe", "livenessProbe", "readinessProbe"].map(|probe| {
+        let asked = &container[probe]["httpGet"];
+        assert_eq!(asked["scheme"], scheme, "{probe}");
+        assert!(ports.contains(&asked["port"].as_str().unwrap()), "{probe}: {ports:?}");
+        asked["path"].as_str().unwrap()
+    });
+    probes.to_vec()
+}
+
+/// The two secrets of nodes that speak TLS, and a token of scope mint.
+pub(crate) fn write_secrets(home: &Home, services: &Authority) -> String {
+    for folder in ["etc/tls", "etc/tokens"] {
         fs::create_dir_all(home.path(folder)).unwrap();
     }
-    for (folder, authority) in [("etc/tls", &services), ("etc/etcd", &etcds)] {
-        authority.sign(&["localhost", "127.0.0.1"]).write(&home, &format!("{folder}/tls"));
-        fs::write(home.path(folder).join("ca.crt"), &authority.pem).unwrap();
-    }
+    services.sign(&["localhost", "127.0.0.1"]).write(home, "etc/tls/tls");
     let mut made = idmint(&["token", "new", "--name", "caller", "--scopes", "mint", "--file"]);
     made.arg(home.path("etc/tokens/tokens.toml"));
-    let token = run(made).out.trim().to_owned();
+    run(made).out.trim().to_owned()
+}
 
-    let file = |name: &str| home.path(&format!("etc/etcd/{name}")).display().to_string();
-    let [ca, certificate, key] = ["ca.crt", "tls.crt", "tls.key"].map(file);
-    let etcd = EtcdCluster::start_with(
-        1,
-        "https",
-        &[
-            format!("--cert-file={certificate}"),
-            format!("--key-file={key}"),
-            format!("--trusted-ca-file={ca}"),
-            "--client-cert-auth=true".to_owned(),
-        ],
-        &[format!("--cacert={ca}"), format!("--cert={certificate}"), format!("--key={key}")],
-    );
-    let mut serve = home.serve_with(&configuration(&documents, &home, &etcd));
-    // Its etcd is its own; without this the first start of all takes a minute.
-    serve.arg("--new-fleet");
-    let node = Service::start(serve);
-
-    let client = TlsClient::new(node.address(), &services, None);
-    let container = &of_kind(&documents, "StatefulSet")["spec"]["template"]["spec"]["containers"][0];
-    let ports: Vec<&str> =
-        container["ports"].as_array().unwrap().iter().filter_map(|port| port["name"].as_str()).collect();
+/// A node answers its probes by TLS, and mints for a token alone.
+fn assert_serves_by_tls(node: &Service, documents: &[Value], services: &Authority, token: &str) {
+    let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
+    let client = TlsClient::new(address, services, None);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
-        let asked = &container[probe]["httpGet"];
-        assert_eq!(asked["scheme"], "HTTPS", "{probe}");
-        assert!(ports.contains(&asked["port"].as_str().unwrap()), "{probe}: {ports:?}");
-        let path = asked["path"].as_str().unwrap();
+    for path in probes(documents, "HTTPS") {
         until(path, || (runtime.block_on(client.ask(&format!("GET {path}"))).status == 200).then_some(()));
     }
     let mint = |headers: &[(&str, &str)]| {
@@ -122,4 +148,180 @@ fn a_node_runs_by_the_manifests_and_answers_their_probes() {
     let bearer = format!("Bearer {token}");
     assert_eq!(mint(&[]), 401);
     assert_eq!(mint(&[("authorization", &bearer)]), 200);
+}
+
+#[test]
+fn kubectl_is_of_the_release_whose_schemas_are_asked() {
+    let told = succeed(tool("kubectl", "kubectl").args(["version", "--client"]));
+    assert!(told.contains(&format!("Client Version: v{RELEASE}.")), "{told}");
+    let folder = fs::read_dir(root().join("deploy/kubernetes")).unwrap();
+    let there: BTreeSet<String> = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let known = SIZES.iter().chain(&MONITORING).chain(&PARTS).map(|name| (*name).to_owned());
+    assert_eq!(there, known.collect());
+}
+
+#[test]
+fn kubernetes_knows_every_field_of_the_manifests() {
+    let home = Home::new();
+    for folder in SIZES.iter().chain(&MONITORING) {
+        let rendered = render(folder);
+        let ours = rendered
+            .split("\n---\n")
+            .filter(|text| !OF_OTHERS.iter().any(|kind| text.contains(&format!("kind: {kind}\n"))));
+        let ours: Vec<&str> = ours.collect();
+        let file = home.path(&format!("{folder}.yaml"));
+        fs::write(&file, ours.join("\n---\n")).unwrap();
+        let mut validate = tool("kubernetes-validate", "kubernetes-validate");
+        let told = succeed(validate.args(["--strict", "--kubernetes-version", RELEASE]).arg(&file));
+        let passed = told.matches("passed for resource").count();
+        println!("{folder}: {passed} resources");
+        assert!(passed == ours.len() && passed >= if SIZES.contains(folder) { 6 } else { 1 }, "{told}");
+    }
+}
+
+#[test]
+fn what_a_pod_mounts_and_what_the_others_select_is_there() {
+    for size in SIZES {
+        let documents = documents(size);
+        let (pod, container) = (pod(&documents), container(&documents));
+        let claims = &of_kind(&documents, "StatefulSet")["spec"]["volumeClaimTemplates"];
+        let volumes: BTreeSet<&str> = names(&pod["volumes"], "name").into_iter().collect();
+        let mut volumes_and_claims = volumes;
+        volumes_and_claims
+            .extend(claims.as_array().unwrap().iter().filter_map(|claim| claim["metadata"]["name"].as_str()));
+        let mounted: BTreeSet<&str> = names(&container["volumeMounts"], "name").into_iter().collect();
+        assert_eq!(mounted, volumes_and_claims, "{size}");
+        let config = &of_kind(&documents, "ConfigMap")["metadata"]["name"];
+        let volume = pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == "config").unwrap();
+        assert_eq!(&volume["configMap"]["name"], config, "{size}: another content is another name");
+        assert_eq!(container["image"], concat!("idmint:", env!("CARGO_PKG_VERSION")), "{size}");
+        let labels = &of_kind(&documents, "StatefulSet")["spec"]["template"]["metadata"]["labels"];
+        for kind in ["Service", "PodDisruptionBudget", "NetworkPolicy"] {
+            let spec = &of_kind(&documents, kind)["spec"];
+            let selector = [&spec["selector"]["matchLabels"], &spec["podSelector"]["matchLabels"], &spec["selector"]];
+            let selected = selector.into_iter().find(|selector| selector.is_object()).unwrap();
+            assert_eq!(selected, labels, "{size}: {kind}");
+        }
+        let secrets =
+            pod["volumes"].as_array().unwrap().iter().filter_map(|volume| volume["secret"]["secretName"].as_str());
+        let secrets: Vec<&str> = secrets.collect();
+        let expected: &[&str] = match size {
+            "single" => &[],
+            "ordinal" => &["idmint-tls", "idmint-tokens"],
+            _ => &["idmint-etcd", "idmint-tls", "idmint-tokens"],
+        };
+        assert_eq!(secrets, expected, "{size}");
+        let namespace = if size == "single" { Value::Null } else { "ids".into() };
+        assert!(documents.iter().all(|document| document["metadata"]["namespace"] == namespace), "{size}");
+    }
+}
+
+#[test]
+fn the_monitoring_finds_the_nodes_and_has_the_alerts_and_the_dashboard() {
+    let nodes = documents("fleet");
+    let is_of_nodes = |document: &&Value| document["metadata"]["name"] == "idmint-nodes";
+    let service = nodes.iter().find(is_of_nodes).expect("a service of the nodes");
+    for folder in MONITORING {
+        let documents = documents(folder);
+        let monitor = &of_kind(&documents, "ServiceMonitor")["spec"];
+        let selected = monitor["selector"]["matchLabels"].as_object().unwrap();
+        assert!(selected.iter().all(|(name, value)| &service["metadata"]["labels"][name] == value), "{selected:?}");
+        let endpoint = &monitor["endpoints"][0];
+        assert!(names(&service["spec"]["ports"], "name").contains(&endpoint["port"].as_str().unwrap()));
+        let scheme = if folder == "monitoring" { "http" } else { "https" };
+        assert_eq!((&endpoint["scheme"], endpoint["tlsConfig"].is_object()), (&scheme.into(), scheme == "https"));
+
+        let home = Home::new();
+        let rules = home.path("rules.yaml");
+        // JSON is YAML.
+        fs::write(&rules, of_kind(&documents, "PrometheusRule")["spec"].to_string()).unwrap();
+        let told = promtool(&[Path::new("check"), Path::new("rules"), &rules]);
+        let alerts =
+            fs::read_to_string(root().join("deploy/prometheus/alerts.yml")).unwrap().matches("- alert:").count();
+        assert!(told.contains(&format!("{alerts} rules found")), "{told}");
+
+        let dashboard = of_kind(&documents, "ConfigMap");
+        assert_eq!(dashboard["metadata"]["labels"]["grafana_dashboard"], "1");
+        let file = fs::read_to_string(root().join("deploy/grafana/idmint.json")).unwrap();
+        assert_eq!(dashboard["data"]["idmint.json"], file);
+    }
+}
+
+#[test]
+fn one_node_runs_by_the_manifests_of_the_smallest_size_without_a_secret() {
+    let (documents, home) = (documents("single"), Home::new());
+    let mut config = configuration(&documents);
+    // Otherwise it would wait with nobody to wait for.
+    config["http"]["drain_delay"] = "0s".into();
+    let node = Service::start(command(&documents, &home, "idmint-0", &config));
+    let address = format!("127.0.0.1:{}", node.address().port()).parse().unwrap();
+    let ask = |line: &str, headers: &str| Client::connect(address).exchange(request(line, headers, "")).status;
+    for path in probes(&documents, "HTTP") {
+        until(path, || (ask(&format!("GET {path}"), "") == 200).then_some(()));
+    }
+    assert_eq!(ask("POST /ids/snowflake", ""), 200);
+    for host in configuration(&documents)["http"]["hosts"].as_array().unwrap() {
+        let host = host.as_str().unwrap();
+        let named = request("POST /ids/snowflake", "", "").replace("host: localhost", &format!("host: {host}"));
+        assert_eq!(Client::connect(address).exchange(named).status, 200, "{host}");
+    }
+    // As the page has it: in the container, with what the container knows.
+    let mut mint = idmint(&["mint", "snowflake"]);
+    mint.env("IDMINT_HTTP__LISTEN", address.to_string());
+    run(mint).assert(0, &[]);
+}
+
+#[test]
+fn pods_have_the_slots_of_their_numbers_by_the_manifests_without_an_etcd() {
+    let (documents, home) = (documents("ordinal"), Home::new());
+    let services = Authority::new("of services");
+    let token = write_secrets(&home, &services);
+    let mut config = configuration(&documents);
+    config["http"]["drain_delay"] = "0s".into();
+    let replicas = of_kind(&documents, "StatefulSet")["spec"]["replicas"].as_u64().unwrap();
+    assert_eq!(replicas, 3);
+    for number in 0..replicas {
+        let node = Service::start(command(&documents, &home, &format!("idmint-{number}"), &config));
+        assert_serves_by_tls(&node, &documents, &services, &token);
+        assert!(node.banner().contains(&format!("slot {number} of 32")), "{}", node.banner());
+    }
+    let stray = command(&documents, &home, "idmint-32", &config);
+    run(stray).assert(78, &["32"]);
+}
+
+#[test]
+fn a_node_of_a_fleet_runs_by_the_manifests_with_the_role_that_the_page_grants() {
+    let (documents, home) = (documents("fleet"), Home::new());
+    let (services, etcds) = (Authority::new("of services"), Authority::new("of etcd"));
+    let token = write_secrets(&home, &services);
+    fs::create_dir_all(home.path("etc/etcd")).unwrap();
+    let [certificate, key] = etcds.sign(&["idmint", "localhost", "127.0.0.1"]).write(&home, "etc/etcd/tls");
+    let ca = home.path("etc/etcd/ca.crt");
+    fs::write(&ca, &etcds.pem).unwrap();
+    let flag = |name: &str, path: &PathBuf| format!("--{name}={}", path.display());
+    let args = [
+        flag("cert-file", &certificate),
+        flag("key-file", &key),
+        flag("trusted-ca-file", &ca),
+        "--client-cert-auth=true".to_owned(),
+    ];
+    let etcdctl = [flag("cacert", &ca), flag("cert", &certificate), flag("key", &key)];
+    let etcd = EtcdCluster::start_with(1, "https", &args, &etcdctl);
+    let page = fs::read_to_string(root().join("docs/KUBERNETES.md")).unwrap();
+    let typed = page.lines().filter_map(|line| line.strip_prefix("$ etcdctl "));
+    let granting: Vec<Vec<&str>> = typed.map(|line| line.split_whitespace().collect()).collect();
+    assert!(granting.len() >= 4, "{granting:?}");
+    etcd.etcdctl(&["user", "add", "root:secret"]);
+    etcd.etcdctl(&["user", "grant-role", "root", "root"]);
+    granting.iter().for_each(|command| drop(etcd.etcdctl(command)));
+    etcd.etcdctl(&["auth", "enable"]);
+
+    let mut config = configuration(&documents);
+    config["etcd"]["endpoints"] = etcd.endpoints().into();
+    config["http"]["drain_delay"] = "0s".into();
+    let mut serve = command(&documents, &home, "idmint-0", &config);
+    // Its etcd is its own; without this the first start of all takes a minute.
+    serve.arg("--new-fleet");
+    let node = Service::start(serve);
+    assert_serves_by_tls(&node, &documents, &services, &token);
 }

@@ -2,6 +2,7 @@
 
 mod composed;
 mod fleet;
+mod pods;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
