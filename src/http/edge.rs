@@ -20,7 +20,7 @@ use super::metrics::{HttpMetrics, Measured};
 use super::route_table::{Route, RouteTable, Routed};
 use crate::http::access::{Caller, Permit};
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
-use crate::http::request::{LateBody, check_transfer_coding, request_id};
+use crate::http::request::{LateBody, check_transfer_coding, request_id, trace_parent, traceparent_of};
 use crate::http::sites::Sites;
 use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
@@ -128,6 +128,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
             caller.note.is_to_be_told();
         }
         let request_id = request_id(request.headers());
+        let traceparent = traceparent_of(request.headers()).cloned();
         let has_room = check_room(requests, metrics, request.uri());
         let has_body = !request.body().is_end_stream();
         let is_read = has_room.and_then(|()| if has_body { check_transfer_coding(request.headers()) } else { Ok(()) });
@@ -140,10 +141,11 @@ impl<H: Handle> Service<Request> for Edge<H> {
         }
         // Filled where it stays: it is large, and each move of it costs as much as a look at a header.
         let mut answering = None;
-        let begun =
-            admitted.and_then(|()| catch_panic(&request_id, || answering = Some(handler.handle(route, request))));
+        let begun = admitted.and_then(|()| {
+            catch_panic(&request_id, traceparent.as_ref(), || answering = Some(handler.handle(route, request)))
+        });
         let refusal = begun.err();
-        Passage { answering, refusal, request_id, measured, is_test: *is_test }
+        Passage { answering, refusal, request_id, traceparent, measured, is_test: *is_test }
     }
 }
 
@@ -155,6 +157,7 @@ pin_project! {
         // Why nobody answers.
         refusal: Option<Problem>,
         request_id: HeaderValue,
+        traceparent: Option<HeaderValue>,
         measured: Measured,
         is_test: bool,
     }
@@ -166,10 +169,12 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = match this.answering.as_pin_mut() {
-            Some(answering) => match catch_panic(this.request_id, || answering.poll(context)) {
-                Ok(answer) => ready!(answer),
-                Err(problem) => problem.into_answer(),
-            },
+            Some(answering) => {
+                match catch_panic(this.request_id, this.traceparent.as_ref(), || answering.poll(context)) {
+                    Ok(answer) => ready!(answer),
+                    Err(problem) => problem.into_answer(),
+                }
+            }
             None => this.refusal.take().expect("a future that is ready is not polled again").into_answer(),
         };
         name_instance(&mut response, this.request_id);
@@ -230,12 +235,17 @@ fn check_uri(uri: &Uri) -> Result<(), Problem> {
 
 /// What `work` makes; if it panics, a problem. The panic goes to the log; the caller learns only under which id to look
 /// for it.
-fn catch_panic<T>(request_id: &HeaderValue, work: impl FnOnce() -> T) -> Result<T, Problem> {
+fn catch_panic<T>(
+    request_id: &HeaderValue,
+    traceparent: Option<&HeaderValue>,
+    work: impl FnOnce() -> T,
+) -> Result<T, Problem> {
     // Unwind safe: a handler that panicked is never polled again.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic: Box<dyn Any + Send>| {
         let message =
             panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        error!(?request_id, "a handler panicked: {}", message.unwrap_or("without a message"));
+        let traceparent = traceparent.and_then(trace_parent);
+        error!(?request_id, traceparent, "a handler panicked: {}", message.unwrap_or("without a message"));
         Problem::new(Slug::InternalError, "the service failed on this request; its log says why under this instance")
     })
 }

@@ -14,6 +14,9 @@ use crate::service::{Ended, Home, Service, idmint, run, until, without_size_sign
 /// Longer than the files of the records.
 const FILE_LEN: u64 = 1 << 30;
 
+/// The example of W3C Trace Context.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
 fn exchange(service: &Service, line: &str, headers: &str, body: &str) -> Answer {
     Client::connect(service.address()).exchange(request(line, headers, body))
 }
@@ -55,8 +58,10 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
     let named =
         |id: &str| format!("{bearer}x-request-id: {id}\r\ncontent-type: application/json\r\nidempotency-key: {id}\r\n");
 
-    assert_eq!(exchange(&service, "POST /ids/payment?count=3", &named("minted"), "").status, 200);
-    assert_eq!(exchange(&service, "POST /ids/payment?count=0", &named("invalid"), "").status, 422);
+    let malformed = format!("{}traceparent: 00-{TRACE}\r\n", named("invalid"));
+    let traced = format!("{}traceparent: {TRACE}\r\n", named("minted"));
+    assert_eq!(exchange(&service, "POST /ids/payment?count=3", &traced, "").status, 200);
+    assert_eq!(exchange(&service, "POST /ids/payment?count=0", &malformed, "").status, 422);
     assert_eq!(exchange(&service, "GET /formats", "x-request-id: stranger\r\n", "").status, 401);
     assert_eq!(exchange(&service, "GET /formats", &named("scope"), "").status, 403);
     assert_eq!(exchange(&service, "GET /health/live", "", "").status, 200);
@@ -93,6 +98,7 @@ fn who_minted_what_and_who_was_refused_is_told_and_no_token_is() {
         (&shown.into(), &"/ids/payment".into(), &3.into())
     );
     assert_eq!((&minted["status"], &minted["caller"]), (&200.into(), &"127.0.0.1".into()));
+    assert_eq!((&minted["traceparent"], &told("invalid")["traceparent"]), (&TRACE.into(), &Value::Null));
     assert_eq!(told("invalid")["status"], 422);
     assert_eq!((&told("stranger")["shown"], &told("stranger")["status"]), (&Value::Null, &401.into()));
     assert_eq!((&told("scope")["shown"], &told("scope")["status"]), (&shown.into(), &403.into()));

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{Method, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 
 use super::caller_note::CallerNote;
 use crate::http::answer::{AuditedLedger, IDEMPOTENCY_REPLAYED, IDMINT_COUNT, X_REQUEST_ID};
+use crate::http::request::{trace_parent, traceparent_of};
 use crate::ledger::LedgerId;
 
 /// A request that minted, or that was refused for want of access, with what came of it.
@@ -14,6 +15,8 @@ use crate::ledger::LedgerId;
 pub struct Audited<'a> {
     /// The id of the request, as the answer has it.
     pub request_id: &'a str,
+    /// Where it stands in its caller's trace, if the caller says so.
+    pub trace_parent: Option<&'a str>,
     /// The other end of the connection, or whom a trusted proxy names.
     pub caller: IpAddr,
     /// What the caller was let in by, such as "the token `billing`"; `None` if nothing was shown that is known.
@@ -43,12 +46,14 @@ pub struct AuditedRequest {
     caller: IpAddr,
     method: Method,
     uri: Uri,
+    traceparent: Option<HeaderValue>,
 }
 
 impl AuditedRequest {
     /// That of a request from this address.
-    pub fn new(auditor: &Auditor, caller: IpAddr, method: &Method, uri: &Uri) -> AuditedRequest {
-        AuditedRequest { auditor: Arc::clone(auditor), caller, method: method.clone(), uri: uri.clone() }
+    pub fn new(auditor: &Auditor, caller: IpAddr, method: &Method, uri: &Uri, headers: &HeaderMap) -> AuditedRequest {
+        let (method, uri, traceparent) = (method.clone(), uri.clone(), traceparent_of(headers).cloned());
+        AuditedRequest { auditor: Arc::clone(auditor), caller, method, uri, traceparent }
     }
 
     /// Tells of it and its answer, if it is one of those that are audited; `is_answered`: whether the caller is there.
@@ -66,6 +71,7 @@ impl AuditedRequest {
         let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         (self.auditor)(&Audited {
             request_id: text(X_REQUEST_ID).unwrap_or_default(),
+            trace_parent: self.traceparent.as_ref().and_then(trace_parent),
             caller: self.caller,
             shown: note.shown_by(),
             method: &self.method,

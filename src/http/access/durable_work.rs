@@ -77,7 +77,8 @@ impl<B: Send + 'static> Drop for DurableWork<B> {
 impl Unheard {
     fn of(parts: &Parts) -> Option<Unheard> {
         let caller = Caller::of(&parts.extensions)?;
-        let audited = AuditedRequest::new(caller.auditor.as_ref()?, caller.address, &parts.method, &parts.uri);
+        let auditor = caller.auditor.as_ref()?;
+        let audited = AuditedRequest::new(auditor, caller.address, &parts.method, &parts.uri, &parts.headers);
         Some(Unheard { audited, note: caller.note.clone(), request_id: request_id(&parts.headers) })
     }
 

@@ -5,6 +5,7 @@ mod json;
 mod late_body;
 mod query;
 mod request_id;
+mod trace_parent;
 mod transfer_coding;
 
 mod decode_input;
@@ -29,4 +30,5 @@ pub use query::{Query, strict_query};
 pub(in crate::http) use query::{no_query, percent_decode};
 pub(in crate::http) use reports::{read_reports, report_count_max};
 pub(in crate::http) use request_id::request_id;
+pub(in crate::http) use trace_parent::{trace_parent, traceparent_of};
 pub(in crate::http) use transfer_coding::check_transfer_coding;

@@ -12,10 +12,11 @@ use super::origin::CorsOrigin;
 const REMEMBERED: Duration = Duration::from_secs(3_600);
 
 /// The headers of requests that mean something here and that a page may not set unasked.
-const REQUEST_HEADERS: [HeaderName; 4] = [
+const REQUEST_HEADERS: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::CONTENT_TYPE,
     HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("traceparent"),
     HeaderName::from_static("x-request-id"),
 ];
 

@@ -48,7 +48,8 @@ impl<H: Handler> tower::Service<Request<Body>> for NamedCaller<H> {
         let note = CallerNote::default();
         let address = callers.address_of(*peer, request.headers());
         let auditor = callers.auditor();
-        let audited = auditor.map(|auditor| AuditedRequest::new(auditor, address, request.method(), request.uri()));
+        let audited = auditor
+            .map(|auditor| AuditedRequest::new(auditor, address, request.method(), request.uri(), request.headers()));
         let (certificate, auditor) = (certificate.clone(), auditor.cloned());
         request.extensions_mut().insert(Caller { address, certificate, note: note.clone(), auditor });
         NotedAnswer { answer: self.handler.call(request), note, audited }

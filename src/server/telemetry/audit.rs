@@ -99,6 +99,8 @@ struct Line<'a, T: Serialize> {
 #[derive(Serialize)]
 struct RequestLine<'a> {
     request: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
     caller: String,
     shown: Option<&'a str>,
     method: &'a str,
@@ -178,6 +180,7 @@ impl<'a> RequestLine<'a> {
     fn of(request: &Audited<'a>) -> RequestLine<'a> {
         RequestLine {
             request: request.request_id,
+            traceparent: request.trace_parent,
             caller: request.caller.to_string(),
             shown: request.shown,
             method: request.method.as_str(),
@@ -280,6 +283,7 @@ mod tests {
         audit.tell(&Act::Reload).expect("told");
         audit.auditor()(&Audited {
             request_id: "a-1",
+            trace_parent: None,
             caller: IpAddr::V4(Ipv4Addr::LOCALHOST),
             shown: Some("the token `billing`"),
             method: &Method::POST,
