@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use super::conjunction::{Cdm, Conjunction};
 use super::decode::{Decode, Encode, Inspect, Range};
@@ -10,6 +10,7 @@ use super::exit::Exit;
 use super::fleet::Fleet;
 use super::formats::Formats;
 use super::ledger::Ledger;
+use super::manual::{Completions, Man};
 use super::mint::Mint;
 use super::node::{Backup, Check, Health, Serve, Status};
 use super::print::complain;
@@ -57,6 +58,10 @@ enum Command {
     Health(Health),
     /// Say how a running service is, and what to do about what is wrong: exit code 0, 1 or 69.
     Status(Status),
+    /// Print what completes these commands in a shell.
+    Completions(Completions),
+    /// Write the manual, a page for each command.
+    Man(Man),
 }
 
 /// Runs the command that the arguments name, and says with which code to exit.
@@ -87,6 +92,8 @@ pub fn run() -> ExitCode {
         Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),
         Command::Status(status) => status.run(),
+        Command::Completions(completions) => completions.run(Cli::command()),
+        Command::Man(man) => man.run(Cli::command()),
     };
     match done {
         Ok(()) => Exit::Ok.into(),

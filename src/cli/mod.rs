@@ -11,6 +11,7 @@ mod mint;
 mod node;
 
 mod exit;
+mod manual;
 mod print;
 mod running_service;
 mod settings;

@@ -60,6 +60,7 @@ mod kubernetes;
 mod ledger;
 mod ledgers;
 mod long_ticks;
+mod manual;
 mod many_appends;
 mod memory;
 mod metrics;

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use regex_lite::Regex;
 use serde_json::Value;
 
-use crate::service::Home;
+use crate::service::{Home, Service};
 use crate::tools::succeed;
 
 /// Packs this build in a namespace that has no network, and returns the files by their names.
@@ -40,6 +41,7 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     let checked = succeed(check.args(["--check", "SHA256SUMS"]).current_dir(home.path("once")));
     assert_eq!(checked.matches(": OK").count(), 3, "{checked}");
 
+    let begun = Instant::now();
     let mut unpack = Command::new("tar");
     succeed(
         unpack
@@ -52,11 +54,22 @@ fn a_release_is_packed_without_network_and_gives_equal_bytes_each_time() {
     let unpacked = home.path(&format!("idmint-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH));
     let version = succeed(Command::new(unpacked.join("idmint")).arg("--version"));
     assert_eq!(version.trim(), concat!("idmint ", env!("CARGO_PKG_VERSION")));
+    let mut serve = Command::new(unpacked.join("idmint"));
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+    let service = Service::start(serve);
+    service.wait_until_ready();
+    assert_eq!(service.mint("snowflake").len(), 1);
+    println!("from the archive to the first id: {:?}", begun.elapsed());
     for config in ["config/default.toml", "config/cluster.toml"] {
         succeed(Command::new(unpacked.join("idmint")).arg("check").arg("--config").arg(unpacked.join(config)));
     }
     for file in ["LICENSE", "README.md", "openapi.yaml", "openapi-3.0.yaml", "deploy/systemd/idmint.service"] {
         assert!(unpacked.join(file).is_file(), "{file}");
+    }
+    let (man, completions) = (unpacked.join("man"), unpacked.join("completions"));
+    assert!(fs::read_dir(man).unwrap().count() > 20, "a page for each command");
+    for script in ["idmint", "_idmint", "idmint.fish"] {
+        assert!(fs::read_to_string(completions.join(script)).unwrap().contains("idmint"), "{script}");
     }
     let packed = fs::read(ending(&once, ".cdx.json")).unwrap();
     assert_eq!(fs::read(unpacked.join(ending(&once, ".cdx.json").file_name().unwrap())).unwrap(), packed);
