@@ -21,6 +21,10 @@ RUN mkdir /data /image && cp target/release/idmint /image/ \
     && ldd target/release/idmint | grep -o '/[^ ]*' | xargs cp --dereference --parents --target-directory /image
 
 FROM scratch
+LABEL org.opencontainers.image.title="idmint" \
+      org.opencontainers.image.description="A networked id service: mints ids of many layouts, decodes them back, and never mints one twice" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image/ /
 # With its owner, so that a new named volume can be written to.
 COPY --from=build --chown=65532:65532 /data /data

@@ -45,6 +45,21 @@ fn the_rules_for_the_prometheus_operator_are_the_alerts() {
     assert!(text == expected, "{FILE} is not made of alerts.yml: UPDATE_DOCS=1 makes it");
 }
 
+#[test]
+fn the_image_says_what_it_is_as_the_package_does() {
+    let dockerfile = read("Dockerfile").replace("\\\n", " ");
+    let (_, stage) = dockerfile.rsplit_once("\nFROM scratch").expect("a last stage");
+    let label = Regex::new(r#"org\.opencontainers\.image\.([a-z]+)="([^"]*)""#).unwrap();
+    let labels: Vec<_> = label.captures_iter(stage).map(|label| (label[1].to_owned(), label[2].to_owned())).collect();
+    let package = [
+        ("title", env!("CARGO_PKG_NAME")),
+        ("description", env!("CARGO_PKG_DESCRIPTION")),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("licenses", env!("CARGO_PKG_LICENSE")),
+    ];
+    assert_eq!(labels, package.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
 /// Versions of compose differ in which of `.env`, the environment and `--profile` goes over which, and whether `down` ends what is of
 /// a profile.
 #[test]

@@ -91,7 +91,8 @@ fn assert_the_packed_image_is_the_same(built: &str) {
 
     let config = |image: &str| -> Vec<Value> {
         let config: Value = serde_json::from_str(&docker(&["inspect", "--format", "{{json .Config}}", image])).unwrap();
-        let named = ["User", "Env", "Entrypoint", "Cmd", "Volumes", "ExposedPorts", "StopSignal", "Healthcheck"];
+        let named =
+            ["User", "Env", "Entrypoint", "Cmd", "Volumes", "ExposedPorts", "StopSignal", "Healthcheck", "Labels"];
         named.iter().map(|name| config[name].clone()).collect()
     };
     let same = (listing_of(&name) == listing_of(built), config(&name) == config(built));
