@@ -44,8 +44,8 @@ const ADVICE: [Advice; 7] = [
     },
     Advice {
         reason: "no-worker-slot",
-        safe_action: "look at `idmint fleet status`; bring back the quorum of etcd; if etcd was restored, start no node and run \
-                      `idmint fleet fence-restore`",
+        safe_action: "look at `idmint fleet status`; bring back the quorum of etcd; if etcd was restored, or the fleet begins too late, \
+                      start no node and run `idmint fleet fence-restore`",
         heading: "The etcd of a fleet",
     },
     Advice {

@@ -11,6 +11,7 @@ use super::etcd_cluster::EtcdCluster;
 use super::fencing::fence_restore;
 use super::nodes::{Minter, assert_all_different, node, serve, slot_of, starting, until_within};
 use crate::service::{Home, Service, until};
+use crate::status::assert_status_says;
 use crate::wall_clock::WallClock;
 
 /// One, so that nodes which know nothing of each other have the same worker numbers.
@@ -87,6 +88,12 @@ fn one_clock_that_was_ahead_when_it_founded_the_fleet_stops_it_until_it_is_fence
     let right = starting(&homes[1], &etcd, 4);
     until("it says what it waits for", || detail_of(&right).contains("the fleet begins at ").then_some(()));
     right.log_once_it_says("A fleet that begins too late");
+    assert_status_says(
+        &right,
+        1,
+        &["no, no-worker-slot", "the fleet begins at "],
+        &["begins too late", "fence-restore"],
+    );
     let refused = right.post("/ids/snowflake");
     assert_eq!(refused.status, 503, "{}", refused.text());
     until("its ids are of its false year", || (ahead.mint("snowflake").len() == 1).then_some(()));

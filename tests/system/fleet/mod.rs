@@ -15,6 +15,7 @@ mod links;
 mod many;
 mod nodes;
 mod one_chain;
+mod provoked;
 mod quorum;
 mod quota;
 mod records;

@@ -11,7 +11,7 @@ use crate::service::{Home, Service};
 use idmint::storage::{Coordinator, CoordinatorError, MemberState, Space, Transaction, Write};
 
 /// What the member is started with, and the node is told, since this version of etcd does not tell it.
-const QUOTA: u64 = 16 * 1024 * 1024;
+pub(super) const QUOTA: u64 = 16 * 1024 * 1024;
 
 /// Longer than it takes a node to ask etcd how full it is.
 const ASKED: Duration = Duration::from_secs(40);
@@ -20,10 +20,10 @@ const ASKED: Duration = Duration::from_secs(40);
 const FULL: Duration = Duration::from_secs(40);
 
 /// Longer than it takes etcd to put what it was told into its database, and so to count it: 100 ms, and the disk.
-const COUNTED: Duration = Duration::from_millis(150);
+pub(super) const COUNTED: Duration = Duration::from_millis(150);
 
 /// Creates a ledger that there was not yet.
-fn append(node: &Service, number: u64) -> Answer {
+pub(super) fn append(node: &Service, number: u64) -> Answer {
     let (minute, second) = (number / 60, number % 60);
     let genesis = format!(
         r#"{{"event":"Ledger Created","entities":{{"ledger":"l{number}"}},"timestamp":"2021-10-03T16:{minute:02}:{second:02}Z"}}"#
@@ -36,12 +36,12 @@ fn report(node: &Service, second: u64) -> Answer {
     Client::connect(node.address()).exchange(post_json("/ids/conjunction", "", &report))
 }
 
-fn state_of(client: &dyn Coordinator) -> MemberState {
+pub(super) fn state_of(client: &dyn Coordinator) -> MemberState {
     client.members().remove(0).state.unwrap()
 }
 
 /// Fills a part of the member, each time over the same keys: what was there before is history.
-fn fill(client: &dyn Coordinator, at: usize) -> Result<(), CoordinatorError> {
+pub(super) fn fill(client: &dyn Coordinator, at: usize) -> Result<(), CoordinatorError> {
     let write = vec![Write::Put { key: format!("/fill/{}", at % 2), value: vec![7; 256 * 1024], lease: None }];
     client.commit(&Transaction { write, ..Transaction::default() }).map(drop)
 }

@@ -9,6 +9,7 @@ use super::fencing::fence_restore;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
 use crate::http1::{Client, post_json};
 use crate::service::{Home, Service, until};
+use crate::status::assert_status_says;
 
 const SLOTS: u32 = 4;
 
@@ -42,6 +43,7 @@ fn nodes_of_a_restored_etcd_refuse_until_it_is_fenced_and_no_id_is_minted_twice(
         assert_eq!((ready.status, ready.json()["reason"].as_str()), (503, Some("no-worker-slot")));
         let detail = ready.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains("idmint fleet fence-restore"), "{detail}");
+        assert_status_says(node, 1, &["no, no-worker-slot", &detail], &["start no node", "idmint fleet fence-restore"]);
         let refused = node.post("/ids/snowflake");
         assert_eq!((refused.status, refused.json()["detail"].as_str()), (503, Some(detail.as_str())));
         let event = r#"{"event":"Ledger Created","entities":{"ledger":"a"},"timestamp":"2021-10-03T16:32:12Z"}"#;

@@ -15,8 +15,9 @@ mod tally;
 
 use std::time::Instant;
 
+pub(crate) use self::failing_disk::{Broken, FailingDisk};
+
 use self::callers::{Callers, Minted};
-use self::failing_disk::{Broken, FailingDisk};
 use self::formats::FORMATS;
 use self::node::{Fresh, Node};
 use self::schedule::{Beginning, Configuration, End, Life, Middle, Schedule};
