@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use crate::client::ClientError;
 use crate::cluster::AdoptionError;
 use crate::server::config::ConfigError;
-use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, RunError};
+use crate::server::{AccessError, AssemblyError, CatalogError, InheritedError, OtherGeneratorError, RunError};
 use crate::storage::{FailureKind, StoreError, WithCauses};
 
 /// How a command ended.
@@ -102,6 +102,12 @@ impl From<CatalogError> for Failure {
 
 impl From<AssemblyError> for Failure {
     fn from(error: AssemblyError) -> Failure {
+        Failure::of(Exit::Config, &error)
+    }
+}
+
+impl From<OtherGeneratorError> for Failure {
+    fn from(error: OtherGeneratorError) -> Failure {
         Failure::of(Exit::Config, &error)
     }
 }

@@ -32,7 +32,7 @@ pub use encoding::{CheckMethod, Codec, Encoding, EncodingDefinition, EncodingErr
 pub(crate) use format::preset;
 pub use format::{
     FieldsError, Format, FormatDefinition, FormatError, IdOfFields, Monotonic, PRESETS, Parts, Prefix, PrefixError,
-    Prefixes, Preset, Rule, TYPE_RULE, Variant, is_type,
+    Prefixes, Preset, Rule, StartAfter, TYPE_RULE, Variant, is_type,
 };
 pub use id_block::{IdBlock, Progression};
 pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untold, Verdict};

@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::session_state::SessionState;
 use crate::id::{Format, Rejection};
 use crate::minting::random::RandomMinter;
-use crate::minting::sequenced::{Lanes, SequencedFormat, SequencedMinter, Shortage};
+use crate::minting::sequenced::{ExcludedIds, ExcludedTicks, Lanes, SequencedFormat, SequencedMinter, Shortage};
 use crate::time::{Clock, UnixNanos};
 
 /// Mints one format of which callers want a number of ids. Made by [`Mint`](super::Mint); an example is there.
@@ -110,6 +110,25 @@ impl Minter {
         let Source::Sequenced(sequenced) = &self.source else { return None };
         let lanes = sequenced.most_lanes();
         Some(if lanes.share_a_batch(self.format()) { 1 } else { lanes.workers().len() })
+    }
+
+    /// Reads ids of another generator, to find the ticks that sessions from that instant on leave out; `None` for a random format.
+    pub fn excluded_ids(&self, from: UnixNanos) -> Option<ExcludedIds> {
+        match &self.source {
+            Source::Sequenced(sequenced) => Some(sequenced.excluded_ids(from)),
+            Source::Random(_) => None,
+        }
+    }
+
+    /// Every later session leaves these ticks out: see [`Format::exclude`].
+    ///
+    /// # Panics
+    /// When others are left out already, or the format is random.
+    pub fn exclude(&self, ticks: ExcludedTicks) {
+        match &self.source {
+            Source::Sequenced(sequenced) => sequenced.exclude(ticks),
+            Source::Random(_) => panic!("random ids have no ticks to leave out, checked when the format was made"),
+        }
     }
 
     /// The refusal of a request that others have kept waiting for so long, counted as one for want of ids.

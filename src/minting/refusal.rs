@@ -41,10 +41,11 @@ pub enum Refusal {
         /// When it can be.
         retry_after: Duration,
     },
-    /// The node began without a record, or at a stated floor, and the format begins later: with its first whole tick.
+    /// The node began without a record, at a stated floor, or with a `start_after` of the format, which begins later: with its first
+    /// whole tick.
     #[error(
         "`{format}` begins with its next whole tick, in {} ms: ids of the present one may have been issued before this \
-         node began without a record, or at a stated floor", .retry_after.as_millis()
+         node began without a record, at a stated floor, or with a start_after", .retry_after.as_millis()
     )]
     NotOpen {
         /// The format.

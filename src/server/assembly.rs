@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 
-use super::catalog::{Catalog, CatalogError};
+use super::formats::{Catalog, CatalogError};
 use crate::conjunction::GroupedMinter;
 use crate::id::{Decoder, DomainHash, Format, OwnNumbers, Rejection, Rule};
 use crate::minting::{LaneCount, LaneError, LaneRule, Lanes, Mint, MintSettings, Randomness, SlotLanes};
@@ -306,7 +306,7 @@ pub fn kept_formats(service: &Service) -> Vec<KeptFormat> {
 
 fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, AssemblyError> {
     if let Some(given) = &config.siq.default_type {
-        let siq = catalog.formats.iter().filter(|format| format.has_types());
+        let siq = || catalog.formats.iter().filter(|format| format.has_types());
         let known: Vec<_> =
             siq.flat_map(|format| &format.variants).filter_map(|variant| variant.name.clone()).collect();
         if !known.is_empty() && !known.contains(given) {

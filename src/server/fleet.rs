@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::assembly::{AssemblyError, check_all_slots, kept_formats};
-use super::start::{StartError, StartRule, records_failed, serve_records, wait_for_clock};
+use super::start::{StartError, StartRule, keep_clear, records_failed, serve_records, wait_for_clock};
 use crate::cluster::{ClockLimits, Entropy, FleetKeys, KeptHighWater, LeaseRule, NodeName, SlotShare};
 use crate::server::config::Config;
 use crate::service::{Reserver, Service};
@@ -14,7 +14,7 @@ use crate::storage::{
     AppendJournal, Coordinator, EngineChoice, EtcdSettings, FleetFolder, FleetRecords, KnownFleet, Namespace, Opened,
     Revision, Room, StoreError,
 };
-use crate::time::UnixNanos;
+use crate::time::{UnixNanos, built_at};
 
 /// Where the state of a process is.
 pub(super) enum State {
@@ -109,6 +109,8 @@ impl Fleet {
     /// [`StartError`]: this node may not mint in this fleet.
     pub(super) async fn begin(self, service: &Service, rule: StartRule, listen: SocketAddr) -> Result<(), StartError> {
         wait_for_clock(service, rule, None).await;
+        // While a slot is looked for the clock may be set back, though not to before this program was built.
+        keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
         let instance = Entropy::of_kernel().token();

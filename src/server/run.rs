@@ -23,8 +23,7 @@ use super::process::{BackupSocket, Hangups, InheritedSocket, Signals, supervisor
 use super::reload::Reload;
 use super::start::{RunOptions, StartError, StartRule, begin};
 use super::telemetry::{Act, Audit, AuditError, Telemetry, registry};
-use super::warnings::warn_of;
-use super::{clock_watch, fleet};
+use super::{clock_watch, fleet, warnings::warn_of};
 use crate::http;
 use crate::http::{HostName, HttpMetrics, Sites};
 use crate::minting::Refusal;
@@ -105,9 +104,9 @@ impl RunError {
             RunError::Assembly(_) | RunError::Public { .. } | RunError::SharedSlot { .. } | RunError::Access(_) => {
                 FailureKind::Disagrees
             }
-            RunError::Open(error) | RunError::Start(StartError::Store(error)) => error.failure_kind(),
-            RunError::Start(StartError::Formats(error)) => error.failure_kind(),
-            RunError::RecordsFailed(kind) | RunError::Start(StartError::RecordsFailed(kind)) => *kind,
+            RunError::Start(error) => error.failure_kind(),
+            RunError::Open(error) => error.failure_kind(),
+            RunError::RecordsFailed(kind) => *kind,
             RunError::Audit(error) => FailureKind::of_io(&error.cause),
             RunError::Bind { .. } | RunError::Signals(_) | RunError::StorageFailed => FailureKind::NotUsable,
         }

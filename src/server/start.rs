@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
+use super::formats::{OtherGeneratorError, check_start_after, exclude_ids};
 use crate::cluster::Founding;
 use crate::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
 use crate::service::{Conjunctions, Service};
@@ -83,9 +84,24 @@ pub enum StartError {
     /// The first horizon could not be made durable, or the records cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ids of another generator are ahead of the clock, or cannot be read.
+    #[error(transparent)]
+    OtherGenerator(#[from] OtherGeneratorError),
     /// The records could not be read or written any more while the clock was waited for.
     #[error("the ledgers and conjunctions cannot be read or written any more, the log says why")]
     RecordsFailed(FailureKind),
+}
+
+impl StartError {
+    /// What kind of failure this is.
+    pub fn failure_kind(&self) -> FailureKind {
+        match self {
+            StartError::Formats(error) => error.failure_kind(),
+            StartError::Store(error) => error.failure_kind(),
+            StartError::OtherGenerator(_) => FailureKind::Disagrees,
+            StartError::RecordsFailed(kind) => *kind,
+        }
+    }
 }
 
 /// Begins to mint: waits until the clock can be right, makes the first horizon durable, and opens the mint.
@@ -100,6 +116,7 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
     let (store, session, start) = match opened {
         Opened::First(first) => {
             wait_for_clock(service, rule, None).await;
+            keep_clear(service, &rule, service.clock().now()).await?;
             let start = cold_start(service, &rule).await;
             let (session, plan) = prepare(service, SessionStart::at(start).above_floor(Some(start)));
             let (reserved, durable) = first.reserve(plan)?;
@@ -110,12 +127,17 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
         }
         Opened::Again(restart) => {
             let (horizon, floor) = (restart.horizon(), restart.floor());
+            if obstacle(service.clock(), &rule, Some(horizon)).is_none() {
+                // Before anything is kept of this start.
+                check_start_after(service, rule.max_ahead)?;
+            }
             let agreed = restart.agree_on_formats(rule.slots, &formats)?;
             serve_records(service, agreed.records()?);
             tokio::select! {
                 () = wait_for_clock(service, rule, Some(horizon)) => {}
                 kind = records_failed(service) => return Err(StartError::RecordsFailed(kind)),
             }
+            keep_clear(service, &rule, service.clock().now()).await?;
             let now = service.clock().now();
             warn_of_a_clock_far_ahead(now, horizon);
             let start = now.max(horizon);
@@ -129,6 +151,12 @@ pub async fn begin(service: &Arc<Service>, opened: Opened, rule: StartRule) -> R
     service.begin(session, keeper);
     info!(start = %start, "minting begins at {start}");
     Ok(())
+}
+
+/// Keeps what is minted from now on clear of the ids of other generators: every session begins at `from` or later.
+pub(super) async fn keep_clear(service: &Service, rule: &StartRule, from: UnixNanos) -> Result<(), StartError> {
+    check_start_after(service, rule.max_ahead)?;
+    Ok(exclude_ids(service, from).await?)
 }
 
 pub(super) fn serve_records(service: &Service, records: Records) {

@@ -26,7 +26,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"], &["telemetry"], &["process"]]),
+    folder("server").with_floors(&[&["config"], &["telemetry"], &["process", "formats"]]),
     folder("cli").with_floors(&[&["ledger", "conjunction", "decode", "node", "fleet"]]),
 ];
 

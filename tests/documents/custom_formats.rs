@@ -15,7 +15,7 @@ const PAGE: &str = "docs/CUSTOM-FORMATS.md";
 /// Key, type, bounds, default, effect.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
-const FORMAT_KEYS: [Row; 19] = [
+const FORMAT_KEYS: [Row; 21] = [
     ("summary", "text", "", "needed", "one line, for lists and descriptions"),
     (
         "rule",
@@ -93,6 +93,20 @@ const FORMAT_KEYS: [Row; 19] = [
         "1, or a power of two up to a quarter of the sequence",
         "`1`",
         "the first id of a tick takes one of so many first sequences, so that ids minted one at a time do not all end alike",
+    ),
+    (
+        "start_after",
+        "number or text",
+        "an id in any encoding of the format; for `sequenced`",
+        "none",
+        "nothing at or below it is minted: [what another generator has issued](#after-another-generator)",
+    ),
+    (
+        "exclude",
+        "text",
+        "a file of ids, one a line, sorted; for `sequenced`",
+        "none",
+        "a tick of a worker number that holds one of them is left out whole",
     ),
     (
         "monotonic",

@@ -80,6 +80,12 @@ impl Sequenced {
         u128::from_str_radix(text, self.radix).unwrap_or_else(|_| panic!("{text:?} is no id of {}", self.order))
     }
 
+    /// The id of that tick, without what is the same in all of them.
+    pub(crate) fn id(&self, unix_ms: u128, worker: u128, sequence: u128) -> u128 {
+        let tick = (unix_ms - self.epoch_unix_ms) * self.ticks_per_second / 1_000;
+        tick * self.time_stride + worker * self.worker_stride + sequence * self.step
+    }
+
     pub(crate) fn worker(&self, id: u128) -> u128 {
         id / self.worker_stride % self.workers
     }

@@ -7,6 +7,7 @@ mod authority;
 mod cases;
 #[path = "../vectors/chains.rs"]
 mod chains;
+mod excluding;
 mod faulty_proxy;
 #[path = "../http1/mod.rs"]
 mod http1;
@@ -33,6 +34,7 @@ mod ledger;
 mod ledger_service;
 mod log;
 mod memory;
+mod other_generator;
 mod rate;
 mod records;
 mod refusing;

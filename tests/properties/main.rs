@@ -15,6 +15,7 @@ mod chains;
 mod detection;
 mod encoding;
 mod evently;
+mod exclusions;
 #[path = "../documents/generated.rs"]
 mod generated;
 mod grouping;

@@ -73,7 +73,7 @@ struct Minted {
 /// The disk refused, which ends a life.
 struct Refused;
 
-fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
+pub(crate) fn formats(random: &mut StdRng) -> Vec<Arc<Format>> {
     let preset = |name: &str| {
         let preset = PRESETS.iter().find(|preset| preset.name == name).expect("a built-in format");
         FormatDefinition::from_toml(name, preset.toml).expect("parses").compile(name).expect("is sound")

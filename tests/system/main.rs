@@ -16,6 +16,9 @@ mod cases;
 mod chains;
 #[path = "../../benches/instructions/counts.rs"]
 mod counts;
+#[allow(dead_code, reason = "some of it is used by tests/process alone")]
+#[path = "../process/excluding.rs"]
+mod excluding;
 #[path = "../http1/mod.rs"]
 mod http1;
 #[path = "../process/ids.rs"]
@@ -64,6 +67,7 @@ mod manual;
 mod many_appends;
 mod memory;
 mod metrics;
+mod other_generator;
 mod page;
 mod prefetching;
 mod provoked;

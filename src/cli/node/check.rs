@@ -10,7 +10,7 @@ use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::minting::Randomness;
 use crate::server::config::{AssignmentKind, Config};
-use crate::server::{assemble, check_access, check_all_slots, check_slot, formats_table, warnings};
+use crate::server::{assemble, check_access, check_all_slots, check_slot, formats_table, other_generators, warnings};
 use crate::service::Service;
 use crate::storage::{EngineChoice, EtcdEndpoint};
 use crate::time::Clock;
@@ -51,6 +51,9 @@ impl Check {
             format!("answers held      at most {:?}\n", config.mint.wait()),
             formats_table(&service).trim_end().to_owned(),
         ]);
+        let kept_clear_of = other_generators(&service, config.clock.max_ahead)?;
+        lines.extend((!kept_clear_of.is_empty()).then(String::new));
+        lines.extend(kept_clear_of);
         lines.extend(clashes(&service).into_iter().map(|(name, others)| {
             format!("\nan id of {name} may look like one of {}: decode it with ?format={name}", others.join(", "))
         }));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::{FormatDefinition, WholeNumber, number, plausible_ahead};
-use super::format::{Format, PlacedCode, Rule, Variant};
+use super::definition::{CodeDefinition, FormatDefinition, WholeNumber, number, plausible_ahead};
+use super::format::{Format, PlacedCode, Rule, StartAfter, Variant};
 use super::format_error::{Cause, FormatError};
 use super::monotonic_check::check_monotonic;
 use super::prefix_check::check_prefixes;
@@ -44,7 +44,7 @@ impl FormatDefinition {
         if self.worker_range.is_some_and(|[first, last]| first > last) {
             return Err(Cause::Rule("worker_range: write the least number first".to_owned()));
         }
-        let format = Format {
+        let mut format = Format {
             name: name.to_owned(),
             summary: self.summary.clone(),
             rule: self.rule,
@@ -58,6 +58,8 @@ impl FormatDefinition {
             last_worker: self.worker_range.map(|[_, last]| last),
             lanes: self.lanes,
             sequence_spread: self.sequence_spread,
+            start_after: None,
+            exclude: self.exclude.clone(),
             monotonic: self.monotonic,
             labels: self.labels()?,
             mint_below,
@@ -69,6 +71,9 @@ impl FormatDefinition {
         check_room(&format)?;
         check_stamps(&format)?;
         check_monotonic(&format)?;
+        if let Some(id) = &self.start_after {
+            format.start_after = Some(start_after(&format, id.to_text())?);
+        }
         Ok(format)
     }
 
@@ -84,7 +89,7 @@ impl FormatDefinition {
                 return Err(Cause::Rule("only one field can carry a suffix code".to_owned()));
             }
             let layout = self.layout(None)?;
-            return Ok((vec![Variant { name: None, assigned: true, layout }], None));
+            return Ok((vec![Variant { name: None, aliases: Vec::new(), assigned: true, layout }], None));
         };
         let (Some(bits), Some(codes)) = (field.bits, &field.codes) else {
             return Err(Cause::Rule(format!("field `{}`: a qualifier needs `bits` and `codes`", field.name)));
@@ -96,9 +101,12 @@ impl FormatDefinition {
             .iter()
             .map(|word| {
                 let layout = self.layout(Some((word.bits, word.suffix)))?;
-                Ok(Variant { name: word.name.clone(), assigned: word.name.is_some(), layout })
+                let definition = codes.iter().find(|code| code.name.is_some() && code.name == word.name);
+                let aliases = definition.map_or_else(Vec::new, |code| code.aliases.clone());
+                Ok(Variant { name: word.name.clone(), aliases, assigned: word.name.is_some(), layout })
             })
             .collect::<Result<Vec<_>, Cause>>()?;
+        check_type_names(codes)?;
         let qualifier = variants[0].layout.field_of(FieldKind::Qualifier).expect("each layout has the qualifier");
         if !qualifier.stride.is_power_of_two() {
             return Err(Cause::Rule(format!("field `{}`: what stands below a suffix code must be bits", field.name)));
@@ -139,6 +147,30 @@ impl FormatDefinition {
             });
         }
         Ok(builder.build()?)
+    }
+}
+
+/// The id that another generator has come to. Of a text that several encodings read, the latest reading counts: nothing at or
+/// below any of them is minted.
+fn start_after(format: &Format, id: String) -> Result<StartAfter, Cause> {
+    let readings = (0..format.encodings.len()).filter_map(|encoding| format.read_as(encoding, &id).ok());
+    let ticks = readings.filter_map(|number| format.tick_of(number).ok().flatten());
+    match ticks.max() {
+        Some(tick) => Ok(StartAfter { id, tick }),
+        None => Err(Cause::Rule(format!("start_after = `{id}` is no id of this format in any of its encodings"))),
+    }
+}
+
+/// No two types, and no other names of them, are called alike, and what has no name has no other.
+fn check_type_names(codes: &[CodeDefinition]) -> Result<(), Cause> {
+    let mut names: Vec<&String> = codes.iter().flat_map(|code| code.name.iter().chain(&code.aliases)).collect();
+    names.sort_unstable();
+    if let Some([twice, _]) = names.array_windows().find(|[one, next]| one == next) {
+        return Err(Cause::Rule(format!("two types are called `{twice}`")));
+    }
+    match codes.iter().find(|code| code.name.is_none() && !code.aliases.is_empty()) {
+        Some(code) => Err(Cause::Rule(format!("suffix `{}` has aliases and no name", code.suffix))),
+        None => Ok(()),
     }
 }
 

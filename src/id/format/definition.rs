@@ -1,7 +1,7 @@
 //! A format as it is written in TOML.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -52,6 +52,9 @@ pub struct FormatDefinition {
     pub(super) lanes: Option<u32>,
     #[serde(default = "one")]
     pub(super) sequence_spread: u32,
+    /// A number as it stands, or any text of an id.
+    pub(super) start_after: Option<WholeNumber>,
+    pub(super) exclude: Option<PathBuf>,
     #[serde(default)]
     pub(super) monotonic: Monotonic,
     #[serde(default)]
@@ -90,6 +93,9 @@ pub(super) struct FieldDefinition {
 pub(super) struct CodeDefinition {
     pub(super) suffix: String,
     pub(super) name: Option<String>,
+    /// Other names that callers may ask for.
+    #[serde(default)]
+    pub(super) aliases: Vec<String>,
 }
 
 /// A number that TOML's 64-bit integers may be too small for, then written as a string.
@@ -174,6 +180,13 @@ impl WholeNumber {
             WholeNumber::Integer(integer) => {
                 u128::try_from(*integer).map_err(|_| Cause::Number { key: key.to_owned(), value: integer.to_string() })
             }
+        }
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            WholeNumber::Text(text) => text.clone(),
+            WholeNumber::Integer(integer) => integer.to_string(),
         }
     }
 }

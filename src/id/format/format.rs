@@ -1,6 +1,7 @@
 //! A format: one kind of id, with everything there is to know about it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,10 @@ pub struct Format {
     pub lanes: Option<u32>,
     /// Over how many sequences the first ids of ticks are spread: a power of two, 1 where each is 0.
     pub sequence_spread: u32,
+    /// An id of another generator: nothing of its tick, or of an earlier one, is minted.
+    pub start_after: Option<StartAfter>,
+    /// A file with ids of another generator: no tick of a worker number that holds one of them is minted in.
+    pub exclude: Option<PathBuf>,
     /// Which of its ids are greater than those before them, where they are random.
     pub monotonic: Monotonic,
     /// What worker numbers stand for.
@@ -111,11 +116,22 @@ pub struct Format {
     pub enabled: bool,
 }
 
+/// An id below which nothing is minted, as it was written, and its tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartAfter {
+    /// As written.
+    pub id: String,
+    /// Its tick: the latest, where several encodings could be meant.
+    pub tick: u128,
+}
+
 /// One layout of a format, and the word of the suffix code that says so.
 #[derive(Debug)]
 pub struct Variant {
     /// What callers ask for it by (`?type=`); `None` where the format has one layout, or the word is unassigned.
     pub name: Option<String>,
+    /// Other names that callers may ask for it by; a reading tells the name alone.
+    pub aliases: Vec<String>,
     /// Whether it may be minted.
     pub assigned: bool,
     /// The fields.
@@ -185,7 +201,7 @@ impl Format {
     }
 
     /// The position in `variants` of the layout that an id has.
-    pub(in crate::id) fn variant_at(&self, id: u128) -> usize {
+    pub fn variant_at(&self, id: u128) -> usize {
         self.code.as_ref().map_or(0, |placed| placed.code.index_of(id >> placed.shift))
     }
 
@@ -194,15 +210,15 @@ impl Format {
         self.code.is_some()
     }
 
-    /// The position in `variants` of the type of that name.
+    /// The position in `variants` of the type that has this name, or this other name.
     ///
     /// # Errors
     /// [`Rejection::UnassignedQualifier`] when no type has that name.
     pub fn type_named(&self, name: &str) -> Result<usize, Rejection> {
-        self.variants
-            .iter()
-            .position(|variant| variant.name.as_deref() == Some(name))
-            .ok_or(Rejection::UnassignedQualifier)
+        let is_called = |variant: &Variant| {
+            variant.name.as_deref() == Some(name) || variant.aliases.iter().any(|alias| alias == name)
+        };
+        self.variants.iter().position(is_called).ok_or(Rejection::UnassignedQualifier)
     }
 
     /// The encoding of that name.
@@ -229,6 +245,36 @@ impl Format {
     pub fn byte_width(&self) -> usize {
         let bits = u128::BITS - self.greatest().leading_zeros();
         usize::try_from(bits.div_ceil(8).max(1)).expect("at most 16")
+    }
+
+    /// The id that a text is in the encoding at this position; in the canonical one, behind any prefix that a caller may choose.
+    ///
+    /// # Errors
+    /// [`Rejection`] where it is none, also of the empty text.
+    pub fn read_as(&self, encoding: usize, text: &str) -> Result<u128, Rejection> {
+        if text.is_empty() {
+            return Err(Rejection::WrongLength);
+        }
+        let read = self.encodings[encoding].read(text);
+        let behind_prefix = || self.prefixes.read(text, self.canonical()).and_then(Result::ok);
+        match read {
+            Err(_) if encoding == 0 => behind_prefix().map_or(read, |(_, id)| Ok(id)),
+            _ => read,
+        }
+    }
+
+    /// The tick of an id; `None` where the format has no time.
+    ///
+    /// # Errors
+    /// As [`Layout::unpack`].
+    pub fn tick_of(&self, id: u128) -> Result<Option<u128>, Rejection> {
+        let layout = &self.variant_of(id).layout;
+        Ok(layout.sum_of(FieldKind::Time, &layout.unpack(id)?))
+    }
+
+    /// The instant from which ids are minted, where an id of another generator says so.
+    pub fn starts_at(&self) -> Option<UnixTime> {
+        self.time_of(self.start_after.as_ref()?.tick + 1)
     }
 
     /// Takes an id apart.

@@ -22,7 +22,7 @@ mod stamp_check;
 
 pub use asked_prefix::PrefixError;
 pub use definition::FormatDefinition;
-pub use format::{Format, Parts, Rule, Variant};
+pub use format::{Format, Parts, Rule, StartAfter, Variant};
 pub use format_error::FormatError;
 pub use given_fields::{FieldsError, IdOfFields};
 pub use monotonic::Monotonic;

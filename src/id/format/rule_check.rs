@@ -21,6 +21,9 @@ impl FormatDefinition {
         if count(FieldKind::Time) > 0 && (self.tick.is_none() || self.epoch.is_none()) {
             return refuse("a time field needs `tick` and `epoch`");
         }
+        if self.rule != Rule::Sequenced && (self.start_after.is_some() || self.exclude.is_some()) {
+            return refuse("start_after and exclude belong to the rule `sequenced`");
+        }
         match self.rule {
             Rule::Sequenced => {
                 if count(FieldKind::Time) != 1 || count(FieldKind::Sequence) != 1 {

@@ -3,16 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use super::beginning::Beginning;
+use super::exclusion::{ExcludedIds, ExcludedTicks};
 use super::lanes::{Lanes, SlotLanes};
 use super::leased_minter::{KeptMinter, LeasedMinter};
 use super::minter::SequencedMinter;
 use crate::id::Format;
+use crate::time::UnixNanos;
 
 /// A format with the worker numbers that this node has in it.
 #[derive(Debug)]
 pub(in crate::minting) struct SequencedFormat {
     format: Arc<Format>,
     holding: Holding,
+    /// The ticks of another generator, once they are read.
+    excluded: OnceLock<ExcludedTicks>,
 }
 
 /// How this node holds its worker numbers, and what mints with them.
@@ -31,12 +35,14 @@ enum Holding {
 impl SequencedFormat {
     /// A format whose worker numbers stay.
     pub(in crate::minting) fn with_lanes(format: Arc<Format>, lanes: Lanes) -> SequencedFormat {
-        SequencedFormat { format, holding: Holding::ForGood { lanes, in_session: OnceLock::new() } }
+        let holding = Holding::ForGood { lanes, in_session: OnceLock::new() };
+        SequencedFormat { format, holding, excluded: OnceLock::new() }
     }
 
     /// A format whose worker numbers come with the slot of each session. `place`: see [`LeasedMinter::at`].
     pub(in crate::minting) fn with_slot_lanes(format: Arc<Format>, lanes: SlotLanes, place: usize) -> SequencedFormat {
-        SequencedFormat { format, holding: Holding::Leased { lanes, in_session: LeasedMinter::at(place) } }
+        let holding = Holding::Leased { lanes, in_session: LeasedMinter::at(place) };
+        SequencedFormat { format, holding, excluded: OnceLock::new() }
     }
 
     pub(in crate::minting) fn format(&self) -> &Arc<Format> {
@@ -59,18 +65,38 @@ impl SequencedFormat {
         }
     }
 
+    /// Reads ids of another generator, to find the ticks that sessions from that instant on leave out.
+    pub(in crate::minting) fn excluded_ids(&self, from: UnixNanos) -> ExcludedIds {
+        let workers = match &self.holding {
+            Holding::ForGood { lanes, .. } => Some(lanes.workers().to_vec()),
+            // Any slot may be leased.
+            Holding::Leased { .. } => None,
+        };
+        ExcludedIds::of(Arc::clone(&self.format), workers, from)
+    }
+
+    /// Every later session leaves these ticks out.
+    ///
+    /// # Panics
+    /// When others are left out already.
+    pub(in crate::minting) fn exclude(&self, ticks: ExcludedTicks) {
+        assert!(self.excluded.set(ticks).is_ok(), "what is left out is read once");
+    }
+
     /// What would mint it in a session that begins so.
     ///
     /// # Panics
-    /// When the session has a slot and the format's numbers do not come with one, or the other way round.
+    /// When the session has a slot and the format's numbers do not come with one, or the other way round; and when the ids that
+    /// are to be left out were not read.
     pub(in crate::minting) fn minter(&self, beginning: &Beginning) -> SequencedMinter {
-        match (&self.holding, beginning.slot) {
-            (Holding::ForGood { lanes, .. }, None) => SequencedMinter::new(&self.format, lanes.clone(), beginning),
-            (Holding::Leased { lanes, .. }, Some(slot)) => {
-                SequencedMinter::new(&self.format, lanes.of_slot(&self.format, slot), beginning)
-            }
+        let lanes = match (&self.holding, beginning.slot) {
+            (Holding::ForGood { lanes, .. }, None) => lanes.clone(),
+            (Holding::Leased { lanes, .. }, Some(slot)) => lanes.of_slot(&self.format, slot),
             _ => panic!("a session has a slot exactly if worker numbers are leased"),
-        }
+        };
+        let excluded = self.excluded.get();
+        assert!(excluded.is_some() || self.format.exclude.is_none(), "`exclude` is read before a session begins");
+        SequencedMinter::new(&self.format, lanes, excluded, beginning)
     }
 
     /// From now on this mints it.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::beginning::Beginning;
 use super::catch_up::{CatchUp, Moment};
+use super::exclusion::ExcludedTicks;
 use super::lanes::Lanes;
-use super::run::{Run, Shape};
+use super::runs::{Run, Shape};
 use super::sequencer::{Grant, Sequencer, Shortage};
 use super::spread::Spread;
 use super::stamps::StampLine;
@@ -80,23 +81,42 @@ impl Placement {
 
 impl SequencedMinter {
     /// A minter that may mint nothing until its horizon is raised.
-    pub(in crate::minting) fn new(format: &Format, lanes: Lanes, beginning: &Beginning) -> SequencedMinter {
+    ///
+    /// # Panics
+    /// When `excluded` is not known from where the session begins.
+    pub(in crate::minting) fn new(
+        format: &Format,
+        lanes: Lanes,
+        excluded: Option<&ExcludedTicks>,
+        beginning: &Beginning,
+    ) -> SequencedMinter {
         let Beginning { start, shard, lead_max, wait_max, .. } = *beginning;
         let tick = format.tick.expect("a sequenced format has a tick, checked when it was made");
         let end_tick = format.end_tick().expect("a sequenced format has a time field");
         let lead_ticks = lead_ticks(lead_max, tick.duration());
         let shapes: Vec<Shape> = format.variants.iter().map(|variant| Shape::of(&variant.layout, shard)).collect();
-        let sequencer = |shape: &Shape| {
+        let sequencer = |worker: u32, variant: usize, shape: &Shape| {
             let line = StampLine::new(tick, format.epoch, shape.steps.per_tick, start.at);
-            Sequencer::new(line, start, end_tick, lead_ticks).with_spread(Spread::over(format.sequence_spread))
+            let sequencer = Sequencer::new(line, start, end_tick, lead_ticks);
+            let sequencer = sequencer.with_spread(Spread::over(format.sequence_spread));
+            let sequencer = match &format.start_after {
+                Some(id) => sequencer.after_tick(id.tick),
+                None => sequencer,
+            };
+            match excluded.and_then(|excluded| excluded.of_lane(worker, variant, start.at)) {
+                Some(ticks) => sequencer.around(ticks),
+                None => sequencer,
+            }
         };
         let lane = |worker: &u32| Lane {
             bases: shapes.iter().map(|shape| shape.fixed + u128::from(*worker) * shape.worker_stride).collect(),
-            sequencers: shapes.iter().map(sequencer).collect(),
+            sequencers: shapes.iter().enumerate().map(|(at, shape)| sequencer(*worker, at, shape)).collect(),
         };
-        let spreads = lanes.share_a_batch(format);
         let numbers = lanes;
         let lanes: Vec<Lane> = numbers.workers().iter().map(lane).collect();
+        // Around excluded ticks the lanes are not free alike, and a batch takes one.
+        let has_exclusions = lanes.iter().flat_map(|lane| &lane.sequencers).any(Sequencer::has_exclusions);
+        let spreads = numbers.share_a_batch(format) && !has_exclusions;
         let lanes_at_once = if spreads { lanes.len() } else { 1 };
         let count_max = |shape: &Shape| count_max(tick, lead_ticks, wait_max, shape, lanes_at_once);
         let counts_max = shapes.iter().map(count_max).collect();
@@ -216,7 +236,7 @@ impl SequencedMinter {
     }
 
     fn first_to_answer(&self, request: &BatchRequest, moment: &Moment) -> usize {
-        let due = |lane: &Lane| lane.sequencers[request.variant()].due_for(request.count(), moment);
+        let due = |lane: &Lane| lane.sequencers[request.variant()].due_for(request.count(), moment, self.wait_max);
         let lanes = self.lanes.iter().enumerate();
         lanes.min_by_key(|(_, lane)| due(lane)).map(|(at, _)| at).expect("a minter has a lane")
     }

@@ -1,13 +1,14 @@
 //! Ids from time, worker number and sequence: never twice, and increasing for each worker.
 
 mod catch_up;
-mod lane_runs;
 mod lanes;
 mod leased_minter;
-mod run;
+mod runs;
 mod spread;
 mod stamps;
 mod sync;
+
+mod exclusion;
 
 mod beginning;
 mod format;
@@ -16,11 +17,12 @@ mod sequencer;
 
 pub(in crate::minting) use beginning::Beginning;
 pub use catch_up::{CatchUp, Moment};
+pub use exclusion::{ExcludedIds, ExcludedTicks, ExclusionError};
 pub(in crate::minting) use format::SequencedFormat;
-pub(in crate::minting) use lane_runs::LaneRuns;
 pub use lanes::{LaneCount, LaneError, LaneRule, Lanes, SlotLanes};
 pub use minter::SequencedMinter;
-pub use run::Run;
+pub(in crate::minting) use runs::LaneRuns;
+pub use runs::Run;
 pub use sequencer::{Grant, Sequencer, Shortage};
 pub use spread::Spread;
 pub use stamps::StampLine;

@@ -1,11 +1,13 @@
 //! The counter of one worker number of one format.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
 use super::catch_up::Moment;
+use super::exclusion::Exclusion;
 use super::spread::Spread;
 use super::stamps::StampLine;
 use super::sync::{AtomicU64, Ordering};
@@ -42,22 +44,27 @@ pub struct Sequencer {
     lead_ticks: u64,
     /// Where the first run of a tick begins.
     spread: Spread,
+    /// What is asked only by who comes to the ceiling, so that it costs nothing where there is none.
+    exclusion: Option<Box<Exclusion>>,
     state: CachePadded<State>,
 }
 
 #[derive(Debug)]
 struct State {
     /// The next free stamp: tick and sequence as one number, relative to the sequencer's start.
-    /// Written by: `reserve` and `take_until`, by compare-exchange. Read by them and by `reached`.
+    /// Written by: `reserve`, `reserve_around` and `take_until`, by compare-exchange, and `after_tick`, before anybody reads it.
+    /// Read by them and by `reached`.
     /// Invariant: only grows, so two reservations never overlap.
     /// Ordering: Relaxed. The word is the whole state, and a read-modify-write always sees its newest value.
     /// Tested by: `loom_two_reservations_never_overlap`, `loom_a_share_of_a_batch_never_overlaps_a_reservation`.
     next: AtomicU64,
-    /// The first stamp that is not covered by the horizon.
-    /// Written by: `raise`, by one thread, after the horizon is durable. Read by: `reserve`, `check`, `take_until`.
+    /// The first stamp that is not covered by the horizon, or that of the next excluded tick, if that comes first.
+    /// Written by: `raise`, by one thread, after the horizon is durable; around excluded ticks also by `reserve_around`, after
+    /// `next` has come behind the tick, both under the lock of the exclusion. Read by: `reserve`, `check`, `take_until`.
     /// Invariant: only grows; every stamp handed out is below it.
-    /// Ordering: Release in `raise`, pairs with the Acquire in `reserve`: seen means durable.
-    /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`.
+    /// Ordering: Release, pairs with the Acquire in `reserve`: seen means durable, and that `next` is behind every excluded
+    /// tick below it, so a compare-exchange from an earlier `next` fails.
+    /// Tested by: `loom_no_stamp_is_above_a_horizon_that_is_being_raised`, `loom_no_run_touches_an_excluded_tick`.
     ceiling: AtomicU64,
     /// From this stamp on the horizon should be raised soon. A hint: Relaxed.
     refill: AtomicU64,
@@ -72,6 +79,14 @@ pub struct Grant {
     pub due: UnixNanos,
     /// Less than half of the reservation is left.
     pub refill: bool,
+}
+
+/// Where a run can stand around excluded ticks.
+struct Placed {
+    first: u64,
+    /// The excluded tick behind it begins here.
+    free_to: u64,
+    due: UnixNanos,
 }
 
 /// Why a run cannot be had. Nothing was reserved.
@@ -108,13 +123,34 @@ impl Sequencer {
         let state =
             State { next: AtomicU64::new(first), ceiling: AtomicU64::new(begins), refill: AtomicU64::new(begins) };
         let (end, spread, state) = (line.stamp_of_tick(end_tick), Spread::NONE, CachePadded::new(state));
-        Sequencer { end, line, start, first, lead_ticks, spread, state }
+        Sequencer { end, line, start, first, lead_ticks, spread, exclusion: None, state }
     }
 
     /// The same, where the first run of a tick begins a few stamps further.
     #[must_use]
     pub fn with_spread(self, spread: Spread) -> Sequencer {
         Sequencer { spread, ..self }
+    }
+
+    /// The same, where the first stamp of all is behind this tick since the epoch.
+    #[must_use]
+    pub(in crate::minting) fn after_tick(self, tick: u128) -> Sequencer {
+        let first = self.first.max(self.line.stamp_of_tick(tick.saturating_add(1)));
+        // Nobody else has it yet.
+        self.state.next.store(first, Ordering::Relaxed);
+        Sequencer { first, ..self }
+    }
+
+    /// The same, where nothing is handed out in these ticks since the epoch: rows that ascend.
+    #[must_use]
+    pub(in crate::minting) fn around(self, ticks: Arc<[Range<u64>]>) -> Sequencer {
+        let exclusion = Exclusion::new(ticks, &self.line, self.first);
+        Sequencer { exclusion: Some(Box::new(exclusion)), ..self }
+    }
+
+    /// Whether it leaves out ticks of another generator.
+    pub(in crate::minting) fn has_exclusions(&self) -> bool {
+        self.exclusion.is_some()
     }
 
     /// The stamps this sequencer counts in.
@@ -151,9 +187,12 @@ impl Sequencer {
                     return Err(Shortage::Sequence { due });
                 }
             }
-            // Acquire: pairs with the Release in raise(): seen means durable.
+            // Acquire: pairs with the Release in raise_ceiling(): seen means durable.
             if end > self.state.ceiling.load(Ordering::Acquire) {
-                return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+                return match &self.exclusion {
+                    None => Err(Shortage::Horizon { needed: self.line.instant_covering(end) }),
+                    Some(exclusion) => self.reserve_around(exclusion, count, moment, wait_max),
+                };
             }
             match self.state.next.compare_exchange_weak(next, end, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
@@ -164,15 +203,82 @@ impl Sequencer {
         }
     }
 
+    /// Reserves `count` stamps in a row that touch no excluded tick, behind as many of them as it takes.
+    ///
+    /// ```text
+    ///   next -----|excluded tick|-- count --|--------|excluded tick|
+    ///           ceiling                       then the ceiling, once next is behind the run
+    /// ```
+    #[cold]
+    fn reserve_around(
+        &self,
+        exclusion: &Exclusion,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Grant, Shortage> {
+        let mut gate = exclusion.gate();
+        let mut next = self.state.next.load(Ordering::Relaxed);
+        loop {
+            let from = next.max(self.first_free(moment));
+            let Placed { first, free_to, due } = self.place_around(exclusion, from, count, moment, wait_max)?;
+            let end = first + count;
+            if end > gate.horizon {
+                return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
+            }
+            match self.state.next.compare_exchange(next, end, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    gate.barrier = free_to;
+                    self.raise_ceiling(gate.horizon.min(gate.barrier));
+                    return Ok(Grant { first, due, refill: self.needs_refill(end) });
+                }
+                Err(newer) => next = newer,
+            }
+        }
+    }
+
+    /// Where so many stamps in a row can stand from there on.
+    ///
+    /// # Errors
+    /// [`Shortage::Ended`], or [`Shortage::Sequence`] with when the first ones could leave that could not within `wait_max`.
+    fn place_around(
+        &self,
+        exclusion: &Exclusion,
+        from: u64,
+        count: u64,
+        moment: &Moment,
+        wait_max: Duration,
+    ) -> Result<Placed, Shortage> {
+        let free_until = self.free_until(self.line.tick_at(moment.now), moment);
+        for free in exclusion.free_from(&self.line, from) {
+            let end = free.start.checked_add(count).filter(|end| *end <= self.end).ok_or(Shortage::Ended)?;
+            let due = if end > free_until { self.due(end, moment) } else { moment.now };
+            if due.since(moment.now) > wait_max {
+                return Err(Shortage::Sequence { due });
+            }
+            if end <= free.end {
+                return Ok(Placed { first: free.start, free_to: free.end, due });
+            }
+        }
+        Err(Shortage::Ended)
+    }
+
     /// The first stamp that nobody has at this moment.
     pub(in crate::minting) fn first_free(&self, moment: &Moment) -> u64 {
         let floor = self.line.tick_at(moment.now).saturating_mul(self.line.per_tick());
         self.state.next.load(Ordering::Relaxed).max(floor)
     }
 
-    /// When a run of `count` stamps could leave, if it were reserved at this moment.
-    pub(in crate::minting) fn due_for(&self, count: u64, moment: &Moment) -> UnixNanos {
-        self.due(self.first_free(moment).saturating_add(count), moment)
+    /// When a run of `count` stamps could leave, or the first place for one that it would have to wait for beyond `wait_max`.
+    pub(in crate::minting) fn due_for(&self, count: u64, moment: &Moment, wait_max: Duration) -> UnixNanos {
+        let from = self.first_free(moment);
+        match &self.exclusion {
+            None => self.due(from.saturating_add(count), moment),
+            Some(exclusion) => match self.place_around(exclusion, from, count, moment, wait_max) {
+                Ok(Placed { due, .. }) | Err(Shortage::Sequence { due }) => due,
+                Err(_) => UnixNanos::new(u64::MAX),
+            },
+        }
     }
 
     /// Whether stamps below `end` may be taken.
@@ -183,7 +289,7 @@ impl Sequencer {
         if end > self.end {
             return Err(Shortage::Ended);
         }
-        // Acquire: pairs with the Release in raise(): seen means durable.
+        // Acquire: pairs with the Release in raise_ceiling(): seen means durable.
         if end > self.state.ceiling.load(Ordering::Acquire) {
             return Err(Shortage::Horizon { needed: self.line.instant_covering(end) });
         }
@@ -225,6 +331,18 @@ impl Sequencer {
     pub(in crate::minting) fn raise(&self, horizon: UnixNanos, refill: UnixNanos) {
         let ceiling = self.line.first_stamp_at(horizon);
         self.state.refill.store(self.line.first_stamp_at(refill), Ordering::Relaxed);
+        match &self.exclusion {
+            None => self.raise_ceiling(ceiling),
+            Some(exclusion) => {
+                let mut gate = exclusion.gate();
+                gate.horizon = ceiling;
+                self.raise_ceiling(gate.horizon.min(gate.barrier));
+            }
+        }
+    }
+
+    /// Lets stamps below be handed out.
+    fn raise_ceiling(&self, ceiling: u64) {
         // Release: pairs with the Acquire in reserve() and check(): seen means durable. A swap, because a load before a
         // store would hide from the model checker what the store alone must order.
         let before = self.state.ceiling.swap(ceiling, Ordering::Release);
@@ -412,6 +530,34 @@ mod tests {
         assert_eq!(sequencer.reserve(1, &catch_up.at(START), NO_WAIT), Err(Shortage::NotBegun));
         assert_eq!(sequencer.reached(), START, "nothing was handed out, so nothing above the start need be reserved");
         assert!(sequencer.reserve(1, &catch_up.at(FAR), NO_WAIT).is_ok());
+    }
+
+    /// Four stamps a second, of which these seconds since the start are left out, and where a run begins that is asked for in one.
+    fn first_around(left_out: &[Range<u64>], asked: &[(u64, u64)]) -> Vec<Result<u64, Shortage>> {
+        let tick = |second: u64| START.get() / 1_000_000_000 + second;
+        let ticks: Vec<_> = left_out.iter().map(|row| tick(row.start)..tick(row.end)).collect();
+        let line = StampLine::new("1s".parse().expect("a tick"), UnixTime::EPOCH, 4, START);
+        let sequencer = Sequencer::new(line, SessionStart::at(START), u128::MAX, 0).around(ticks.into());
+        sequencer.raise(FAR, FAR);
+        let catch_up = CatchUp::new(START, START);
+        let first = |(second, count): &(u64, u64)| {
+            let moment = catch_up.at(START.after(Duration::from_secs(*second)));
+            sequencer.reserve(*count, &moment, Duration::from_secs(2)).map(|grant| grant.first)
+        };
+        asked.iter().map(first).collect()
+    }
+
+    #[test]
+    fn a_run_that_would_touch_an_excluded_tick_begins_behind_it_and_lower_stamps_stay_for_shorter_ones() {
+        let due = |second| Err(Shortage::Sequence { due: START.after(Duration::from_secs(second)) });
+        // Seconds 1 and 3 are left out: a run of five fits nowhere before second 4, and asked in second 2 it may wait so long.
+        assert_eq!(
+            first_around(&[1..2, 3..4], &[(0, 2), (0, 5), (0, 2), (0, 1), (2, 5), (2, 1)]),
+            [Ok(0), due(3), Ok(2), Ok(8), due(5), Ok(9)]
+        );
+        assert_eq!(first_around(&[0..2], &[(0, 1), (5, 4), (5, 1)]), [Ok(8), Ok(20), Ok(24)]);
+        // The present tick is left out.
+        assert_eq!(first_around(&[7..9], &[(0, 1), (7, 1), (20, 9)]), [Ok(0), Ok(36), Ok(80)]);
     }
 
     #[test]

@@ -168,3 +168,56 @@ fn loom_reservations_at_the_ceiling_fill_it_and_never_pass_it() {
         tally.count(usize::from(!theirs.is_empty()));
     });
 }
+
+/// The tick in which `START` is.
+const FIRST_TICK: u64 = 1_800_000_000_000;
+
+#[test]
+fn loom_no_run_touches_an_excluded_tick() {
+    explore("both threads got stamps, one of them behind the excluded tick", |tally| {
+        // Stamps 2 and 3 are left out, so that there are 0, 1, 4 and 5 within the wait.
+        let sequencer = Arc::new(sequencer().around([FIRST_TICK + 1..FIRST_TICK + 2].into()));
+        sequencer.raise(START.after(TICK * 10), START);
+        let moment = CatchUp::new(START, START).at(START);
+        let other = {
+            let sequencer = Arc::clone(&sequencer);
+            thread::spawn(move || stamps(sequencer.reserve(2, &moment, TICK), 2))
+        };
+        // Both may ask for two where one is left before the tick.
+        let mine = [stamps(sequencer.reserve(1, &moment, TICK), 1), stamps(sequencer.reserve(2, &moment, TICK), 2)];
+        let theirs = other.join().expect("the model does not panic");
+        mine.iter().for_each(|mine| assert_disjoint(mine, &theirs));
+        assert_disjoint(&mine[0], &mine[1]);
+        let all = [&mine[0], &mine[1], &theirs];
+        all.iter().for_each(|run| assert_disjoint(run, &(2..4)));
+        let are_there = !theirs.is_empty() && all.iter().any(|run| run.start >= 4);
+        tally.count(usize::from(are_there));
+    });
+}
+
+#[test]
+fn loom_behind_an_excluded_tick_no_stamp_is_above_a_horizon_that_is_being_raised() {
+    explore("a stamp behind the excluded tick below a horizon raised by the other thread", |tally| {
+        let sequencer = Arc::new(sequencer().around([FIRST_TICK..FIRST_TICK + 1].into()));
+        let durable = Arc::new(AtomicU64::new(START.get()));
+        let keeper = {
+            let (sequencer, durable) = (Arc::clone(&sequencer), Arc::clone(&durable));
+            thread::spawn(move || {
+                let horizon = START.after(TICK * 2);
+                durable.store(horizon.get(), Ordering::Relaxed);
+                sequencer.raise(horizon, horizon);
+            })
+        };
+        let moment = CatchUp::new(START, START).at(START);
+        for _ in 0..2 {
+            if let Ok(grant) = sequencer.reserve(1, &moment, TICK) {
+                let horizon = UnixNanos::new(durable.load(Ordering::Relaxed));
+                assert!(grant.first >= 2, "the first tick is left out");
+                assert!(grant.first < sequencer.line().first_stamp_at(horizon), "minted above what is durable");
+                tally.count(1);
+            }
+            thread::yield_now();
+        }
+        keeper.join().expect("the model does not panic");
+    });
+}

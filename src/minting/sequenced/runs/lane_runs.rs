@@ -35,7 +35,7 @@ impl LaneRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::minting::sequenced::run::Steps;
+    use crate::minting::sequenced::runs::Steps;
 
     #[test]
     fn ids_come_tick_by_tick_and_in_the_order_of_the_workers_within_a_tick() {

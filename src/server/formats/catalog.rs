@@ -157,6 +157,9 @@ fn resolved(name: &str, tables: &BTreeMap<String, toml::Table>) -> Result<toml::
         let mut base = base.clone();
         // A format that is written down is wanted, even if the one it is like is off.
         base.remove("enabled");
+        // What another generator has minted of one format says nothing of another.
+        base.remove("start_after");
+        base.remove("exclude");
         table = laid_over(base, &table);
     }
     Err(CatalogError::LikeCircle { format: name.to_owned() })

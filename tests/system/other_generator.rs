@@ -1,0 +1,13 @@
+//! The long run beside a million ids of another generator.
+
+use std::time::Duration;
+
+use crate::excluding::mint_among_excluded_ids;
+
+#[test]
+fn a_million_excluded_ids_are_left_out_through_20_kills() {
+    let excluded = mint_among_excluded_ids(250_000, 20, Duration::from_secs(2));
+    println!("{excluded:?}");
+    assert!(excluded.ids == 1_000_000 && excluded.minted_among > 1_000_000, "{excluded:?}");
+    assert!(excluded.long_batches > 0, "{excluded:?}");
+}
