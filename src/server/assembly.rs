@@ -308,8 +308,8 @@ fn siq_defaults(config: &Config, catalog: &Catalog) -> Result<SiqDefaults, Assem
     if let Some(given) = &config.siq.default_type {
         let siq = || catalog.formats.iter().filter(|format| format.has_types());
         let known: Vec<_> =
-            siq.flat_map(|format| &format.variants).filter_map(|variant| variant.name.clone()).collect();
-        if !known.is_empty() && !known.contains(given) {
+            siq().flat_map(|format| &format.variants).filter_map(|variant| variant.name.clone()).collect();
+        if !known.is_empty() && siq().all(|format| format.type_named(given).is_err()) {
             return Err(AssemblyError::Type { given: given.clone(), known });
         }
     }

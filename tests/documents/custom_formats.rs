@@ -170,7 +170,7 @@ const FIELD_KEYS: [Row; 12] = [
         "list of tables",
         "for `qualifier`: every number ends in exactly one",
         "none",
-        "its words: `{ suffix = \"01\", name = \"order\" }`, without a name if unassigned",
+        "its words: `{ suffix = \"01\", name = \"order\" }`, without a name if unassigned; `aliases = [\"purchase\"]` are other names for it in `?type=`",
     ),
 ];
 

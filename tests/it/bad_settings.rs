@@ -151,6 +151,10 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
     let encodings = |encodings: &str| custom(SOUND, encodings, "");
     let more = |more: &str| custom(SOUND, "'decimal'", more);
     let like = |more: &str| format!("[formats.mine]\nlike = 'snowflake'\n{more}");
+    let fields_of_type = |codes: &str| {
+        let field = format!("{{ name = 'q', kind = 'qualifier', bits = 12, sequence = 'n', codes = [{codes}] }}");
+        custom(&format!("{{ name = 'time', kind = 'time', bits = 41 }}, {field}"), "'decimal'", "")
+    };
     assert_refusals(&[
         (encodings(""), &["mine", "at least one encoding"] as &[_]),
         (encodings("'base99'"), &["base99", "base36"]),
@@ -166,6 +170,14 @@ async fn a_format_with_a_wrong_key_or_encoding_is_refused() {
         (more("plausible_ahead = 'soon'"), &["plausible_ahead", "soon"]),
         (more("plausible_ahead = 'PT24H'"), &["plausible_ahead", "PT24H"]),
         (more("labels = { one = 'x' }"), &["labels", "one"]),
+        (
+            fields_of_type("{ suffix = '0', name = 'a' }, { suffix = '1', name = 'b', aliases = ['a'] }"),
+            &["mine", "two types", "`a`"],
+        ),
+        (fields_of_type("{ suffix = '0', name = 'a' }, { suffix = '1', aliases = ['b'] }"), &["mine", "suffix `1`"]),
+        (more("start_after = 'never'"), &["mine", "start_after = `never`", "no id of this format"]),
+        ("[formats.ulid]\nstart_after = '0'".to_owned(), &["ulid", "start_after", "sequenced"]),
+        ("[formats.ulid]\nexclude = 'issued'".to_owned(), &["ulid", "exclude", "sequenced"]),
         (like("tick = '2h'"), &["mine", "2h", "3600s"]),
         (like("tick = '1ms/0'"), &["1ms/0"]),
         (like("epoch = '2020-01-01'"), &["epoch", "2020-01-01"]),

@@ -70,6 +70,38 @@ async fn an_answer_has_the_form_that_was_asked_for() {
 }
 
 #[tokio::test]
+async fn the_words_of_the_paper_are_other_names_of_types() {
+    let words = [
+        ("event", &["task"][..]),
+        ("premium", &["product", "subscription"]),
+        ("group", &["membership", "role"]),
+        ("collection", &["feed"]),
+        ("tag", &["category"]),
+        ("thread", &["page"]),
+        ("message", &["post", "revision"]),
+    ];
+    let service = Service::start("siq.type = 'post'").await;
+    for (name, aliases) in words {
+        for alias in aliases {
+            let id = service.mint(&format!("/ids/siq?type={alias}")).await.remove(0);
+            let told = service.get(&format!("/decode/{id}?format=siq&encoding=hex_padded")).await.json();
+            assert_eq!(told["matches"][0]["fields"][4]["label"], name, "{alias}: {told}");
+        }
+    }
+    assert_eq!(service.mint("/ids/siq").await.len(), 1, "the default type may be named so, too");
+}
+
+#[tokio::test]
+async fn bytes_with_an_encoding_are_refused_and_say_how_many_there_are() {
+    let service = Service::start("").await;
+    let asked = "/ids/siq?type=tag&encoding=bytes16_hex";
+    let answer = service.exchange(&request_accepting(asked, "application/octet-stream")).await;
+    assert_eq!((answer.status, &answer.json()["reason"]), (422, &json!("encoding")));
+    assert!(answer.text().contains("its number in 14 bytes"), "{}", answer.text());
+    assert_eq!(service.exchange(&request_accepting(asked, "text/plain")).await.text().trim_end().len(), 32);
+}
+
+#[tokio::test]
 async fn bytes_are_as_many_as_the_greatest_id_needs() {
     let service = Service::start("").await;
     for (format, width) in [("payment", 6), ("snowflake", 8), ("conjunction-v1", 8), ("flax", 12), ("siq?type=tag", 14)]

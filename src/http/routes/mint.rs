@@ -237,6 +237,9 @@ impl Wish {
         };
         let count = count(&query, &in_body, service.limits().batch_max)?;
         let encoding = encoding(&query, served.format())?;
+        if media == MediaType::OctetStream {
+            refuse_encoding(&query, served.format())?;
+        }
         let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
         let (request, label) = batch_request(service, minter, &query, count)?;
         let prefix = prefix(&query, served.format(), encoding, media).map_err(ServiceError::from)?;
@@ -266,6 +269,17 @@ impl Wish {
         }
         of_texts.max(self.encoder(format).first_piece_len_max(count, format))
     }
+}
+
+/// That no encoding is asked for where ids are bytes.
+fn refuse_encoding(query: &Query<'_>, format: &Format) -> Result<(), Problem> {
+    if query.get("encoding").is_none() {
+        return Ok(());
+    }
+    let (media, width) = (MediaType::OctetStream.essence(), format.byte_width());
+    let detail =
+        format!("encoding does not go with {media}: there each id of {} is its number in {width} bytes", format.name);
+    Err(Problem::new(Slug::InvalidParameter, detail).reason("encoding"))
 }
 
 fn not_minted(format: &Format) -> ServiceError {
