@@ -40,6 +40,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
+	$(MAKE) target/tools/duckdb/installed
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/openapi-generator/installed
 	$(MAKE) target/tools/kubernetes-validate/installed
@@ -55,6 +56,9 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 	.ci/install-ccsds-ndm
+
+target/tools/duckdb/installed: .ci/install-duckdb .ci/duckdb.txt
+	.ci/install-duckdb
 
 target/tools/openapi-python-client/installed: .ci/install-openapi-python-client .ci/openapi-python-client.txt
 	.ci/install-openapi-python-client

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::exit::{Exit, Failure};
 use super::settings::Settings;
-use crate::id::{FieldKind, Format, LayoutDrawing};
+use crate::id::{FieldKind, Format, LayoutDrawing, SqlDialect};
 use crate::server::Catalog;
 use crate::wire::{FormatInfo, StorageInfo};
 
@@ -16,6 +16,9 @@ pub(super) struct Formats {
     /// The format to say everything about.
     #[arg(value_name = "NAME")]
     name: Option<String>,
+    /// Functions that read its ids in SQL, for postgresql, mysql (and MariaDB), sqlite or duckdb.
+    #[arg(long, value_name = "DATABASE", requires = "name")]
+    sql: Option<SqlDialect>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -24,14 +27,17 @@ impl Formats {
     /// Prints one line for each format, or all that is known of one.
     ///
     /// # Errors
-    /// 64 for a format that there is not, 78.
+    /// 64 for a format that there is not, and one without functions in SQL; 78.
     pub(super) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let catalog = Catalog::of(&config)?;
         let text = match &self.name {
             None => overview(catalog.formats.iter().map(AsRef::as_ref)),
             Some(name) => match catalog.formats.iter().find(|format| format.name == *name) {
-                Some(format) => description(format),
+                Some(format) => match self.sql {
+                    Some(dialect) => functions(format, dialect)?,
+                    None => description(format),
+                },
                 None => {
                     let names: Vec<_> = catalog.formats.iter().map(|format| format.name.as_str()).collect();
                     return Err(Failure::new(Exit::Usage, format!("format {name}: there is {}", names.join(", "))));
@@ -42,6 +48,12 @@ impl Formats {
         let _ = io::stdout().write_all(text.as_bytes());
         Ok(())
     }
+}
+
+fn functions(format: &Format, dialect: SqlDialect) -> Result<String, Failure> {
+    let none =
+        |error| Failure::new(Exit::Usage, format!("{}: there are no functions for it, since {error}", format.name));
+    format.sql_functions(dialect).map_err(none)
 }
 
 fn overview<'a>(formats: impl Iterator<Item = &'a Format>) -> String {

@@ -39,5 +39,8 @@ pub use inspection::{Candidate, Certainty, Finding, Fingerprint, IdColumn, Untol
 pub use layout::{
     CodeWord, Field, FieldDraft, FieldKind, Layout, LayoutBuilder, LayoutError, SuffixCode, SuffixCodeError, Width,
 };
-pub use reference::{CollisionOdds, Database, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, StorageAdvice, Stored};
+pub use reference::{
+    CollisionOdds, Database, DialectError, EXAMPLE_TIME, IdRange, LayoutDrawing, RangeError, SqlDialect, SqlError,
+    StorageAdvice, Stored,
+};
 pub use rejection::Rejection;

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 38] = [
+const DOCUMENTS: [&str; 39] = [
     "AGENTS.md",
     "CODE_OF_CONDUCT.md",
     "README.md",
@@ -35,6 +35,7 @@ const DOCUMENTS: [&str; 38] = [
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",
     "docs/SECURITY.md",
+    "docs/SQL.md",
     "docs/START.md",
     "docs/TESTING.md",
     "docs/UNIQUENESS.md",

@@ -18,6 +18,14 @@ pub(crate) fn sqlite(script: &str) -> Vec<String> {
     lines_of(feed(sqlite, script, "sqlite3"))
 }
 
+/// The same in a DuckDB, values as they are, with `|` between them.
+pub(crate) fn duckdb(script: &str) -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = Command::new(root.join("target/tools/duckdb/bin/python"));
+    python.arg(root.join("tests/system/run_in_duckdb.py"));
+    lines_of(feed(python, script, "DuckDB, installed by .ci/install-duckdb,"))
+}
+
 /// A server of its own, ended with the value.
 pub(crate) struct Server {
     process: Child,

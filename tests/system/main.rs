@@ -75,6 +75,7 @@ mod python_client;
 mod release;
 mod rows;
 mod slow_disk;
+mod sql_functions;
 mod status;
 mod storage_advice;
 mod syncing;

@@ -271,6 +271,13 @@ impl Encoding {
         }
     }
 
+    /// The letters that stand for digits, the smallest first, where a text is the number in such digits and nothing else.
+    pub(in crate::id) fn digit_letters(&self) -> Option<&str> {
+        let Codec::Positional(positional) = &self.codec else { return None };
+        let of_bytes = [EncodingKind::Base64, EncodingKind::B32l, EncodingKind::Cb32, EncodingKind::Base32hex];
+        str::from_utf8(positional.alphabet().letters()).ok().filter(|_| !of_bytes.contains(&self.definition.kind))
+    }
+
     /// How many letters stand between the hyphens, where the codec puts any.
     pub(in crate::id) fn groups(&self) -> &[usize] {
         self.codec.groups()

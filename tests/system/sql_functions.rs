@@ -1,0 +1,277 @@
+//! The SQL that reads ids, run by the databases themselves on ids of the service: no difference.
+
+use std::fmt::Write;
+
+use idmint::id::{FieldKind, Format, SqlDialect};
+use idmint::time::UnixTime;
+
+use crate::databases::{Server, duckdb, sqlite};
+use crate::service::{Home, Service, until};
+
+/// What is minted of each format.
+const IDS: usize = 10_000;
+
+/// How to ask for formats of every kind: numbers, texts of numbers, UUIDs and bytes.
+const ORDERS: [&str; 10] = [
+    "snowflake?",
+    "twitter?",
+    "instagram?",
+    "conjunction-v1?",
+    "js53?",
+    "payment?",
+    "siq?type=message&",
+    "uuid7?",
+    "ulid?",
+    "flax?",
+];
+
+/// Formats that have no functions, each with why.
+const WITHOUT: [(&str, &str); 3] =
+    [("uuid4", "carry no time"), ("uuid1", "do not begin with their time"), ("uuid6", "in several pieces")];
+
+/// Ids of one format, and instants.
+struct Sample {
+    format: Format,
+    ids: Vec<u128>,
+    at: Vec<UnixTime>,
+}
+
+fn moved(instant: UnixTime, micros: i128) -> UnixTime {
+    UnixTime::from_nanos((instant.nanos() / 1_000 + micros) * 1_000)
+}
+
+impl Sample {
+    /// Ids of a service, those at the borders of ticks, and instants at the borders and within ticks.
+    fn minted(service: &Service, order: &str) -> Sample {
+        let name = order.split('?').next().unwrap();
+        let format = Format::built_in(name).unwrap();
+        let mut ids: Vec<u128> = Vec::new();
+        while ids.len() < IDS {
+            let body = until("ids are minted", || {
+                let answer = service.post(&format!("/ids/{order}count=1000"));
+                (answer.status == 200).then(|| answer.text())
+            });
+            ids.extend(body.lines().map(|text| format.canonical().read(text).unwrap()));
+        }
+        let times = ids.iter().step_by(IDS / 20).map(|id| format.split(*id).unwrap().time.unwrap());
+        let years_on = |time: UnixTime| moved(time, 86_400_000_000 * 365 * 20);
+        let times = times.flat_map(|time| [time, years_on(time)]);
+        let at: Vec<UnixTime> =
+            times.flat_map(|time| [-1, 0, 1, 500, 999_999].map(|micros| moved(time, micros))).collect();
+        let borders = at.iter().filter_map(|at| format.range(*at, moved(*at, 60_000_000)).ok());
+        ids.extend(borders.flat_map(|range| [range.least, range.greatest]));
+        Sample { format, ids, at }
+    }
+
+    /// Everything in one session: each line that it prints is the name of a check and how many rows differ.
+    fn script(&self, dialect: SqlDialect) -> String {
+        let sql = self.format.sql_functions(dialect).unwrap();
+        let named = Named::of(&sql, &self.format, dialect);
+        let mut script = if dialect == SqlDialect::Sqlite { String::new() } else { sql.clone() };
+        let (column, text) = (named.column(), "varchar(64)");
+        let instant = if dialect == SqlDialect::Sqlite { "text" } else { dialect_instant(dialect) };
+        writeln!(script, "CREATE TABLE ids (id {column}, moment {instant}, worker bigint, letters {text});").unwrap();
+        writeln!(script, "CREATE TABLE spans (instant {instant}, least {column}, greatest {column});").unwrap();
+        for ids in self.ids.chunks(500) {
+            let rows = ids.iter().map(|id| self.row(*id, dialect, &named)).collect::<Vec<_>>();
+            writeln!(script, "INSERT INTO ids VALUES {};", rows.join(", ")).unwrap();
+        }
+        let spans: Vec<_> = self.at.iter().filter_map(|at| self.span(*at, dialect, &named)).collect();
+        writeln!(script, "INSERT INTO spans VALUES {};", spans.join(", ")).unwrap();
+        let mut count = |what: &str, table: &str, found: &str, expected: &str| {
+            let differs = format!("NOT ({found} = {expected}) OR ({found}) IS NULL");
+            writeln!(script, "SELECT '{what}', count(*) FROM {table} WHERE {differs};").unwrap();
+        };
+        count("time", "ids", &named.call("time", "id"), "moment");
+        count("min", "spans", &named.call("min", "instant"), "least");
+        count("max", "spans", &named.call("max", "instant"), "greatest");
+        if named.has("worker") {
+            count("worker", "ids", &named.call("worker", "id"), "worker");
+        }
+        if named.has("text") {
+            count("text", "ids", &named.call("text", "id"), "letters");
+            count("number", "ids", &named.call("number", "letters"), "id");
+        }
+        writeln!(script, "SELECT 'rows', count(*) FROM ids;\nSELECT 'spans', count(*) FROM spans;").unwrap();
+        script + "DROP TABLE ids;\nDROP TABLE spans;\n"
+    }
+
+    fn row(&self, id: u128, dialect: SqlDialect, named: &Named<'_>) -> String {
+        let parts = self.format.split(id).unwrap();
+        let worker = parts.layout.sum_of(FieldKind::Worker, &parts.values).unwrap_or(0);
+        let (at, letters) = (literal_instant(parts.time.unwrap(), dialect), self.format.canonical().to_text(id));
+        format!("({}, {at}, {worker}, '{letters}')", named.literal(id))
+    }
+
+    /// An instant, with the first id from it on and the last one before it.
+    fn span(&self, at: UnixTime, dialect: SqlDialect, named: &Named<'_>) -> Option<String> {
+        let minute = 60_000_000;
+        let least = self.format.range(at, moved(at, minute)).ok()?.least;
+        let greatest = self.format.range(moved(at, -minute), at).ok()?.greatest;
+        let [least, greatest] = [least, greatest].map(|id| named.literal(id));
+        Some(format!("({}, {least}, {greatest})", literal_instant(at, dialect)))
+    }
+}
+
+/// The functions of one format in one database.
+struct Named<'a> {
+    sql: &'a str,
+    prefix: String,
+    dialect: SqlDialect,
+    is_number: bool,
+    uuid: Option<String>,
+    bytes: usize,
+    format: &'a Format,
+}
+
+impl<'a> Named<'a> {
+    fn of(sql: &'a str, format: &'a Format, dialect: SqlDialect) -> Named<'a> {
+        let head = sql.lines().next().unwrap();
+        let column = head.split("of type ").nth(1).unwrap().split(", read by").next().unwrap();
+        let uuid = (column == "uuid").then(|| "uuid".to_owned());
+        let prefix = format.name.replace('-', "_");
+        Named { sql, prefix, dialect, is_number: column == "bigint", uuid, bytes: format.byte_width(), format }
+    }
+
+    fn column(&self) -> String {
+        match (self.is_number, &self.uuid, self.dialect) {
+            (true, _, _) => "bigint".to_owned(),
+            (false, Some(uuid), _) => uuid.clone(),
+            (false, None, SqlDialect::PostgreSql) => "bytea".to_owned(),
+            (false, None, SqlDialect::MySql) => format!("binary({})", self.bytes),
+            (false, None, SqlDialect::Sqlite) => "text".to_owned(),
+            (false, None, SqlDialect::DuckDb) => "blob".to_owned(),
+        }
+    }
+
+    fn literal(&self, id: u128) -> String {
+        let digits = format!("{id:0width$x}", width = 2 * self.bytes);
+        match (self.is_number, &self.uuid, self.dialect) {
+            (true, _, _) => id.to_string(),
+            (false, Some(uuid), _) => format!("'{}'", self.format.encoding(uuid).unwrap().to_text(id)),
+            (false, None, SqlDialect::PostgreSql) => format!("'\\x{digits}'"),
+            (false, None, SqlDialect::MySql) => format!("0x{digits}"),
+            (false, None, SqlDialect::Sqlite) => format!("'{digits}'"),
+            (false, None, SqlDialect::DuckDb) => format!("unhex('{digits}')"),
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.sql.contains(&format!("{}_{name}", self.prefix))
+    }
+
+    /// A function of a column; in `SQLite` its expression, for a column that is named as its argument.
+    fn call(&self, name: &str, column: &str) -> String {
+        if self.dialect != SqlDialect::Sqlite {
+            return format!("{}_{name}({column})", self.prefix);
+        }
+        let (_, behind) = self.sql.split_once(&format!("-- {}_{name}, of ", self.prefix)).unwrap();
+        let expression = behind.lines().nth(1).unwrap();
+        if name == "number" {
+            return format!("({})", expression.replace("substr(id,", "substr(letters,"));
+        }
+        format!("({expression})")
+    }
+}
+
+fn dialect_instant(dialect: SqlDialect) -> &'static str {
+    match dialect {
+        SqlDialect::PostgreSql => "timestamptz",
+        SqlDialect::MySql => "datetime(6)",
+        SqlDialect::Sqlite => "text",
+        SqlDialect::DuckDb => "timestamp",
+    }
+}
+
+fn literal_instant(instant: UnixTime, dialect: SqlDialect) -> String {
+    let text = instant.to_text(6).unwrap();
+    match dialect {
+        SqlDialect::PostgreSql | SqlDialect::Sqlite => format!("'{text}'"),
+        SqlDialect::MySql | SqlDialect::DuckDb => format!("timestamp'{}'", text.replace('T', " ").replace('Z', "")),
+    }
+}
+
+/// Runs the script of each format, and holds every count to what there must be.
+fn compare(dialect: SqlDialect, run: impl Fn(&str) -> Vec<String>) {
+    let home = Home::new();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    let (mut rows, mut checks) = (0, 0);
+    for order in ORDERS {
+        let sample = Sample::minted(&service, order);
+        for line in run(&sample.script(dialect)) {
+            let (what, count) = line.split_once(['|', '\t', ',']).unwrap_or_else(|| panic!("{order}: {line}"));
+            let (what, count): (_, usize) = (what.trim_matches('\''), count.parse().unwrap());
+            match what {
+                "rows" => {
+                    assert_eq!(count, sample.ids.len(), "{order}");
+                    rows += count;
+                }
+                "spans" => assert!(count > 150, "{order}: {count} instants"),
+                _ => {
+                    assert_eq!(count, 0, "{}: {order} {what} differs", dialect.name());
+                    checks += 1;
+                }
+            }
+        }
+    }
+    println!("{}: {rows} ids, {checks} functions, no difference", dialect.name());
+    // Three of each, six of workers, two of a payment's text.
+    assert!(rows >= ORDERS.len() * IDS && checks >= 3 * ORDERS.len() + 8, "{rows} ids, {checks} functions");
+}
+
+#[test]
+fn postgresql_reads_ids_as_the_service_does_in_generated_columns_and_partitions_too() {
+    let server = Server::postgresql();
+    compare(SqlDialect::PostgreSql, |script| server.run(script));
+    let snowflake = Format::built_in("snowflake").unwrap();
+    let example = snowflake.example();
+    // The functions are there from above.
+    let printed = server.run(&format!(
+        "CREATE TABLE orders (id bigint, at timestamptz GENERATED ALWAYS AS (snowflake_time(id)) STORED);\n\
+         CREATE INDEX by_worker ON orders (snowflake_worker(id));\n\
+         INSERT INTO orders (id) VALUES ({example});\n\
+         SELECT at = snowflake_time(id) FROM orders;\n\
+         CREATE TABLE parted (id bigint) PARTITION BY RANGE (snowflake_time(id));\n\
+         CREATE TABLE all_of_it PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (MAXVALUE);\n\
+         INSERT INTO parted VALUES ({example});\n\
+         SELECT count(*) FROM all_of_it;\n"
+    ));
+    assert_eq!(printed, ["t", "1"]);
+}
+
+#[test]
+fn mariadb_reads_ids_as_the_service_does_and_their_expressions_in_generated_columns() {
+    let server = Server::mariadb();
+    compare(SqlDialect::MySql, |script| server.run(script));
+    let snowflake = Format::built_in("snowflake").unwrap();
+    let sql = snowflake.sql_functions(SqlDialect::MySql).unwrap();
+    let (_, expression) = sql.split_once("RETURN ").unwrap();
+    let expression = expression.split(';').next().unwrap();
+    let printed = server.run(&format!(
+        "CREATE TABLE orders (id bigint, at datetime(6) GENERATED ALWAYS AS ({expression}) STORED);\n\
+         INSERT INTO orders (id) VALUES ({});\nSELECT at = snowflake_time(id) FROM orders;\n",
+        snowflake.example()
+    ));
+    assert_eq!(printed, ["1"]);
+}
+
+#[test]
+fn sqlite_reads_ids_as_the_service_does() {
+    compare(SqlDialect::Sqlite, sqlite);
+}
+
+#[test]
+fn duckdb_reads_ids_as_the_service_does() {
+    compare(SqlDialect::DuckDb, duckdb);
+}
+
+#[test]
+fn formats_without_functions_say_why() {
+    for (name, why) in WITHOUT {
+        for dialect in SqlDialect::ALL {
+            let error = Format::built_in(name).unwrap().sql_functions(dialect).unwrap_err().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+    }
+}
