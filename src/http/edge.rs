@@ -26,6 +26,7 @@ use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
 /// What says that a service is one to test against, whose ids somebody else has, too.
 const IDMINT_TEST: HeaderName = HeaderName::from_static("idmint-test");
+const OF_TEST: HeaderValue = HeaderValue::from_static("true");
 
 /// No address may be longer, in bytes of path and query.
 pub(crate) const URI_LEN_MAX: usize = 8 * 1024;
@@ -186,7 +187,7 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, NO_SNIFFING);
         }
         if *this.is_test {
-            headers.insert(IDMINT_TEST, HeaderValue::from_static("true"));
+            headers.insert(IDMINT_TEST, OF_TEST);
         }
         this.measured.count_answer(response.status());
         Poll::Ready(Ok(response))
@@ -194,11 +195,14 @@ impl<F: Future<Output = Response<AnswerBody>>> Future for Passage<F> {
 }
 
 /// The answer to a request that is turned away before it comes here; `headers` say its id, or that of its answer.
-pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed) -> Response<AnswerBody> {
+pub(crate) fn turn_away(headers: &HeaderMap, shed: Shed, is_test: bool) -> Response<AnswerBody> {
     let request_id = request_id(headers);
     let mut response = Problem::from(shed).into_answer();
     name_instance(&mut response, &request_id);
     response.headers_mut().insert(X_REQUEST_ID, request_id);
+    if is_test {
+        response.headers_mut().insert(IDMINT_TEST, OF_TEST);
+    }
     response
 }
 

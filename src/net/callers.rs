@@ -17,18 +17,30 @@ pub struct Callers {
     load: Load,
     trusted_proxies: Arc<[IpNet]>,
     auditor: Option<Auditor>,
+    is_test: bool,
 }
 
 impl Callers {
     /// These bounds; `X-Forwarded-For` is believed from these networks.
     pub fn new(load: Load, trusted_proxies: impl IntoIterator<Item = IpNet>) -> Self {
-        Self { load, trusted_proxies: trusted_proxies.into_iter().collect(), auditor: None }
+        Self { load, trusted_proxies: trusted_proxies.into_iter().collect(), auditor: None, is_test: false }
     }
 
     /// The same; what they do is told to this auditor.
     #[must_use]
     pub fn audited_by(self, auditor: Option<Auditor>) -> Self {
         Self { auditor, ..self }
+    }
+
+    /// The same; those who are turned away are told whether the service is one to test against.
+    #[must_use]
+    pub fn of_test(self, is_test: bool) -> Self {
+        Self { is_test, ..self }
+    }
+
+    /// Whether the service is one to test against.
+    pub(super) fn is_test(&self) -> bool {
+        self.is_test
     }
 
     /// Whom to tell what callers do.

@@ -15,7 +15,7 @@ use super::acceptor::{Acceptor, Arrival};
 use super::callers::Callers;
 use super::connection::{Connection, Handler};
 use super::limits::Limits;
-use super::refusal::{REFUSAL, REFUSAL_MAX, refuse};
+use super::refusal::{REFUSAL, REFUSAL_MAX, REFUSAL_OF_TEST, refuse};
 use super::stream::Activity;
 use super::table::OpenConnections;
 use super::tls::{self, TLS_LEN, Tls};
@@ -70,6 +70,7 @@ pub async fn serve(
     let Terms { limits, callers, open, obstacle, tls, names_callers } = terms;
     let (connection_len, refusal) = match &tls {
         Some(_) => (CONNECTION_LEN + TLS_LEN, tls::REFUSAL),
+        None if callers.is_test() => (CONNECTION_LEN, REFUSAL_OF_TEST),
         None => (CONNECTION_LEN, REFUSAL),
     };
     let draining = CancellationToken::new();

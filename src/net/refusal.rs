@@ -16,6 +16,11 @@ pub(super) const REFUSAL_MAX: Duration = LINGER_MAX.saturating_mul(2);
 pub(super) const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
     connection: close\r\ncontent-length: 0\r\n\r\n";
 
+/// The same of a service to test against.
+pub(super) const REFUSAL_OF_TEST: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncache-control: no-store\r\n\
+    idmint-test: true\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
 /// Gives this whole answer and closes.
 pub(super) async fn refuse(stream: TcpStream, answer: Bytes) -> io::Result<()> {
     let mut stream = TrackedStream::new(stream, Tracking::Nothing);

@@ -300,7 +300,8 @@ impl Running {
             }
         };
         let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
-        let callers = Callers::new(service.load().clone(), trusted).audited_by(auditor);
+        let (load, is_test) = (service.load().clone(), service.clock().is_standing());
+        let callers = Callers::new(load, trusted).of_test(is_test).audited_by(auditor);
         let terms = |open| Terms {
             limits,
             callers: callers.clone(),

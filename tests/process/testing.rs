@@ -1,13 +1,14 @@
 //! `idmint serve --test`: the same ids for the same requests. `idmint encode --vectors`: ids of known fields.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use idmint::http::paths;
 use idmint::id::{Format, PRESETS};
 use serde_json::{Value, json};
 
 use crate::http1::{Answer, Client, request};
-use crate::service::{Home, Service, idmint, run};
+use crate::service::{Home, Service, idmint, run, until};
 
 const REQUESTS: usize = 10_000;
 
@@ -179,6 +180,24 @@ fn a_service_to_test_against_is_for_this_machine_alone_and_keeps_nothing() {
     let service = Service::start(home.serve());
     service.wait_until_ready();
     assert_eq!(service.get("/health/live").header("idmint-test"), None, "only a test says that it is one");
+}
+
+#[test]
+fn whoever_is_turned_away_from_a_service_to_test_against_is_told_that_it_is_one() {
+    let home = Home::new();
+    let file = home.path("idmint.toml");
+    fs::write(&file, "http.connections_max = 1\n").unwrap();
+    let service = start(&["--config", file.to_str().unwrap()]);
+    let mut busy = Client::connect(service.address());
+    let refused = until("the only connection is in use", || {
+        busy.send("POST /decode HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9000\r\n\r\n[");
+        let answer = service.get("/formats");
+        if answer.status != 503 {
+            busy = Client::connect(service.address());
+        }
+        (answer.status == 503).then_some(answer)
+    });
+    assert_eq!((refused.header("idmint-test"), refused.header("content-length")), (Some("true"), Some("0")));
 }
 
 #[test]

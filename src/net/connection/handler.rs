@@ -90,7 +90,7 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
         let payer = other.as_ref().unwrap_or(&self.activity.payer);
         let (paid, refused) = match self.pay(&request, payer) {
             Ok(paid) => (paid, None),
-            Err(shed) => (Paid::default(), Some(turn_away(request.headers(), shed))),
+            Err(shed) => (Paid::default(), Some(turn_away(request.headers(), shed, self.callers.is_test()))),
         };
         let mut request = request.map(|body| match has_body {
             true => Body::new(RequestBody { body, activity: Arc::clone(&self.activity) }),
@@ -104,7 +104,8 @@ impl<H: Handler> Service<Request<Incoming>> for TrackedHandler<H> {
             Some(answer) => Progress::Refused { answer: Some(answer) },
             None => Progress::Handled { response: self.handler.clone().call(request) },
         };
-        TrackedResponse { progress, is_http1, guard: Some(guard), other, paid }
+        let is_test = self.callers.is_test();
+        TrackedResponse { progress, is_http1, is_test, guard: Some(guard), other, paid }
     }
 }
 
@@ -114,6 +115,7 @@ pin_project! {
         #[pin]
         progress: Progress<F>,
         is_http1: bool,
+        is_test: bool,
         // None once the head of the answer is made.
         guard: Option<RequestGuard>,
         // Who pays, if not the other end of the connection.
@@ -162,7 +164,7 @@ impl<F: Future<Output = Result<Response<AnswerBody>, Infallible>>> Future for Tr
                     let answer = answer.take().expect(polled_again);
                     break match paid {
                         Ok(paid) => (answer, Some(paid)),
-                        Err(shed) => (turn_away(answer.headers(), shed), None),
+                        Err(shed) => (turn_away(answer.headers(), shed, *this.is_test), None),
                     };
                 }
                 ProgressProjection::Refused { answer } => break (answer.take().expect(polled_again), None),
