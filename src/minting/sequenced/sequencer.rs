@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 use super::catch_up::Moment;
-use super::exclusion::Exclusion;
+use super::exclusion::{Exclusion, Placed};
 use super::spread::Spread;
 use super::stamps::StampLine;
 use super::sync::{AtomicU64, Ordering};
@@ -79,14 +79,6 @@ pub struct Grant {
     pub due: UnixNanos,
     /// Less than half of the reservation is left.
     pub refill: bool,
-}
-
-/// Where a run can stand around excluded ticks.
-struct Placed {
-    first: u64,
-    /// The excluded tick behind it begins here.
-    free_to: u64,
-    due: UnixNanos,
 }
 
 /// Why a run cannot be had. Nothing was reserved.

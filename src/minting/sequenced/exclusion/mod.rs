@@ -6,4 +6,4 @@ mod sequence_exclusion;
 
 pub use excluded_ids::{ExcludedIds, ExclusionError};
 pub use excluded_ticks::ExcludedTicks;
-pub(super) use sequence_exclusion::Exclusion;
+pub(super) use sequence_exclusion::{Exclusion, Placed};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::minting::sequenced::stamps::StampLine;
 use crate::minting::sequenced::sync::{Mutex, MutexGuard};
+use crate::time::UnixNanos;
 
 /// The ticks of one sequence that are left out, and how far the sequencer has come among them.
 #[derive(Debug)]
@@ -22,6 +23,15 @@ pub(in crate::minting) struct Gate {
     pub(in crate::minting) horizon: u64,
     /// The first stamp of the next excluded tick.
     pub(in crate::minting) barrier: u64,
+}
+
+/// Where a run can stand around excluded ticks.
+pub(in crate::minting) struct Placed {
+    pub(in crate::minting) first: u64,
+    /// The excluded tick behind it begins here.
+    pub(in crate::minting) free_to: u64,
+    /// When its ids may leave.
+    pub(in crate::minting) due: UnixNanos,
 }
 
 impl Exclusion {
@@ -63,7 +73,7 @@ impl Exclusion {
 #[cfg(all(test, not(idmint_loom)))]
 mod tests {
     use super::*;
-    use crate::time::{UnixNanos, UnixTime};
+    use crate::time::UnixTime;
 
     #[test]
     #[expect(clippy::single_range_in_vec_init, reason = "one row of ticks is left out, or free")]
