@@ -92,12 +92,12 @@ func (e *Error) IsTransient() bool {
 
 // Ids are ids of one format.
 type Ids struct {
-	asking   *asking
-	format   string
-	query    url.Values
-	numbers  stock
-	texts    stock
-	learning sync.Mutex
+	asking     *asking
+	format     string
+	query      url.Values
+	numbers    stock
+	texts      stock
+	learning   sync.Mutex
 	numberText atomic.Pointer[numberText] // nil until it is known.
 }
 

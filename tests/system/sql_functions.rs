@@ -54,7 +54,8 @@ impl Sample {
             ids.extend(body.lines().map(|text| format.canonical().read(text).unwrap()));
         }
         let times = ids.iter().step_by(IDS / 20).map(|id| format.split(*id).unwrap().time.unwrap());
-        let years_on = |time: UnixTime| moved(time, 86_400_000_000 * 365 * 20);
+        // Ids of `instagram` fit a signed column until 2046.
+        let years_on = |time: UnixTime| moved(time, 86_400_000_000 * 365 * 15);
         let times = times.flat_map(|time| [time, years_on(time)]);
         let at: Vec<UnixTime> =
             times.flat_map(|time| [-1, 0, 1, 500, 999_999].map(|micros| moved(time, micros))).collect();

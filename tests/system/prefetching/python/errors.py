@@ -94,7 +94,7 @@ for name, query, form, of_numbers in [
             texts = [ids.next_text(), ids.next_text(), asyncio.run(ids.anext_text())]
             assert len(set(texts)) == 3 and all(re.fullmatch(form, text) for text in texts), texts
             # Who may not read formats has texts of the service.
-            assert bool(ids._spell) == (of_numbers and allowed == token), name
+            assert bool(ids._text_of) == (of_numbers and allowed == token), name
             if allowed == token:
                 assert any(match["format"] == name for match in ids.decode(texts[0])["matches"]), texts
 # An alphabet in another order is known by the example.
