@@ -100,7 +100,7 @@ for name, query, form, of_numbers in [
 # An alphabet in another order is known by the example.
 shuffled = {"name": "x", "length": 4, "pattern": "^[0-9A-Z]{4}$"}
 example = {"value": "35", "encodings": {"x": "000A"}}
-assert not idmint._spelling({"rule": "sequenced", "minted": True, "encodings": [shuffled], "example": example}, {})
+assert not idmint._number_text({"rule": "sequenced", "minted": True, "encodings": [shuffled], "example": example}, {})
 
 # A ledger, and an append whose answer is lost twice.
 headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
