@@ -41,6 +41,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/schemathesis/installed
 	$(MAKE) target/tools/ccsds-ndm/installed
 	$(MAKE) target/tools/duckdb/installed
+	$(MAKE) target/tools/oracles/installed
 	$(MAKE) target/tools/openapi-python-client/installed
 	$(MAKE) target/tools/openapi-generator/installed
 	$(MAKE) target/tools/kubernetes-validate/installed
@@ -59,6 +60,9 @@ target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 
 target/tools/duckdb/installed: .ci/install-duckdb .ci/duckdb.txt
 	.ci/install-duckdb
+
+target/tools/oracles/installed: .ci/install-oracles .ci/oracles.txt
+	.ci/install-oracles
 
 target/tools/openapi-python-client/installed: .ci/install-openapi-python-client .ci/openapi-python-client.txt
 	.ci/install-openapi-python-client

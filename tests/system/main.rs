@@ -67,6 +67,7 @@ mod manual;
 mod many_appends;
 mod memory;
 mod metrics;
+mod oracles;
 mod other_generator;
 mod page;
 mod prefetching;

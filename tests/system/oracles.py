@@ -1,0 +1,380 @@
+"""Ids of other people's libraries read by the service, and its ids read by them: oracles.py URL PROGRAM COUNT. See oracles.rs.
+
+Ids are made of drawn fields, so that none comes twice. COUNT of each library and format, both ways, spread over its spellings.
+Prints a line for each spelling: library, format, spelling, ids each way, differences each way.
+"""
+
+import base64
+import functools
+import http.client
+import importlib.machinery
+import json
+import random
+import subprocess
+import sys
+import time
+import types
+import typing
+import urllib.parse
+import uuid
+import warnings
+from datetime import datetime, timedelta
+
+import bson
+import flax_id.flax_id
+import hashids
+import sqids
+import typing_extensions
+import ulid
+import uuid6
+
+
+def prepare_suou():
+    """Lets its modules of ids be imported on their own: its others need Python 3.12, and much that is not here."""
+    if not hasattr(typing, "override"):
+        typing.override = typing_extensions.override
+    package = types.ModuleType("suou")
+    package.__path__ = importlib.machinery.PathFinder.find_spec("suou").submodule_search_locations
+    without_ids = types.ModuleType("suou.classtools")
+    without_ids.MISSING = object()
+    sys.modules.update({"suou": package, "suou.classtools": without_ids})
+
+
+prepare_suou()
+
+from suou.codecs import CROCKFORD_TO_B32, b32ldecode, b64decode  # noqa: E402
+from suou.iding import Siq, SiqGen, SiqType, make_domain_hash  # noqa: E402
+from suou.snowflake import Snowflake, SnowflakeGen  # noqa: E402
+
+CHUNK = 10_000
+DOMAIN = "example.com"
+MILLI, SECOND = 10**6, 10**9
+# Nanoseconds since 1970 of what the formats count from.
+SINCE_2015, SINCE_2024 = 1_420_070_400 * SECOND, 1_704_067_200 * SECOND
+SINCE_1582 = -12_219_292_800 * SECOND
+# The service names no instants beyond.
+YEAR_10000 = 253_402_300_800
+
+
+def below(draw, limit):
+    """A number below `limit`, its ends now and then."""
+    end = draw.random()
+    return 0 if end < 0.01 else limit - 1 if end > 0.99 else draw.randrange(limit)
+
+
+def from_cb32(text, width):
+    """By its table of letters: its own readers of Crockford's raise TypeError whatever they are given."""
+    base32 = text.translate(CROCKFORD_TO_B32).rjust(-(-width * 8 // 5), "A")
+    return int.from_bytes(base64.b32decode(base32 + "=" * (-len(base32) % 8)), "big")
+
+
+class SnowflakeOracle:
+    """suou packs the fields and spells the number; other spellings of it are for the libraries of short texts."""
+
+    library = "suou"
+    spellings = {
+        # `str` gives Snowflake(…).
+        "decimal": ("{:d}".format, Snowflake),
+        "hex": (Snowflake.to_hex, lambda text: Snowflake(text, 16)),
+        "hex_padded": (lambda number: number.to_hex().zfill(16), Snowflake.from_hex),
+        "base64": (Snowflake.to_base64, Snowflake.from_base64),
+        "b32l": (Snowflake.to_b32l, Snowflake.from_b32l),
+        "cb32": (Snowflake.to_cb32, lambda text: from_cb32(text, 8)),
+    }
+
+    def __init__(self, encoding, format="snowflake", library="suou", spelling=None, time_bits=42):
+        self.library, self.format, self.encoding = library, format, encoding
+        self.order = f"{format}?encoding={encoding}"
+        self.spell, self.number = spelling or self.spellings[encoding]
+        self.time_bits = time_bits
+
+    def make(self, draw):
+        ticks, worker, shard, sequence = (below(draw, 1 << bits) for bits in (self.time_bits, 5, 5, 12))
+        told = SnowflakeGen(0, worker, 1)
+        told.cur_timestamp, told.last_gen_ts, told.shard_id, told.counter = (lambda: ticks), ticks, shard, sequence
+        return self.spell(Snowflake(next(told.generate()))), *self.parts(ticks, worker, shard, sequence)
+
+    def read(self, text):
+        number = self.number(text)
+        return self.parts(number >> 22, number >> 17 & 31, number >> 12 & 31, number & 4095)
+
+    @staticmethod
+    def parts(ticks, worker, shard, sequence):
+        fields = [f"time={ticks:d}", f"worker={worker:d}", f"shard={shard:d}", f"sequence={sequence:d}"]
+        return SINCE_2015 + int(ticks) * MILLI, fields
+
+
+def of_hashids(theirs, format):
+    return SnowflakeOracle("hashids", format, "hashids", (theirs.encode, lambda text: theirs.decode(text)[0]))
+
+
+def of_sqids(theirs):
+    """It knows no number of 64 bits."""
+    spelling = (lambda number: theirs.encode([number]), lambda text: theirs.decode(text)[0])
+    return SnowflakeOracle("sqids", "snowflake", "sqids", spelling, time_bits=41)
+
+
+class SiqOracle:
+    """suou packs the fields, hashes the domain, and spells and reads the number."""
+
+    library, format = "suou", "siq"
+    spellings = {
+        "did": (Siq.to_did, Siq.from_did),
+        "crockford": (Siq.to_cb32, lambda text: Siq(from_cb32(text, 15))),
+        "base64": (Siq.to_base64, lambda text: Siq.from_bytes(b64decode(text))),
+        "b32l": (Siq.to_b32l, lambda text: Siq.from_bytes(b32ldecode(text))),
+        "hex_padded": (lambda number: number.to_hex().zfill(28), lambda text: Siq(text, 16)),
+        "hex": (Siq.to_hex, lambda text: Siq(text, 16)),
+        "decimal": ("{:d}".format, Siq),
+    }
+
+    def __init__(self, kind, encoding):
+        self.kind, self.encoding = kind, encoding
+        name = "many_to_many" if kind is SiqType.MANYTOMANY else kind.name.lower()
+        self.order = f"siq?type={name}&encoding={encoding}"
+        self.spell, self.number = self.spellings[encoding]
+
+    def make(self, draw):
+        domain = f"{draw.getrandbits(40):x}.example"
+        # As far as a float of its `timestamp` is exact.
+        ticks, shard, serial = (below(draw, 1 << bits) for bits in (53, 8, 16 - self.kind.n_bits))
+        told = SiqGen(domain)
+        told._test_cur_ts = told.last_gen_ts = ticks
+        told.shard_id, told.counters = shard, {self.kind: serial}
+        number = Siq(told.generate_one(self.kind))
+        return self.spell(number), *self.parts(number, make_domain_hash(domain), serial)
+
+    def read(self, text):
+        number = self.number(text)
+        serial = number % (1 << 16) >> self.kind.n_bits
+        # It reads no type, and a domain by a wrong modulus; those that were asked for must come out.
+        assert self.kind.prepend(serial) % (1 << 16) == number % (1 << 16), (text, self.kind)
+        assert number >> 16 & 0xffffffff == make_domain_hash(DOMAIN), text
+        return self.parts(number, make_domain_hash(DOMAIN), serial)
+
+    def parts(self, number, domain, serial):
+        ticks = int(number.timestamp() * 65536)
+        fields = [f"time={ticks}", f"shard={number.shard_id():d}", f"domain={domain}", f"serial={serial:d}"]
+        fields.append(f"qualifier={self.kind.value % (1 << self.kind.n_bits)}")
+        # A tick begins with its first whole nanosecond; told are microseconds.
+        first = -(-ticks * SECOND // 65536)
+        return first - first % 1000, fields
+
+
+class PaymentOracle:
+    """ADR 13, written anew: six digits of seconds since 2024, one of the worker, two of a counter; base 36."""
+
+    library, format, encoding, order = "adr13", "payment", "base36", "payment?encoding=base36"
+    digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+    def make(self, draw):
+        values = [below(draw, 36**width) for width in (6, 1, 2)]
+        text = "".join(self.spell(value, width) for value, width in zip(values, (6, 1, 2)))
+        return text, *self.parts(*values)
+
+    def spell(self, value, width):
+        return (self.spell(value // 36, width - 1) if width > 1 else "") + self.digits[value % 36]
+
+    def read(self, text):
+        return self.parts(*(functools.reduce(lambda all, digit: all * 36 + self.digits.index(digit), part, 0)
+                            for part in (text[:6], text[6:7], text[7:])))
+
+    @staticmethod
+    def parts(ticks, worker, sequence):
+        return SINCE_2024 + ticks * SECOND, [f"time={ticks}", f"worker={worker}", f"sequence={sequence}"]
+
+
+class FlaxOracle:
+    """python-flax-id spells a number; to read it, its letters are looked up in its alphabet."""
+
+    library, format, encoding, order = "python-flax-id", "flax", "base64_lex", "flax?encoding=base64_lex"
+
+    def make(self, draw):
+        ticks, drawn = below(draw, 1 << flax_id.flax_id.TIMESTAMP_BITS), below(draw, 1 << flax_id.flax_id.RANDOM_BITS)
+        text = flax_id.flax_id.base64_lex_encode((ticks << flax_id.flax_id.RANDOM_BITS) + drawn)
+        return text, *self.parts(ticks, drawn)
+
+    def read(self, text):
+        number = functools.reduce(lambda all, letter: all * 64 + flax_id.flax_id.BASE64_ALPHABET.index(letter), text, 0)
+        assert flax_id.flax_id.base64_lex_encode(number) == text
+        return self.parts(*divmod(number, 1 << flax_id.flax_id.RANDOM_BITS))
+
+    @staticmethod
+    def parts(ticks, drawn):
+        return SINCE_2015 + ticks * MILLI, [f"time={ticks}", f"random={drawn}"]
+
+
+class UlidOracle:
+    library, format, encoding, order = "python-ulid", "ulid", "crockford", "ulid?encoding=crockford"
+
+    def make(self, draw):
+        millis, drawn = below(draw, YEAR_10000 * 1000), below(draw, 1 << 80)
+        text = str(ulid.ULID.from_bytes(millis.to_bytes(6, "big") + drawn.to_bytes(10, "big")))
+        return text, *self.parts(millis, drawn)
+
+    def read(self, text):
+        read = ulid.ULID.from_str(text)
+        return self.parts(read.milliseconds, int.from_bytes(read.bytes[6:], "big"))
+
+    @staticmethod
+    def parts(millis, drawn):
+        return millis * MILLI, [f"time={millis}", f"random={drawn}"]
+
+
+class Uuid7Oracle:
+    library, format, encoding, order = "uuid6", "uuid7", "uuid", "uuid7?encoding=uuid"
+
+    def make(self, draw):
+        millis, high, low = below(draw, YEAR_10000 * 1000), below(draw, 1 << 12), below(draw, 1 << 62)
+        # It puts version and variant over what is there.
+        number = millis << 80 | draw.getrandbits(4) << 76 | high << 64 | draw.getrandbits(2) << 62 | low
+        return str(uuid6.UUID(int=number, version=7)), *self.parts(millis, high, low)
+
+    def read(self, text):
+        read = uuid6.UUID(text)
+        assert (read.version, read.variant) == (7, uuid.RFC_4122), text
+        return self.parts(read.time, read.int >> 64 & 0xfff, read.int & (1 << 62) - 1)
+
+    @staticmethod
+    def parts(millis, high, low):
+        return millis * MILLI, [f"time={millis}", "version=7", f"random_a={high}", "variant=2", f"random_b={low}"]
+
+
+class OldUuidOracle:
+    """Version 1 by Python itself, and of the same fields version 6. Neither is minted: the program writes them of drawn fields."""
+
+    encoding, order = "uuid", None
+
+    def __init__(self, version):
+        self.version, self.format = version, f"uuid{version}"
+        self.library = "uuid6" if version == 6 else "python"
+
+    def make(self, draw):
+        ticks, sequence, node = (below(draw, 1 << bits) for bits in (60, 14, 48))
+        fields = (ticks & 0xffffffff, ticks >> 32 & 0xffff, ticks >> 48, sequence >> 8, sequence & 0xff, node)
+        made = uuid.UUID(fields=fields, version=1)
+        made = uuid6.uuid1_to_uuid6(made) if self.version == 6 else made
+        return str(made), *self.parts(ticks, sequence, node)
+
+    def read(self, text):
+        read = uuid6.UUID(text) if self.version == 6 else uuid.UUID(text)
+        assert (read.version, read.variant) == (self.version, uuid.RFC_4122), text
+        return self.parts(read.time, read.clock_seq, read.node)
+
+    def parts(self, ticks, sequence, node):
+        fields = [f"time={ticks}", f"version={self.version}", "variant=2", f"clock_sequence={sequence}", f"node={node}"]
+        return SINCE_1582 + ticks * 100, fields
+
+
+class ObjectIdOracle:
+    library, format, encoding, order = "pymongo", "objectid", "hex_padded", None
+
+    def make(self, draw):
+        seconds, process, counter = (below(draw, 1 << bits) for bits in (32, 40, 24))
+        packed = seconds.to_bytes(4, "big") + process.to_bytes(5, "big") + counter.to_bytes(3, "big")
+        return str(bson.ObjectId(packed)), *self.parts(seconds, process, counter)
+
+    def read(self, text):
+        read = bson.ObjectId(text)
+        packed = read.binary
+        seconds = int(read.generation_time.timestamp())
+        return self.parts(seconds, int.from_bytes(packed[4:9], "big"), int.from_bytes(packed[9:], "big"))
+
+    @staticmethod
+    def parts(seconds, process, counter):
+        return seconds * SECOND, [f"time={seconds}", f"process={process}", f"counter={counter}"]
+
+
+class Service:
+    def __init__(self, url, program):
+        self.connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc)
+        self.program = program
+
+    def post(self, target, body=""):
+        self.connection.request("POST", target, body, {"accept": "text/plain", "content-type": "text/plain"})
+        answer = self.connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    def decode(self, oracle, texts):
+        """What it says of them: the text, format and encoding, then time and fields."""
+        query = urllib.parse.urlencode({"format": oracle.format, "encoding": oracle.encoding})
+        status, told = self.post(f"/decode?{query}", "".join(f"{text}\n" for text in texts))
+        assert status == 200, told
+        for line in told.splitlines():
+            text, format, encoding, instant, *fields = line.split("\t")
+            yield (text, format, encoding, nanos(instant) if instant != "-" else None, fields)
+
+    def mint(self, oracle, count):
+        if oracle.order is None:
+            return self.write(oracle, count)
+        while True:
+            status, told = self.post(f"/ids/{oracle.order}&count={count}")
+            if status == 200:
+                return told.splitlines()
+            # Payments have 1 296 ids of a worker and second.
+            assert status == 503, told
+            time.sleep(0.05)
+
+    def write(self, oracle, count):
+        """Of formats that are not minted; the ends of all fields are among them."""
+        vectors = ["--vectors", "--count", str(count), "--seed", str(random.getrandbits(32))]
+        printed = subprocess.run([self.program, "encode", oracle.format, *vectors], check=True, capture_output=True).stdout
+        return [vector["encodings"][oracle.encoding] for vector in json.loads(printed)["valid"]][-count:]
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def seconds_of(text):
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1)) // timedelta(seconds=1)
+
+
+def nanos(instant):
+    whole, _, fraction = instant.removesuffix("Z").partition(".")
+    return seconds_of(whole) * SECOND + int(fraction.ljust(9, "0"))
+
+
+def differences(oracle, expected, told):
+    """Compares all, and shows the first that differs."""
+    differing = [pair for pair in zip(expected, told, strict=True) if pair[0] != pair[1]]
+    if differing:
+        print(oracle.library, oracle.format, oracle.encoding, *differing[0], sep="\n  ", file=sys.stderr)
+    return len(differing)
+
+
+def compare(oracle, service, count):
+    draw = random.Random(f"{oracle.library} {oracle.format} {oracle.encoding}")
+    read = minted = differ_read = differ_minted = 0
+    while read < count:
+        made = [oracle.make(draw) for _ in range(min(CHUNK, count - read))]
+        expected = [(text, oracle.format, oracle.encoding, instant, fields) for text, instant, fields in made]
+        differ_read += differences(oracle, expected, service.decode(oracle, [text for text, *_ in made]))
+        read += len(made)
+    while minted < count:
+        texts = service.mint(oracle, min(1_000 if oracle.format == "payment" else CHUNK, count - minted))
+        expected = [(text, oracle.format, oracle.encoding, *oracle.read(text)) for text in texts]
+        differ_minted += differences(oracle, expected, service.decode(oracle, texts))
+        minted += len(texts)
+    print(oracle.library, oracle.format, oracle.encoding, read, minted, differ_read, differ_minted, flush=True)
+
+
+def main(url, program, count):
+    # As `salted` is in the configuration.
+    salted = hashids.Hashids(salt="pepper and more", min_length=16)
+    spellings = list(SiqOracle.spellings)
+    groups = [
+        [SnowflakeOracle(encoding) for encoding in SnowflakeOracle.spellings],
+        # All types, and all spellings.
+        [SiqOracle(kind, spellings[at % len(spellings)]) for at, kind in enumerate(SiqType)],
+        [of_hashids(hashids.Hashids(), "snowflake")], [of_hashids(salted, "salted")], [of_sqids(sqids.Sqids())],
+        [PaymentOracle()], [FlaxOracle()], [UlidOracle()], [Uuid7Oracle()], [OldUuidOracle(1)], [OldUuidOracle(6)],
+        [ObjectIdOracle()],
+    ]
+    # It says that 9 bytes of base64 are no 8.
+    warnings.simplefilter("ignore", BytesWarning)
+    service = Service(url, program)
+    for oracles in groups:
+        for oracle in oracles:
+            compare(oracle, service, -(-count // len(oracles)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
