@@ -54,9 +54,6 @@ pub mod minting;
 pub mod time;
 pub mod wire;
 
-mod in_process;
-pub use in_process::{InProcess, InProcessError};
-
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "client")]

@@ -1,7 +1,7 @@
 //! The floor plan as data: folders, what stands above what, and the limits of a file and of a folder.
 
 /// The files beside the folders of `src`: they put the floors together and stand on none.
-pub(crate) const ENTRANCES: [&str; 3] = ["lib.rs", "main.rs", "in_process.rs"];
+pub(crate) const ENTRANCES: [&str; 2] = ["lib.rs", "main.rs"];
 
 /// The folders of `src`, top to bottom: a folder imports only from folders above it.
 pub(crate) const FOLDERS: &[Folder] = &[
