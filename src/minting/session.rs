@@ -71,13 +71,17 @@ impl Session {
     /// The next horizon to be made durable: a reservation above all that is used, and above `needed`.
     pub fn plan_extension(&self, now: UnixNanos, needed: UnixNanos) -> HorizonPlan {
         let reach = self.reservation.lock().expect("no holder of this lock panics").reach();
-        let reached = self.sequencers().map(Sequencer::reached).fold(now, UnixNanos::max);
         HorizonPlan {
-            horizon: reached.after(reach).max(needed).max(self.horizon()),
+            horizon: self.reached().max(now).after(reach).max(needed).max(self.horizon()),
             floor: self.floor,
             deadline: None,
             planned_at: Some(now),
         }
+    }
+
+    /// The instant up to which something has been handed out; the start, as long as nothing has been.
+    pub(crate) fn reached(&self) -> UnixNanos {
+        self.sequencers().map(Sequencer::reached).fold(self.start, UnixNanos::max)
     }
 
     /// Whether less than half of the last reservation is left. Between two requests to refill, one suffices.
