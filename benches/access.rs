@@ -59,6 +59,7 @@ fn main() {
         scopes: vec![Scope::Mint],
         formats: None,
         ledgers: None,
+        series: None,
         expires: None,
     };
     let tokens = write("tokens.toml", entry.to_toml());

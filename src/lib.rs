@@ -1,8 +1,8 @@
 //! Mints identifiers of many layouts and decodes them back; no id is ever minted twice.
 //!
 //! Without its features (`server`, `client`, `cli`) the library is values and arithmetic: formats and their ids ([`id`]), minting
-//! ([`minting`]), chained events ([`ledger`]) and conjunctions ([`conjunction`]), without I/O and without a runtime. This
-//! mints in process and reads the id back:
+//! ([`minting`]), chained events ([`ledger`]) and conjunctions ([`conjunction`]), without I/O and without a runtime. [`InProcess`] is
+//! the short way to ids without a disk. This mints in process, with a place for the disk, and reads the id back:
 //!
 //! ```
 //! use std::num::NonZeroU32;
@@ -53,6 +53,9 @@ pub mod minting;
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "the one folder that reads the wall clock"))]
 pub mod time;
 pub mod wire;
+
+mod in_process;
+pub use in_process::{InProcess, InProcessError};
 
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -69,6 +69,7 @@ fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomne
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
+        lead_max: config.mint.lead_max,
         skew_max: Duration::from_secs(5),
         run_ahead: false,
         founding: idmint::cluster::Founding::First,

@@ -31,7 +31,7 @@ struct New {
     /// Whose it is, such as billing.
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
-    /// What it is good for: mint, ledger, decode, metrics, import.
+    /// What it is good for: mint, ledger, decode, metrics, import, number.
     #[arg(long, value_delimiter = ',', required = true)]
     scopes: Vec<Scope>,
     /// Only these formats.
@@ -40,6 +40,9 @@ struct New {
     /// Only these ledgers.
     #[arg(long, value_delimiter = ',')]
     ledgers: Option<Vec<String>>,
+    /// Only these series of numbers, or those that begin so: acme-*.
+    #[arg(long, value_delimiter = ',')]
+    series: Option<Vec<String>>,
     /// The instant from which it is not accepted any more, such as 2027-01-01T00:00:00Z.
     #[arg(long, value_name = "INSTANT")]
     expires: Option<UnixTime>,
@@ -57,12 +60,12 @@ impl Token {
     /// # Errors
     /// 64 for a format that there is not, 74 without randomness, and when the token or its entry cannot be written, 78.
     pub(super) fn run(self) -> Result<(), Failure> {
-        let TokenCommand::New(New { name, scopes, formats, ledgers, expires, file, settings }) = self.command;
+        let TokenCommand::New(New { name, scopes, formats, ledgers, series, expires, file, settings }) = self.command;
         check_formats(formats.as_deref().unwrap_or_default(), &settings)?;
         let failed = |error| Failure::new(Exit::Io, format!("the system has no randomness: {error}"));
         let token = TokenText::random().map_err(failed)?;
         let expires = expires.map(|instant| instant.to_string());
-        let entry = TokenEntry { name, sha256: token.digest(), scopes, formats, ledgers, expires }.to_toml();
+        let entry = TokenEntry { name, sha256: token.digest(), scopes, formats, ledgers, series, expires }.to_toml();
         match &file {
             Some(path) => {
                 add(path, &entry)?;

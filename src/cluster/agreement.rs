@@ -114,7 +114,7 @@ impl OwnLayout {
         }
         Ok(Agreement::ToWrite(Transaction {
             compare: vec![Compare::Modified(keys.meta(), revision)],
-            write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
+            write: vec![Write::put(keys.meta(), meta.to_bytes())],
             otherwise: vec![Range::one(keys.meta())],
             ..Transaction::default()
         }))
@@ -235,7 +235,7 @@ mod tests {
     fn what_cannot_be_read_is_damage_and_is_not_written_over() {
         let store = MemoryCoordinator::default();
         let put = |value: &[u8]| Transaction {
-            write: vec![Write::Put { key: keys().meta(), value: value.to_vec(), lease: None }],
+            write: vec![Write::put(keys().meta(), value.to_vec())],
             ..Transaction::default()
         };
         for value in [&b"{\"v\":2}"[..], b"{}", b"{\"v\":1,\"slots\":0}"] {

@@ -246,7 +246,7 @@ async fn a_node_whose_slot_was_taken_is_fenced_and_takes_another() {
     let slot = node.begin().await;
     let before = node.mint().await.expect("it has a slot");
     let entry = coordinator.store.read(&[Range::one(keys().horizon(slot))]).expect("memory answers");
-    let taken = Write::Put { key: keys().horizon(slot), value: entry.ranges[0][0].value.clone(), lease: None };
+    let taken = Write::put(keys().horizon(slot), entry.ranges[0][0].value.clone());
     let transaction = Transaction { write: vec![taken], ..Transaction::default() };
     assert!(
         matches!(coordinator.store.commit(&transaction), Ok(Outcome::Committed(found)) if found.revision > Revision::ABSENT)
@@ -411,7 +411,7 @@ async fn a_node_whose_coordinator_was_restored_mints_nothing_until_it_is_fenced(
     assert!(refusal.contains("idmint fleet fence-restore"), "{refusal}");
     // Others write, and the revision becomes what it was, and more.
     for _ in 0..100 {
-        let write = vec![Write::Put { key: "/another".to_owned(), value: Vec::new(), lease: None }];
+        let write = vec![Write::put("/another".to_owned(), Vec::new())];
         coordinator.store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     }
     let asked = || node.keeper.counts().of(RequestOutcome::Done);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
-        let write = vec![Write::Put { key, value, lease: None }];
+        let write = vec![Write::put(key, value)];
         store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     }
 

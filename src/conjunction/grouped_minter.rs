@@ -145,6 +145,11 @@ impl GroupedMinter {
         self.id_of(&Report::new(tca.into(), pair.primary, pair.secondary)?)
     }
 
+    /// The format that is minted.
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
     /// The name of the format.
     pub fn format_name(&self) -> &str {
         &self.format.name

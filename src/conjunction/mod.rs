@@ -17,21 +17,22 @@
 //! let sent = "CCSDS_CDM_VERS = 1.0\nCREATION_DATE = 2024-01-30T12:00:00\nTCA = 2024-032T00:00:00.25\n\
 //!     OBJECT = OBJECT1\nOBJECT_DESIGNATOR = 25544\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = 48274\n";
 //! let document = Document::read(CdmForm::of(sent.as_bytes()), sent)?;
-//! let sightings = document.sightings(&format, 0)?;
+//! let sightings = document.sightings(&minter, 0)?;
 //!
 //! // Reports in, ids out: without storage, each of its own time.
-//! let outcomes = GroupRequest::new(minter, &sightings).and_then(|request| request.decide_ungrouped());
+//! let outcomes = GroupRequest::new(Arc::clone(&minter), &sightings).and_then(|request| request.decide_ungrouped());
 //! let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, format.canonical()))?;
 //!
 //! // Ids in, the document out.
 //! let ids: Vec<String> = outcomes.iter().map(|outcome| format.canonical().to_text(outcome.id)).collect();
-//! let annotated = String::from_utf8(document.annotate(&ids))?;
+//! let annotated = String::from_utf8(document.annotate(&sightings, &ids))?;
 //! assert!(annotated.contains("\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod anchor;
 pub mod cdm;
+mod external_id;
 mod group_request;
 mod grouped_minter;
 mod object_rules;
@@ -41,11 +42,12 @@ mod sighting;
 mod tally;
 
 pub use anchor::{Anchor, AnchorPlan, Pair, Tca};
-pub use cdm::{CdmError, CdmForm, Document, ExistingId, Message, ReadRule, without_bom};
+pub use cdm::{CdmError, CdmForm, CdmVersion, Document, ExistingId, Message, NoteForm, ReadRule, without_bom};
+pub use external_id::ExternalId;
 pub use group_request::{GroupError, GroupRefusal, GroupRequest, Grouped, NewAnchors};
 pub use grouped_minter::{GroupedMinter, PairOrder};
 pub use object_rules::ObjectRules;
 pub use report::{Report, ReportError, Role};
 pub use reports::{PlainReport, Reports, ReportsError, SortedReports, WrittenReport};
-pub use sighting::{EVENT_ID_KEY, NotedFault, NotedRule, Sighting};
+pub use sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, NotedRule, Sighting};
 pub use tally::{ReportTally, Seen};

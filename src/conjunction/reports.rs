@@ -1,11 +1,14 @@
 //! The reports of one text in any form: read, refused in the words of the form, and written back with their ids.
 
+use std::collections::BTreeMap;
+
 use super::cdm::{CdmError, CdmForm, Document, ReadRule};
+use super::external_id::ExternalId;
 use super::group_request::{GroupError, GroupRefusal, GroupRequest};
 use super::grouped_minter::GroupedMinter;
 use super::report::{Report, ReportError};
 use super::sighting::{EVENT_ID_KEY, NotedFault, Sighting, read_noted};
-use crate::id::{Encoding, Format};
+use crate::id::Encoding;
 
 /// The reports of one text, at least one.
 ///
@@ -39,6 +42,8 @@ pub struct PlainReport {
 pub struct SortedReports {
     /// Each with its position in the text, from 0.
     pub sightings: Vec<(usize, Sighting)>,
+    /// The ids of other originators that came with these, by their places among them.
+    pub externals: Vec<(usize, ExternalId)>,
     /// Why those at the other positions get no id.
     pub refused: Vec<(usize, ReportsError)>,
 }
@@ -141,25 +146,42 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// Every report that can have an id, and why the others get none, each with its position among all, from 0.
     ///
     /// `encoding`: of ids that came with reports.
-    pub fn sort_out(&self, minter: &GroupedMinter, format: &Format, encoding: usize) -> SortedReports {
+    pub fn sort_out(&self, minter: &GroupedMinter, encoding: usize) -> SortedReports {
         let mut refused = self.refused();
-        let count = self.len();
-        let mut at_fault = refused.iter().map(|(position, _)| *position).collect::<Vec<_>>().into_iter().peekable();
-        let positions = (0..count + refused.len()).filter(|position| at_fault.next_if_eq(position).is_none());
-        let mut sightings = Vec::with_capacity(count);
-        for (index, position) in positions.enumerate() {
-            let sighting = self.sighting(index, position, format, encoding).and_then(|sighting| {
+        let (mut sightings, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
+        let of_ids = &minter.format().encodings[encoding];
+        for (index, position) in self.positions(&refused).into_iter().enumerate() {
+            let sighting = self.sighting(index, position, minter, encoding).and_then(|sighting| {
                 let checked = GroupRequest::check(minter, &sighting);
-                let explain =
-                    |error| self.explain_at(position, &GroupRefusal { index, error }, &format.encodings[encoding]);
+                let explain = |error| self.explain_at(position, &GroupRefusal { index, error }, of_ids);
                 checked.map(|()| sighting).map_err(explain)
             });
             match sighting {
-                Ok(sighting) => sightings.push((position, sighting)),
+                Ok(sighting) => {
+                    externals.extend(self.external(index, minter).map(|external| (sightings.len(), external)));
+                    sightings.push((position, sighting));
+                }
                 Err(error) => refused.push((position, error)),
             }
         }
-        SortedReports { sightings, refused }
+        SortedReports { sightings, externals, refused }
+    }
+
+    /// The positions of the reports that were read among all, from 0.
+    fn positions(&self, refused: &[(usize, ReportsError)]) -> Vec<usize> {
+        let mut at_fault = refused.iter().map(|(position, _)| *position).peekable();
+        (0..self.len() + refused.len()).filter(|position| at_fault.next_if_eq(position).is_none()).collect()
+    }
+
+    /// What whoever sent the reports should know of how they were read, by their positions among all, from 0.
+    pub fn warnings(&self) -> BTreeMap<usize, String> {
+        let Reports::Messages(document) = self else { return BTreeMap::new() };
+        if document.messages().iter().all(|message| message.version().is_known()) {
+            return BTreeMap::new();
+        }
+        let positions = self.positions(&self.refused());
+        let warnings = document.messages().iter().map(|message| message.version().warning());
+        positions.into_iter().zip(warnings).filter_map(|(position, warning)| Some((position, warning?))).collect()
     }
 
     fn refused(&self) -> Vec<(usize, ReportsError)> {
@@ -184,8 +206,17 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// [`ReportsError::Message`], [`ReportsError::Noted`] of the first whose id is none of the format.
-    pub fn sightings(&self, format: &Format, encoding: usize) -> Result<Vec<Sighting>, ReportsError> {
-        (0..self.len()).map(|index| self.sighting(index, index, format, encoding)).collect()
+    pub fn sightings(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<Sighting>, ReportsError> {
+        (0..self.len()).map(|index| self.sighting(index, index, minter, encoding)).collect()
+    }
+
+    /// The ids of other originators that came with the [sightings](Reports::sightings), by their places among them.
+    pub fn externals(&self, minter: &GroupedMinter) -> Vec<(usize, ExternalId)> {
+        (0..self.len()).filter_map(|index| Some((index, self.external(index, minter)?))).collect()
+    }
+
+    fn external(&self, index: usize, minter: &GroupedMinter) -> Option<ExternalId> {
+        self.messages()?.messages()[index].external(minter)
     }
 
     /// `position`: that of the report among all, those that were left out too.
@@ -193,7 +224,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         &self,
         index: usize,
         position: usize,
-        format: &Format,
+        minter: &GroupedMinter,
         encoding: usize,
     ) -> Result<Sighting, ReportsError> {
         match self {
@@ -201,11 +232,11 @@ impl<B: AsRef<[u8]>> Reports<B> {
                 let PlainReport { report, noted } = &reports[index];
                 let read = |text: &String| {
                     let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
-                    read_noted(text, format, encoding).ok_or_else(no_id)
+                    read_noted(text, minter.format(), encoding).ok_or_else(no_id)
                 };
                 Ok(Sighting { report: *report, noted: noted.as_ref().map(read).transpose()? })
             }
-            Reports::Messages(document) => Ok(document.sighting(index, format, encoding)?),
+            Reports::Messages(document) => Ok(document.sighting(index, minter, encoding)?),
         }
     }
 

@@ -38,6 +38,9 @@ pub struct NotedRule {
 /// The name of the id of a conjunction in every form of reports: in a comment, and of a member.
 pub const EVENT_ID_KEY: &str = "CONJUNCTION_EVENT_ID";
 
+/// The keyword for the id of a conjunction in Conjunction Data Messages from version 2.0 on: of this service, or of anybody.
+pub const CONJUNCTION_ID_KEY: &str = "CONJUNCTION_ID";
+
 /// What is wrong with the id that came with a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotedFault {

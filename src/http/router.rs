@@ -13,7 +13,7 @@ use crate::http::access::{Need, Scope};
 use crate::http::routes::decoding::{decode, decode_many, inspect};
 use crate::http::routes::documents::SheetOrigin;
 use crate::http::routes::{
-    conjunctions, documents, formats, health, ledger_events, ledgers, metrics, mint, problem_page, verify,
+    conjunctions, documents, formats, health, ledger_events, ledgers, metrics, mint, numbers, problem_page, verify,
 };
 use crate::service::Service;
 
@@ -47,6 +47,10 @@ fn rows(sheet_origin: SheetOrigin, has_page: bool) -> Vec<Row<Arc<Service>>> {
         row("listConjunctions", Method::GET, "/conjunctions", Need::Conjunctions, get(conjunctions::list)),
         row("showConjunction", Method::GET, conjunctions::ROUTE, Need::Conjunctions, get(conjunctions::one)),
         row("verifyLedger", Method::POST, verify::ROUTE, Need::Ledger, post(verify::verify)),
+        row("giveNumbers", Method::POST, numbers::ROUTE, Need::Series, post(numbers::give)).audited(),
+        row("makeVoid", Method::POST, numbers::VOID_ROUTE, Need::Series, post(numbers::make_void)).audited(),
+        row("listSeries", Method::GET, "/numbers", Need::Scope(Scope::Number), get(numbers::list_series)),
+        row("listNumbers", Method::GET, numbers::ROUTE, Need::Series, get(numbers::list)),
         row("live", Method::GET, "/health/live", Need::Nothing, get(health::live)),
         row("ready", Method::GET, "/health/ready", Need::Nothing, get(health::ready)),
         row("metrics", Method::GET, "/metrics", Need::Everything(Scope::Metrics), get(metrics::metrics)),

@@ -1,4 +1,5 @@
-//! Chains of events: each id holds a checksum over its event and the id before it.
+//! Chains of events: each id holds a checksum over its event and the id before it. And [series of numbers](NumberPlan) without
+//! gaps, which are kept in the same way.
 //!
 //! ```text
 //! event id (32 hexadecimal digits)   time, 64 bits    checksum, 32 bits   ledger, 32 bits
@@ -44,6 +45,7 @@ mod chain;
 mod event_error;
 mod events;
 mod hex;
+mod numbers;
 
 pub use append::{
     AHEAD_MAX, AppendPlan, AppendRefusal, Entry, Head, ImportPart, KeyHash, LedgerRequest, Link, PlaceError,
@@ -53,3 +55,9 @@ pub use canonical::canonical_json;
 pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong};
 pub use event_error::EventError;
 pub use events::{ChecksumStep, Event, EventId, EventTime, LedgerId};
+pub use numbers::{
+    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberCheck, NumberPlan, NumberReading,
+    NumberRefusal, NumberRequest, NumberRule, NumberRules, NumberRulesError, NumberTemplate, REASON_LEN_MAX,
+    SeriesHead, SeriesName, SeriesNameError, SeriesPattern, TemplateError, VoidPlan, VoidReason, VoidRefusal,
+    VoidRequest, VoidedNumber,
+};

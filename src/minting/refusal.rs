@@ -31,6 +31,15 @@ pub enum Refusal {
         /// When to try again.
         retry_after: Duration,
     },
+    /// The node found no record of earlier ids, and mints once all that can have been issued without one is past.
+    #[error(
+        "no record of earlier ids was found, as at a first start: ids are minted in {} ms, when any that were issued before \
+         are of the past", .retry_after.as_millis()
+    )]
+    NoRecord {
+        /// When.
+        retry_after: Duration,
+    },
     /// The slot of this node was used further ahead of the clock than time in it may be reserved yet.
     #[error(
         "the slot of this node was used up to {start}, and time there can be reserved in {} ms", .retry_after.as_millis()

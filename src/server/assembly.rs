@@ -129,6 +129,7 @@ pub fn assemble(
             ConjunctionMode::Pure => Conjunctions::Pure,
             ConjunctionMode::Grouped => Conjunctions::Stored { retention: config.conjunction.retention },
         },
+        note: config.conjunction.note,
         limits: RequestLimits {
             batch_max: config.mint.batch_max,
             body_timeout: config.http.body_timeout,
@@ -183,7 +184,8 @@ fn serve_formats(
 pub fn decoding(config: &Config) -> Result<Decoding, AssemblyError> {
     let catalog = Catalog::of(config)?;
     let own = own_numbers(config, &catalog)?;
-    Ok(Decoding::new(Decoder::with_own_numbers(catalog.formats, &own), known_domains(config)?))
+    let decoder = Decoder::with_own_numbers(catalog.formats, &own);
+    Ok(Decoding::new(decoder, known_domains(config)?, config.number_rules()))
 }
 
 /// Ids are minted to the end of a tick as soon as it has begun, and a busy node reserves a window: after a kill the horizon

@@ -197,6 +197,7 @@ mod tests {
     const RULE: StartRule = StartRule {
         slots: 8,
         max_ahead: Duration::from_secs(5),
+        lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
         founding: Founding::First,

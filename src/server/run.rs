@@ -233,13 +233,7 @@ pub async fn open(
         Some(listen) => Some(TcpListener::bind(listen).await.map_err(|cause| RunError::Bind { listen, cause })?),
         None => None,
     };
-    let rule = StartRule {
-        slots: assignment.slots,
-        max_ahead: config.clock.max_ahead,
-        skew_max: config.clock.skew_max,
-        run_ahead: options.run_ahead,
-        founding: options.founding(config.storage.window()),
-    };
+    let rule = StartRule::of(config, options, assignment.slots);
     let audit = audit.map(Arc::new);
     Ok(Running { service, listener, admin_listener, state, rule, registry, access, audit })
 }

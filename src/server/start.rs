@@ -6,6 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use super::assembly::kept_formats;
+use super::config::Config;
 use super::formats::{OtherGeneratorError, check_start_after, exclude_ids};
 use crate::cluster::Founding;
 use crate::minting::{Durable, HorizonPlan, Randomness, Refusal, Session, SessionStart};
@@ -15,6 +16,9 @@ use crate::time::{Clock, UnixNanos};
 
 /// How often a start that waits for its clock looks at it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A lead is at least one tick, which then is shorter than 100 ms; and one clock may be read a little differently by two runs.
+const BEYOND_THE_LEAD: Duration = Duration::from_millis(200);
 
 /// A clock further ahead of the last record than this is worth a word: nodes are rarely idle for so long.
 const FAR_AHEAD: Duration = Duration::from_secs(30 * 86_400);
@@ -67,12 +71,28 @@ pub struct StartRule {
     pub slots: u32,
     /// How far the horizon may be ahead of the clock.
     pub max_ahead: Duration,
+    /// How far the time in an id may be ahead of the clock: `mint.lead_max`.
+    pub lead_max: Duration,
     /// How far the clock may be from the median of a fleet's clocks.
     pub skew_max: Duration,
     /// Begin at the horizon however far it is ahead: an operator's decision.
     pub run_ahead: bool,
     /// What is known of a namespace without a fleet.
     pub founding: Founding,
+}
+
+impl StartRule {
+    /// What a configuration and an operator say, where there can be so many slots.
+    pub(super) fn of(config: &Config, options: RunOptions, slots: u32) -> StartRule {
+        StartRule {
+            slots,
+            max_ahead: config.clock.max_ahead,
+            lead_max: config.mint.lead_max,
+            skew_max: config.clock.skew_max,
+            run_ahead: options.run_ahead,
+            founding: options.founding(config.storage.window()),
+        }
+    }
 }
 
 /// Nothing was minted, and nothing can be: the process ends.
@@ -230,20 +250,31 @@ fn warn_of_a_clock_far_ahead(now: UnixNanos, horizon: UnixNanos) {
     }
 }
 
-/// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock.
+/// Without a record nothing is known of what was minted before; whoever minted was not far ahead of the clock. Begins where the
+/// clock stands when that has had time to pass them: ahead of it, the next such start would begin at the same instant.
 async fn cold_start(service: &Service, rule: &StartRule) -> UnixNanos {
     service.counters().horizon_cold_starts.inc();
     let clock = service.clock();
-    if rule.slots == 1 {
-        warn!(
-            "no record of earlier ids: a first start, or a lost data directory; minting begins at the next whole second"
-        );
-        return clock.now().ceil_to_second();
+    let wait = if rule.slots == 1 { rule.lead_max + BEYOND_THE_LEAD } else { rule.max_ahead };
+    let begin = if rule.slots == 1 { "at the next whole second after" } else { "in" };
+    warn!("no record of earlier ids: a first start, or a lost data directory; minting begins {begin} {wait:?}");
+    if !clock.is_standing() {
+        service.wait_for(Refusal::NoRecord { retry_after: wait });
+        tokio::time::sleep(wait).await;
     }
-    warn!("no record of earlier ids: a first start, or a lost data directory; minting begins in {:?}", rule.max_ahead);
-    service.wait_for(Refusal::HorizonReached { retry_after: rule.max_ahead });
-    tokio::time::sleep(rule.max_ahead).await;
-    clock.now()
+    if rule.slots > 1 {
+        return clock.now();
+    }
+    // At the begin of a second each of the usual ticks begins.
+    let start = clock.now().ceil_to_second();
+    loop {
+        let left = start.since(clock.now());
+        if left.is_zero() {
+            return start;
+        }
+        service.wait_for(Refusal::NoRecord { retry_after: left });
+        tokio::time::sleep(left.min(LOOK_EVERY)).await;
+    }
 }
 
 #[cfg(test)]
@@ -259,7 +290,7 @@ mod tests {
     use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
     use crate::minting::{Denied, Minter};
     use crate::server::assembly::assemble;
-    use crate::server::config::{Config, OnExhausted};
+    use crate::server::config::OnExhausted;
     use crate::service::{IdSource, ServedFormat, ServiceError};
     use crate::storage::{Appended, EngineChoice, RecordError, SimulatedDisk, SimulatedHorizon};
     use crate::time::{ManualClock, UnixTime};
@@ -268,6 +299,7 @@ mod tests {
     const RULE: StartRule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
+        lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
         founding: Founding::First,
@@ -326,10 +358,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_first_start_begins_at_the_next_whole_second_and_is_counted() {
+    async fn a_first_start_waits_for_the_next_whole_second_and_is_counted() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let hand = ManualClock::at(NOON.after(Duration::from_millis(1)));
-        let service = begun(folder.path(), &hand).await;
+        let (service, mut starting) = beginning(folder.path(), &hand);
+        while service.counters().horizon_cold_starts.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+        hand.advance(Duration::from_millis(998));
+        let waited = tokio::time::timeout(3 * BEYOND_THE_LEAD, &mut starting).await;
+        assert!(waited.is_err(), "the second has not passed");
+        let refusal = service.session().expect_err("it is still waiting");
+        assert!(matches!(refusal, Refusal::NoRecord { retry_after } if retry_after <= Duration::from_millis(1)));
+        hand.advance(Duration::from_millis(1));
+        starting.await.expect("no panic").expect("a start");
         let id = mint(&service, "snowflake", 1).await[0];
         let time = minter(&service, "snowflake").counted().format.split(id).expect("an id").time.expect("has a time");
         assert_eq!(time, NOON.after(Duration::from_secs(1)).into());
@@ -347,10 +389,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let refusal = service.session().expect_err("it is still waiting");
-        assert!(
-            matches!(refusal, Refusal::HorizonReached { retry_after } if retry_after == never.max_ahead),
-            "{refusal}"
-        );
+        assert!(matches!(refusal, Refusal::NoRecord { retry_after } if retry_after == never.max_ahead), "{refusal}");
         assert!(!folder.path().join("horizon").exists(), "nothing is reserved before the wait is over");
         starting.abort();
         assert!(starting.await.is_err(), "the store is closed");
@@ -463,7 +502,7 @@ mod tests {
         let report =
             Report::new(UnixTime::from_nanos(i128::from(second) * 1_000_000_000), 5, 9).expect("catalogue numbers");
         let sighting = Sighting { report, noted: None };
-        service.group(served, minter, &[sighting], NotedRule::default()).await.expect("grouped").grouped[0].id
+        service.group(served, minter, &[sighting], &[], NotedRule::default()).await.expect("grouped").grouped[0].id
     }
 
     #[tokio::test]

@@ -7,8 +7,8 @@ use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opt
 
 use super::error::GroupFailure;
 use crate::conjunction::Grouped;
-use crate::ledger::AppendRefusal;
-use crate::storage::{Appended, RecordError, Space};
+use crate::ledger::{AppendRefusal, GivenNumbers, NumberRefusal, VoidRefusal, VoidedNumber};
+use crate::storage::{Appended, Numbered, RecordError, Space};
 use crate::time::{Observation, WallStep};
 
 /// From 100 us to the longest wait that can be configured.
@@ -46,6 +46,8 @@ pub struct ServiceCounters {
     ledger_appends: IntCounterVec,
     conjunction_reports: IntCounterVec,
     conjunction_near: IntCounter,
+    numbers: IntCounter,
+    number_requests: IntCounterVec,
 }
 
 /// How full the coordinator of a fleet is.
@@ -142,6 +144,12 @@ impl ServiceCounters {
                 "Requests to create a ledger or append to one, by outcome.",
                 &["appended", "replayed", "head_moved", "conflict", "refused", "unavailable", "unknown"],
             )?,
+            numbers: counter("idmint_numbers_total", "Numbers of all series that were given.")?,
+            number_requests: by_outcome(
+                "idmint_number_requests_total",
+                "Requests for numbers and to make one void, by outcome.",
+                &["given", "voided", "replayed", "conflict", "ended", "refused", "unavailable", "unknown"],
+            )?,
             conjunction_near: counter(
                 "idmint_conjunction_near_total",
                 "Conjunctions created within a minute of another one of the same two objects.",
@@ -190,14 +198,32 @@ impl ServiceCounters {
             Ok(Appended { is_replayed: true, .. }) => "replayed",
             Ok(Appended { is_replayed: false, .. }) => "appended",
             Err(RecordError::Append(AppendRefusal::HeadMoved { .. })) => "head_moved",
-            Err(RecordError::KeyConflict) => "conflict",
-            Err(RecordError::Append(_) | RecordError::Group(_)) => "refused",
-            Err(RecordError::Clock(_) | RecordError::Busy | RecordError::Unreachable | RecordError::Unavailable) => {
-                "unavailable"
-            }
-            Err(RecordError::Unknown) => "unknown",
+            Err(error) => outcome_of(error),
         };
         self.ledger_appends.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts a request for numbers that reached the store.
+    pub(super) fn count_numbers(&self, outcome: &Result<Numbered<GivenNumbers>, RecordError>) {
+        if let Ok(Numbered { is_replayed: false, stored }) = outcome {
+            self.numbers.inc_by(stored.count());
+        }
+        self.count_number_request(outcome, "given");
+    }
+
+    /// Counts a request to make a number void that reached the store.
+    pub(super) fn count_void(&self, outcome: &Result<Numbered<VoidedNumber>, RecordError>) {
+        self.count_number_request(outcome, "voided");
+    }
+
+    fn count_number_request<T>(&self, outcome: &Result<Numbered<T>, RecordError>, done: &str) {
+        let outcome = match outcome {
+            Ok(Numbered { is_replayed: true, .. }) => "replayed",
+            Ok(Numbered { is_replayed: false, .. }) => done,
+            Err(RecordError::Number(NumberRefusal::SeriesEnded { .. })) => "ended",
+            Err(error) => outcome_of(error),
+        };
+        self.number_requests.with_label_values(&[outcome]).inc();
     }
 
     /// Counts reports that came in one request.
@@ -231,5 +257,22 @@ impl ServiceCounters {
     /// What is registered, as it is now.
     pub(super) fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
+    }
+}
+
+/// What a request ended in that was not done.
+fn outcome_of(error: &RecordError) -> &'static str {
+    match error {
+        RecordError::KeyConflict
+        | RecordError::Number(NumberRefusal::KeyConflict { .. })
+        | RecordError::Void(VoidRefusal::AlreadyVoid(_)) => "conflict",
+        RecordError::Append(_)
+        | RecordError::Group(_)
+        | RecordError::Number(NumberRefusal::SeriesEnded { .. })
+        | RecordError::Void(VoidRefusal::NotGiven { .. }) => "refused",
+        RecordError::Clock(_) | RecordError::Busy | RecordError::Unreachable | RecordError::Unavailable => {
+            "unavailable"
+        }
+        RecordError::Unknown => "unknown",
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::id::{DecodeFilter, Decoder, DecoderAt, Fingerprint, Format, IdColumn, IdOfFields};
+use crate::ledger::NumberRules;
 use crate::service::formats::UnknownFormat;
 use crate::time::UnixNanos;
 use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, InspectAnswer, KnownDomains, MatchReading};
@@ -11,12 +12,14 @@ use crate::wire::{AnswerParts, BriefReading, DecodeAnswer, EncodeAnswer, Inspect
 pub struct Decoding {
     decoder: Decoder,
     parts: AnswerParts,
+    numbers: NumberRules,
 }
 
 /// Decoding at one moment, which decides what times are plausible.
 pub struct DecodingAt<'a> {
     decoder: DecoderAt<'a>,
     parts: &'a AnswerParts,
+    numbers: &'a NumberRules,
 }
 
 /// What is asked to be tried is not there.
@@ -31,9 +34,14 @@ pub enum UnknownReading {
 }
 
 impl Decoding {
-    /// Reads with this decoder, and names these domains.
-    pub fn new(decoder: Decoder, domains: KnownDomains) -> Decoding {
-        Decoding { parts: AnswerParts::new(decoder.formats(), domains), decoder }
+    /// Reads with this decoder, names these domains, and knows how numbers of series are written.
+    pub fn new(decoder: Decoder, domains: KnownDomains, numbers: NumberRules) -> Decoding {
+        Decoding { parts: AnswerParts::new(decoder.formats(), domains), decoder, numbers }
+    }
+
+    /// How numbers of series are written.
+    pub fn number_rules(&self) -> &NumberRules {
+        &self.numbers
     }
 
     /// What reads ids.
@@ -77,7 +85,7 @@ impl Decoding {
 
     /// Decoding while the clock shows `now`.
     pub fn at(&self, now: UnixNanos) -> DecodingAt<'_> {
-        DecodingAt { decoder: self.decoder.at(now), parts: &self.parts }
+        DecodingAt { decoder: self.decoder.at(now), parts: &self.parts, numbers: &self.numbers }
     }
 }
 
@@ -92,9 +100,16 @@ impl DecodingAt<'_> {
         InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
     }
 
-    /// All that a text can be.
+    /// All that a text can be as an id.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
         DecodeAnswer::new(text, &self.decoder, filter, self.parts)
+    }
+
+    /// The same, and as a number of a series, unless it is asked for some ids alone.
+    pub fn decode_with_numbers<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
+        let answer = self.decode(text, filter);
+        let is_for_all = !filter.is_pinned() && filter.among.is_none();
+        if is_for_all { answer.with_numbers(self.numbers.read(text)) } else { answer }
     }
 
     /// What is said of an id that was made of fields, of one of the formats that are tried.

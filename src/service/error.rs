@@ -2,7 +2,7 @@
 
 use crate::conjunction::GroupRefusal;
 use crate::id::{PrefixError, Rule};
-use crate::ledger::{EventId, LedgerId};
+use crate::ledger::{EventId, LedgerId, SeriesName};
 use crate::minting::{Refusal, RequestError};
 use crate::service::formats::UnknownFormat;
 use crate::storage::RecordError;
@@ -44,6 +44,9 @@ pub enum ServiceError {
         /// What it does not have.
         event: EventId,
     },
+    /// No series has this name.
+    #[error("there is no series {0}")]
+    UnknownSeries(SeriesName),
     /// No conjunction of this id is stored.
     #[error("no conjunction of this id is stored")]
     UnknownConjunction,

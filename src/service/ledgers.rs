@@ -13,10 +13,17 @@ use crate::storage::{Appended, LedgerSummary, RecordError, RecordKeeper, RecordS
 /// Some of a list, from some place on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// So many at the most: [`PAGE_LEN`].
+    /// So many at the most: [`PAGE_LEN`], unless a caller wants fewer.
     pub items: Vec<T>,
     /// Whether there are more behind the last one.
     pub has_more: bool,
+}
+
+impl<T> Page<T> {
+    /// By which name to ask for more behind the last one, if there is more.
+    pub fn next(&self, name: impl Fn(&T) -> String) -> Option<String> {
+        self.items.last().filter(|_| self.has_more).map(name)
+    }
 }
 
 /// How many ledgers or events are listed at once.
@@ -82,7 +89,7 @@ impl Service {
                 behind.filter_map(|ledger| records.ledger(*ledger).transpose()).take(PAGE_LEN + 1).collect()
             }
         };
-        found.map(page).map_err(unavailable)
+        found.map(|found| page(found, PAGE_LEN)).map_err(unavailable)
     }
 
     /// Reads records where that holds up nobody: here, or, where they are on another machine, on a thread that serves no
@@ -124,7 +131,8 @@ impl Service {
         if let Some(after) = after {
             self.event(ledger, after)?;
         }
-        self.records()?.chain(ledger, after, PAGE_LEN + 1).map(page).map_err(unavailable)
+        let found = self.records()?.chain(ledger, after, PAGE_LEN + 1).map_err(unavailable)?;
+        Ok(page(found, PAGE_LEN))
     }
 
     /// One event of a ledger.
@@ -150,12 +158,13 @@ impl Service {
     }
 }
 
-fn page<T>(mut items: Vec<T>) -> Page<T> {
-    let has_more = items.len() > PAGE_LEN;
-    items.truncate(PAGE_LEN);
+/// A page of so many, of one more if there are more.
+pub(super) fn page<T>(mut items: Vec<T>, len_max: usize) -> Page<T> {
+    let has_more = items.len() > len_max;
+    items.truncate(len_max);
     Page { items, has_more }
 }
 
-fn unavailable(error: StoreError) -> ServiceError {
+pub(super) fn unavailable(error: StoreError) -> ServiceError {
     ServiceError::Records(log_unreadable(&error))
 }

@@ -56,7 +56,9 @@ impl Service {
     #[inline]
     fn release(self: &Arc<Self>, granted: Granted) -> MaybeReady<Batch> {
         let Granted { batch, due, refill } = granted;
-        if let Some(reserver) = self.reserver().filter(|_| refill) {
+        // Where the clock stands, time is reserved while a request waits for it, and so at the same point of every run.
+        let is_early = refill && !self.clock().is_standing();
+        if let Some(reserver) = self.reserver().filter(|_| is_early) {
             reserver.refill();
         }
         let Some(due) = due else { return MaybeReady::ready(batch) };

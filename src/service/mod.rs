@@ -17,6 +17,7 @@ mod conjunctions;
 mod ledgers;
 mod metrics;
 mod mint;
+mod numbers;
 mod readiness;
 
 pub use conjunctions::{CONJUNCTIONS_MAX, ConjunctionList, GroupedReports, ListQuery, ListedConjunction};

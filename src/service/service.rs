@@ -10,7 +10,7 @@ use super::counters::ServiceCounters;
 use super::decoding::Decoding;
 use super::lifecycle::{Lifecycle, Reserver};
 use crate::cluster::{Entropy, KeptHighWater, LeaseRule, SlotKeeper};
-use crate::conjunction::ObjectRules;
+use crate::conjunction::{NoteForm, ObjectRules};
 use crate::id::DomainHash;
 use crate::minting::{Mint, Refusal, Session, SessionStart};
 use crate::service::formats::Formats;
@@ -43,6 +43,8 @@ pub struct ServiceParts {
     pub decoding: Decoding,
     /// How reports find their ids.
     pub conjunctions: Conjunctions,
+    /// Where ids are put into messages; by the version of each if absent.
+    pub note: Option<NoteForm>,
     /// What one request may ask for.
     pub limits: RequestLimits,
     /// The domains that ids can belong to, and the type they have by default.
@@ -205,6 +207,11 @@ impl Service {
     /// How reports find their ids.
     pub fn conjunctions(&self) -> Conjunctions {
         self.parts.conjunctions
+    }
+
+    /// Where ids are put into messages; by the version of each if absent.
+    pub fn note(&self) -> Option<NoteForm> {
+        self.parts.note
     }
 
     /// Which objects the designators of reports stand for.

@@ -54,14 +54,17 @@ pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};
 pub use fleet::{
     AdoptError, AdoptedCount, AgreedMeta, AppendJournal, FleetEra, FleetRecords, ImportError, JOURNALLED_WITHIN,
-    JournalCopies, JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, OwnHorizon, RecordAdopter,
-    Reimported, Room,
+    JournalCopies, JournalError, JournalImport, KnownFleet, LostAppend, LostConjunction, LostNumbers, OwnHorizon,
+    RecordAdopter, Reimported, Room,
 };
-pub use keepers::{Appended, ExtensionCounts, HorizonKeeper, KeeperState, RecordError, RecordKeeper, log_unreadable};
+pub use keepers::{
+    Appended, ExtensionCounts, HorizonKeeper, KeeperState, Numbered, RecordError, RecordKeeper, log_unreadable,
+};
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
 pub use memory::MemoryRecords;
 pub use records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, Records,
-    StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay, remembered_among,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan,
+    RecordStore, Records, SeriesSummary, StoredAnchor, StoredAppend, StoredConjunction, StoredPair, TalliedAnchor,
+    WriteError, WrittenDay, remembered_among,
 };
 pub use start::{AgreedRestart, FirstReserved, FirstStart, Opened, Restart, Store};

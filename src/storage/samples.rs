@@ -1,11 +1,13 @@
 //! Requests, records and stores, for the tests of this folder.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, Sighting, Tca};
 use crate::id::{FormatDefinition, PRESETS};
 use crate::ledger::{
-    AppendPlan, Event, EventId, EventTime, Head, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of,
+    AppendPlan, Event, EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberBounds,
+    NumberPlan, NumberRequest, RequestMark, SeriesHead, SeriesName, VoidPlan, VoidReason, VoidRequest, digest_of,
 };
 use crate::minting::HorizonPlan;
 use crate::storage::kept_formats::KeptFormat;
@@ -103,6 +105,45 @@ pub(crate) fn near(records: &dyn RecordStore, delta: i64) -> Vec<(i64, u32)> {
     let key = (Pair { primary: 1, secondary: 2 }, Tca(delta));
     let found = records.neighbours("conjunction", &mut std::iter::once(key)).expect("the store works");
     found[0].iter().map(|anchor| (anchor.tca.0, anchor.rank)).collect()
+}
+
+/// A series.
+pub(crate) fn series(name: &str) -> SeriesName {
+    SeriesName::from_text(name).expect("a name")
+}
+
+/// A request for numbers.
+pub(crate) fn number_request(name: &SeriesName, count: u16, key: &str) -> NumberRequest {
+    let count = NonZeroU16::new(count).expect("some");
+    NumberRequest::new(name.clone(), count, NumberBounds::default(), key, Some("the token `till`"))
+}
+
+/// The plan of a request for numbers, behind this head.
+pub(crate) fn given_plan(name: &SeriesName, count: u16, key: &str, head: Option<SeriesHead>) -> RecordPlan {
+    let plan = NumberPlan::make(&number_request(name, count, key), head, at(NOW));
+    RecordPlan::Number(plan.expect("a series is long"))
+}
+
+/// Gives numbers at the end of a series.
+pub(crate) fn give(records: &dyn RecordStore, name: &SeriesName, count: u16, key: &str) -> GivenNumbers {
+    let head = records.series_head(name).expect("the store works");
+    let plan = given_plan(name, count, key, head);
+    records.write(std::slice::from_ref(&plan)).expect("nothing was written meanwhile");
+    let RecordPlan::Number(NumberPlan { given, .. }) = plan else { unreachable!("made above") };
+    given
+}
+
+/// The request to make a number void.
+pub(crate) fn void_request(name: &SeriesName, number: u64, reason: &str) -> VoidRequest {
+    let reason = VoidReason::from_text(reason).expect("a reason");
+    VoidRequest { series: name.clone(), number, reason, by: None }
+}
+
+/// The plan to make a number void.
+pub(crate) fn void_plan(name: &SeriesName, number: u64, reason: &str) -> RecordPlan {
+    let RecordPlan::Number(NumberPlan { given, .. }) = given_plan(name, 1, "any", None) else { unreachable!("made") };
+    let given = GivenNumbers { first: number, last: number, ..given };
+    RecordPlan::Void(VoidPlan::make(&void_request(name, number, reason), Some(&given), at(NOW)).expect("it was given"))
 }
 
 /// A store after the usual order of a start, with one slot and this horizon.

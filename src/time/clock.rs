@@ -16,6 +16,10 @@ use super::unix_time::UnixTime;
 /// A wall clock that differs by less than this from what the time since boot says was not set, only read late.
 const STEP_MIN: Duration = Duration::from_millis(20);
 
+/// How far apart the readings of the two clocks may be that are taken for one moment, and so how far an estimate that has just
+/// been made may be ahead of the wall clock.
+pub(crate) const READ_APART_MAX: Duration = Duration::from_millis(1);
+
 /// The one clock of a program: an estimate of the true time that never goes back, whatever the wall clock does.
 ///
 /// Unit: whole nanoseconds since 1970. Reading it is lock-free and costs one read of the time since boot.
@@ -213,12 +217,11 @@ pub(crate) fn built_at() -> UnixNanos {
 
 /// Reads both clocks as one moment: again, if something came between the two readings.
 fn read_together(source: &Source) -> (u64, u64) {
-    const APART_MAX_NANOS: u64 = 1_000_000;
     const TRIES: usize = 8;
     for _ in 1..TRIES {
         let boot_nanos = source.boot_nanos();
         let wall_nanos = source.wall_nanos();
-        if source.boot_nanos() - boot_nanos <= APART_MAX_NANOS {
+        if Duration::from_nanos(source.boot_nanos() - boot_nanos) <= READ_APART_MAX {
             return (boot_nanos, wall_nanos);
         }
     }

@@ -18,8 +18,8 @@ mod unix_nanos;
 mod unix_time;
 mod utc_text;
 
-pub(crate) use clock::built_at;
 pub use clock::{Clock, Observation, WallStep};
+pub(crate) use clock::{READ_APART_MAX, built_at};
 pub use duration_text::{format_duration, parse_duration};
 pub use manual_clock::ManualClock;
 pub use rfc3339_text::{Rfc3339Text, UnixTimeError};

@@ -7,6 +7,7 @@ mod inspection;
 mod ledger;
 mod ledger_check;
 mod mint;
+mod numbers;
 mod range;
 mod report;
 mod storage;
@@ -23,6 +24,7 @@ pub use ledger::{
 };
 pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
+pub use numbers::{NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo};
 pub use range::{RangeAnswer, SortedEncodings};
 pub use report::{
     AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail,

@@ -107,6 +107,9 @@ pub struct ReportDetail {
     /// The ids of the same two objects, in either order, within a minute of one that was created; absent if there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub near: Vec<String>,
+    /// What its sender should know of how the report was read; absent if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
@@ -139,6 +142,9 @@ pub struct ConjunctionInfo {
     pub last_tca: Option<String>,
     /// The ids of the same two objects, in either order, within a minute.
     pub near: Vec<String>,
+    /// The ids that other originators have given it, in the order in which they came.
+    #[serde(default)]
+    pub external: Vec<String>,
 }
 
 /// Some stored conjunctions.

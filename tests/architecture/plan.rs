@@ -1,14 +1,14 @@
 //! The floor plan as data: folders, what stands above what, and the limits of a file and of a folder.
 
 /// The files beside the folders of `src`: they put the floors together and stand on none.
-pub(crate) const ENTRANCES: [&str; 2] = ["lib.rs", "main.rs"];
+pub(crate) const ENTRANCES: [&str; 3] = ["lib.rs", "main.rs", "in_process.rs"];
 
 /// The folders of `src`, top to bottom: a folder imports only from folders above it.
 pub(crate) const FOLDERS: &[Folder] = &[
     folder("time"),
     folder("id").with_floors(&[&["layout"], &["encoding"], &["format"], &["decoding"], &["inspection", "reference"]]),
     folder("minting").with_floors(&[&["sequenced", "random"]]),
-    folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"]]),
+    folder("ledger").with_floors(&[&["canonical"], &["events"], &["append", "chain"], &["numbers"]]),
     folder("conjunction").with_floors(&[&["cdm"]]).denying(&["ledger"]),
     folder("storage").with_floors(&[
         &["failure", "files"],

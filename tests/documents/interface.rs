@@ -9,6 +9,7 @@ use idmint::http::{AnswerBody, Api, Slug, operations};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::numbers::{give, number_calls};
 use crate::schema::{faults, openapi, resolved};
 use crate::service::{minting, waiting};
 use crate::texts::text_calls;
@@ -367,6 +368,7 @@ async fn every_answer_is_as_described() {
     ]
     .into_iter()
     .chain(text_calls(&long))
+    .chain(number_calls())
     {
         ask(&document, &router, call).await;
     }
@@ -382,6 +384,8 @@ async fn a_service_that_waits_answers_as_described() {
     ask(&document, &router, report("", 503).sending(reported)).await;
     ask(&document, &router, append_to("aa77f99c", 503).with("idempotency-key", "1").sending(APPEND)).await;
     ask(&document, &router, get("/ledgers", "/ledgers", 503)).await;
+    ask(&document, &router, give("acme", 503)).await;
+    ask(&document, &router, get("/numbers", "/numbers", 503)).await;
     ask(&document, &router, get("/health/ready", "/health/ready", 503)).await;
     ask(&document, &router, get("/decode/{id}", "/decode/1?format=snowflake", 200)).await;
 }

@@ -8,6 +8,7 @@ mod front_page;
 mod generated;
 mod interface;
 mod manifests;
+mod numbers;
 mod openapi_3_0;
 mod permits;
 mod references;

@@ -20,6 +20,9 @@ const SETTINGS: &str = "formats.hidden-payment.like = 'payment'\nformats.hidden-
 const REPORT: &str = r#"{"tca":"2024-02-01T00:00:00Z","primary":11111,"secondary":22222}"#;
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
+/// The series that tokens are confined to, and the one that is of others.
+const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
+
 /// Events behind the first one of the ledger of others: an unlikely number.
 const FOREIGN_EVENTS: usize = 1_234;
 
@@ -28,23 +31,33 @@ const FOREIGN_EVENTS: usize = 1_234;
 struct Confinement {
     formats: Option<Vec<String>>,
     ledgers: Option<Vec<String>>,
+    series: Option<Vec<String>>,
 }
 
 impl Confinement {
     fn to_formats(formats: &[&str]) -> Confinement {
-        Confinement { formats: Some(formats.iter().map(|name| (*name).to_owned()).collect()), ledgers: None }
+        Confinement { formats: Some(formats.iter().map(|name| (*name).to_owned()).collect()), ..Confinement::default() }
     }
 
     fn to_ledgers(ledgers: &[&String]) -> Confinement {
-        Confinement { formats: None, ledgers: Some(ledgers.iter().map(|ledger| (*ledger).clone()).collect()) }
+        let ledgers = Some(ledgers.iter().map(|ledger| (*ledger).clone()).collect());
+        Confinement { ledgers, ..Confinement::default() }
+    }
+
+    fn to_series(series: &str) -> Confinement {
+        Confinement { series: Some(vec![series.to_owned()]), ..Confinement::default() }
     }
 
     fn is_any(&self) -> bool {
-        self.formats.is_some() || self.ledgers.is_some()
+        self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
     fn has_format(&self, name: &str) -> bool {
         self.formats.as_ref().is_none_or(|formats| formats.iter().any(|format| format == name))
+    }
+
+    fn has_series(&self, series: &str) -> bool {
+        self.series.as_ref().is_none_or(|all| all.iter().any(|it| series.starts_with(it.trim_end_matches('*'))))
     }
 
     fn has_ledger(&self, ledger: &str) -> bool {
@@ -121,7 +134,8 @@ async fn ask(api: &Api, token: &str, method: &str, target: &str, body: &str) -> 
     let request =
         Request::builder().method(method).uri(target).header("host", "localhost").header("content-type", kind);
     let request = request.header("authorization", format!("Bearer {token}"));
-    let request = if target.starts_with("/ids/") { request.header("idempotency-key", "same") } else { request };
+    let is_keyed = ["/ids/", "/numbers/"].iter().any(|path| target.starts_with(path));
+    let request = if is_keyed { request.header("idempotency-key", "same") } else { request };
     let answer = api.clone().oneshot(request.body(Body::from(body.to_owned())).unwrap()).await.unwrap();
     let (head, body) = answer.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
@@ -168,6 +182,10 @@ impl Stored {
         let other_pair = REPORT.replace("11111", "11112");
         let hidden_conjunction = mint(&open, "/ids/hidden-report", &other_pair).await.remove(0);
         mint(&open, "/ids/hidden-payment", "").await;
+        for series in SERIES {
+            let told = ask(&open, "", "POST", &format!("/numbers/{series}"), "").await;
+            assert_eq!(told.status, 201, "{}", told.text);
+        }
 
         let bearers = Bearer::all(scope_sets, &confinements(&open, &own, &foreign).await);
         let entry = |bearer: &Bearer| TokenEntry {
@@ -176,6 +194,7 @@ impl Stored {
             scopes: bearer.scopes.clone(),
             formats: bearer.confinement.formats.clone(),
             ledgers: bearer.confinement.ledgers.clone(),
+            series: bearer.confinement.series.clone(),
             expires: None,
         };
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -205,6 +224,9 @@ impl Stored {
         for (format, id) in [("conjunction", &self.conjunction), ("hidden-report", &self.hidden_conjunction)] {
             secrets.extend((!bearer.sees_conjunctions(format)).then(|| id.clone()));
         }
+        if !bearer.has(Scope::Number) || !bearer.confinement.has_series(SERIES[1]) {
+            secrets.push(SERIES[1].to_owned());
+        }
         if !bearer.has(Scope::Metrics) || bearer.confinement.is_any() {
             secrets.push("idmint_ids_minted_total{".to_owned());
         }
@@ -227,6 +249,8 @@ impl Stored {
             ("ids", "id") => vec![&self.own.event, &self.foreign.event],
             ("conjunctions", "id") => vec![&self.conjunction],
             ("decode", "id") => vec!["1I9ZC1002", &self.own.event, "1i9zc1002"],
+            ("numbers", "series") => SERIES.to_vec(),
+            (_, "n") => vec!["1"],
             (_, "slug") => vec!["draining"],
             (_, "file") => vec!["main.js"],
             other => panic!("what can {other:?} of {path} be?"),
@@ -247,6 +271,8 @@ impl Stored {
             ("ledgers", Some(ledger)) => confinement.has_ledger(ledger),
             ("conjunctions", None) if method == "POST" => confinement.has_format("conjunction"),
             ("conjunctions", _) => confinement.has_format("conjunction") && confinement.ledgers.is_none(),
+            ("numbers", None) => true,
+            ("numbers", Some(series)) => confinement.has_series(series),
             ("metrics", None) => !confinement.is_any(),
             (other, _) => panic!("what may a confined token do with {other}?"),
         }
@@ -296,6 +322,8 @@ async fn every_route_by_every_method_is_open_or_forbidden_and_tells_nothing_of_w
             Confinement::to_ledgers(&[&nowhere]),
             Confinement { ledgers: Some(vec![own.id.clone()]), ..Confinement::to_formats(&["payment", "evently"]) },
             Confinement { ledgers: Some(vec![own.id.clone()]), ..Confinement::to_formats(&["payment"]) },
+            Confinement::to_series("own-*"),
+            Confinement { series: Some(vec!["own-2026".to_owned()]), ..Confinement::to_formats(&["payment"]) },
         ]
     })
     .await;
@@ -348,7 +376,8 @@ async fn every_route_by_every_method_is_open_or_forbidden_and_tells_nothing_of_w
     assert!(asked > 20_000 && forbidden > 10_000 && kept > 50_000);
     // The control: whoever may see it is told all of this.
     let reader = &bearers.iter().find(|bearer| bearer.scopes.len() == Scope::ALL.len()).unwrap().token;
-    let listed = ["/ledgers", "/conjunctions", "/conjunctions?format=hidden-report", "/formats", "/metrics"];
+    let listed =
+        ["/numbers", "/ledgers", "/conjunctions", "/conjunctions?format=hidden-report", "/formats", "/metrics"];
     let mut all = String::new();
     for target in listed.map(str::to_owned).into_iter().chain([format!("/ledgers/{}/ids", stored.foreign.id)]) {
         all += &ask(&stored.guarded, reader, "GET", &target, "").await.text;
@@ -372,7 +401,7 @@ async fn whoever_pages_through_ledgers_counts_its_own_alone() {
         let many: Vec<String> = many.borrow().iter().cloned().collect();
         vec![
             Confinement::to_ledgers(&[&own.id, &"aa77f99c".to_owned()]),
-            Confinement { formats: None, ledgers: Some(many) },
+            Confinement { ledgers: Some(many), ..Confinement::default() },
         ]
     })
     .await;

@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::service::minting;
 
-const DOCUMENTS: [&str; 39] = [
+const DOCUMENTS: [&str; 40] = [
     "AGENTS.md",
     "CODE_OF_CONDUCT.md",
     "README.md",
@@ -32,6 +32,7 @@ const DOCUMENTS: [&str; 39] = [
     "docs/FORMATS.md",
     "docs/KUBERNETES.md",
     "docs/LEDGERS.md",
+    "docs/NUMBERS.md",
     "docs/OPERATIONS.md",
     "docs/PERFORMANCE.md",
     "docs/SECURITY.md",

@@ -99,12 +99,10 @@ fn check(document: &Value, schema: &Value, value: &Value, place: &str, faults: &
                 let holds = len.is_none_or(|len| if keyword == "minItems" { len >= bound } else { len <= bound });
                 must(holds, &format!("{keyword} {rule}"));
             }
-            "minLength" => {
-                let least = rule.as_u64().unwrap();
-                must(
-                    value.as_str().is_none_or(|text| text.chars().count() as u64 >= least),
-                    &format!("minLength {rule}"),
-                );
+            "minLength" | "maxLength" => {
+                let (bound, len) = (rule.as_u64().unwrap(), value.as_str().map(|text| text.chars().count() as u64));
+                let holds = len.is_none_or(|len| if keyword == "minLength" { len >= bound } else { len <= bound });
+                must(holds, &format!("{keyword} {rule}"));
             }
             "pattern" => {
                 let pattern = Regex::new(rule.as_str().unwrap()).unwrap();

@@ -38,6 +38,7 @@ pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
+        lead_max: Duration::from_millis(5),
         skew_max: Duration::from_secs(5),
         run_ahead: false,
         founding: idmint::cluster::Founding::First,

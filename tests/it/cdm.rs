@@ -25,7 +25,7 @@ async fn send(service: &Service, query: &str, media: &str, body: &str) -> Answer
 }
 
 /// Every fixture, its media type, and how many messages it has.
-const SENT: [(&str, &str, usize); 7] = [
+const SENT: [(&str, &str, usize); 12] = [
     ("one.kvn", "text/plain", 1),
     ("several-crlf.kvn", "text/plain; charset=utf-8", 3),
     ("noted.kvn", "text/plain", 1),
@@ -33,7 +33,17 @@ const SENT: [(&str, &str, usize); 7] = [
     ("several.xml", "text/xml", 2),
     ("cdm.json", "application/json", 1),
     ("cdm_public.json", "application/json", 2),
+    ("two.kvn", "text/plain", 1),
+    ("two-theirs.kvn", "text/plain", 1),
+    ("two-noted.kvn", "text/plain", 1),
+    ("two.xml", "application/xml", 1),
+    ("two-theirs.xml", "application/xml", 1),
 ];
+
+/// Whether each message of a fixture came with its id.
+fn is_noted(name: &str) -> bool {
+    matches!(name, "noted.kvn" | "two-noted.kvn")
+}
 
 #[tokio::test]
 async fn messages_of_every_form_get_the_ids_of_their_reports() {
@@ -80,7 +90,7 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
             assert_eq!(back.header("idmint-count"), Some(count.to_string().as_str()));
             assert_eq!(back.header("cache-control"), Some("no-store"));
             assert_eq!(back.header("content-length"), Some(back.body.len().to_string().as_str()));
-            let new: Vec<_> = ids.iter().filter(|_| name != "noted.kvn").collect();
+            let new: Vec<_> = ids.iter().filter(|_| !is_noted(name)).collect();
             assert!(new.iter().all(|id| back.text().contains(id.as_str())), "{name}: {}", back.text());
             assert_eq!(back.text() == sent, new.is_empty(), "{name}");
 
@@ -96,6 +106,146 @@ async fn messages_come_back_with_their_ids_in_them_and_a_second_time_unchanged()
     let comment =
         format!("COMMENT SCREENING = a comment with an equals sign\nCOMMENT CONJUNCTION_EVENT_ID = {FIRST}\n");
     assert!(one.text().contains(&comment), "{}", one.text());
+}
+
+#[tokio::test]
+async fn a_message_of_version_2_comes_back_with_its_id_as_the_keyword_of_the_standard() {
+    let service = Service::start(PURE).await;
+    let keyword = format!("COMMENT Relative Metadata/Data\nCONJUNCTION_ID = {FIRST}\nTCA");
+    let back = send(&service, "?return=cdm", "text/plain", &fixture("two.kvn")).await;
+    assert!(back.text().contains(&keyword), "{}", back.text());
+    assert!(!back.text().contains("CONJUNCTION_EVENT_ID"), "{}", back.text());
+    let back = send(&service, "?return=cdm", "text/xml", &fixture("two.xml")).await;
+    assert!(back.text().contains(&format!("<CONJUNCTION_ID>{FIRST}</CONJUNCTION_ID>\n      <TCA>")), "{}", back.text());
+
+    // Another originator's keyword stays, and ours goes into the comment.
+    for (name, media) in [("two-theirs.kvn", "text/plain"), ("two-theirs.xml", "application/xml")] {
+        let back = send(&service, "?return=cdm", media, &fixture(name)).await.text();
+        assert!(back.contains("20240201T00hz SATELLITEA "), "{back}");
+        assert!(back.contains(&format!("CONJUNCTION_EVENT_ID = {FIRST}")), "{back}");
+    }
+
+    // The place by the configuration, whatever the version.
+    for (note, names, key) in [
+        ("comment", ["two.kvn", "one.kvn"], "COMMENT CONJUNCTION_EVENT_ID"),
+        ("conjunction_id", ["two.kvn", "one.kvn"], "\nCONJUNCTION_ID"),
+    ] {
+        let service = Service::start(&format!("{PURE}\nconjunction.note = '{note}'")).await;
+        for name in names {
+            let back = send(&service, "?return=cdm", "text/plain", &fixture(name)).await;
+            assert!(back.text().contains(&format!("{key} = {FIRST}\n")), "{name} {note}: {}", back.text());
+            let again = send(&service, "?return=cdm", "text/plain", &back.text()).await;
+            assert!(again.body == back.body, "{name} {note}: {}", again.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_keyword_is_an_id_of_this_service_only_if_it_is_of_the_two_objects() {
+    let service = Service::start("").await;
+    let noted = fixture("two-noted.kvn");
+    let detail = send(&service, "", "text/plain", &noted.replace("2024-032T00:00:00.25", "2024-032T00:00:01.5")).await;
+    assert_eq!(ids_of(&detail), [FIRST], "it is adopted as an id in a comment is");
+
+    // The plain number of another originator reads as an id, of other objects; so does an id of another pair.
+    for theirs in ["20240201", "zwwqlzz-pjjmxmd-lkpvwr", FIRST] {
+        let sent = noted.replace(FIRST, theirs).replace("= 25544", "= 25545");
+        let back = send(&service, "?return=cdm", "text/plain", &sent).await;
+        assert_eq!(back.status, 200, "{theirs}: {back:?}");
+        assert!(back.text().contains(&format!("\nCONJUNCTION_ID = {theirs}\n")), "{}", back.text());
+        assert!(back.text().contains("COMMENT CONJUNCTION_EVENT_ID = "), "{}", back.text());
+    }
+
+    // Two ids of ours in one message.
+    let both = |comment: &str| {
+        let of_comment = format!("= 2.0\nCOMMENT CONJUNCTION_EVENT_ID = {comment}\n");
+        noted.replacen("= 2.0\n", &of_comment, 1)
+    };
+    let same = send(&service, "?return=cdm&encoding=decimal", "text/plain", &both("30025386125795551919250")).await;
+    assert_eq!((same.status, same.text()), (200, both("30025386125795551919250")));
+    let next = "30025386143387737963666"; // The second after.
+    let problem = send(&service, "", "text/plain", &both(next)).await;
+    let problem = assert_refused(&problem, 422, "invalid-report", "another_id", next);
+    assert_eq!((&problem["line"], &problem["keyword"]), (&json!(6), &json!("CONJUNCTION_ID")), "{problem}");
+}
+
+#[tokio::test]
+async fn a_conjunction_is_found_by_the_ids_that_others_have_given_it() {
+    let service = Service::start("").await;
+    let found = async |query: &str| service.get(&format!("/conjunctions?{query}")).await.json();
+    let ids_found = async |query: &str| {
+        let list = found(query).await["conjunctions"].clone();
+        list.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let theirs = fixture("two-theirs.kvn");
+    let external = "20240201T00hz SATELLITEA SATELLITEB";
+    let named = |id: &str| theirs.replacen(external, id, 1);
+    assert_eq!(send(&service, "", "text/plain", &theirs).await.status, 200);
+    assert_eq!(ids_found(&format!("external={}", external.replace(' ', "%20"))).await, [FIRST]);
+    assert_eq!(send(&service, "", "application/xml", &fixture("two-theirs.xml")).await.status, 200);
+    let of_xml = "20240201T00hz SATELLITEA & SATELLITEB";
+    assert_eq!(service.get(&format!("/conjunctions/{FIRST}")).await.json()["external"], json!([external, of_xml]));
+
+    // The same name of another pair, and of a list of which one is refused; the first 16 of one conjunction.
+    let other = named("ROUND-7").replace("= 25544", "= 25545");
+    let partial = format!("{}{other}", named("ROUND-7").replacen("= 2.0", "= 3.0", 1));
+    let answer = send(&service, "?partial=true", "text/plain", &partial).await;
+    assert_eq!((answer.status, answer.json()["details"][0]["problem"]["reason"].clone()), (200, json!("bad_version")));
+    for number in 0..20 {
+        let back = send(&service, "?return=cdm", "text/plain", &named(&format!("ROUND-{number}"))).await;
+        assert_eq!(back.status, 200, "{back:?}");
+    }
+    let list = found("external=ROUND-7").await;
+    assert_eq!((list["conjunctions"].as_array().unwrap().len(), &list["next"]), (2, &Value::Null), "{list}");
+    assert_eq!(ids_found("external=ROUND-7&primary=25544").await, [FIRST]);
+    assert_eq!(ids_found("external=ROUND-7&limit=1").await.len(), 1);
+    assert_eq!(ids_found("external=ROUND-7&from=2025-01-01T00:00:00Z").await, Vec::<String>::new());
+    let shown = service.get(&format!("/conjunctions/{FIRST}")).await.json();
+    assert_eq!(shown["external"].as_array().unwrap().len(), 16, "{shown}");
+    assert_eq!(
+        (ids_found("external=ROUND-13").await, ids_found("external=ROUND-14").await),
+        (vec![FIRST.to_owned()], vec![])
+    );
+
+    // An id of ours is none of another originator, whichever way it is written.
+    assert_eq!(send(&service, "", "text/plain", &fixture("two-noted.kvn")).await.status, 200);
+    assert_eq!(ids_found(&format!("external={FIRST}")).await, Vec::<String>::new());
+    for (query, detail) in [
+        ("external=", "external has 0 characters, it must have from 1 to 254"),
+        (&format!("external={}", "A".repeat(255)), "external has 255 characters"),
+        (&format!("external=A&after={FIRST}"), "external does not go with after"),
+    ] {
+        let answer = service.get(&format!("/conjunctions?{query}")).await;
+        assert_eq!((answer.status, answer.json()["reason"].clone()), (422, json!("external")), "{answer:?}");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(detail), "{}", answer.text());
+    }
+    let pure = Service::start(PURE).await;
+    assert_eq!(send(&pure, "", "text/plain", &theirs).await.status, 200, "nothing is stored");
+}
+
+#[tokio::test]
+async fn an_unknown_version_that_begins_with_2_is_read_with_a_warning() {
+    let service = Service::start(PURE).await;
+    let warning = "CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0";
+    let (known, unknown) = (fixture("two.kvn"), fixture("two.kvn").replacen("= 2.0", "= 2.7", 1));
+    let both = format!("{known}{unknown}");
+    let answer = send(&service, "", "text/plain", &both).await.json();
+    assert_eq!((answer["details"][0].get("warning"), &answer["details"][1]["warning"]), (None, &json!(warning)));
+
+    let refused = known.replacen("= 2.0", "= 3.0", 1);
+    let answer = send(&service, "?partial=true", "text/plain", &format!("{refused}{both}")).await.json();
+    assert_eq!(answer["details"][0]["problem"]["reason"], "bad_version");
+    assert_eq!((answer["details"][1].get("warning"), &answer["details"][2]["warning"]), (None, &json!(warning)));
+
+    let back = send(&service, "?return=cdm", "text/plain", &both).await;
+    assert_eq!((back.status, back.header("idmint-warning")), (200, Some(warning)));
+    let several = format!("{warning} (the first of 2 warnings)");
+    let back = send(&service, "?return=cdm", "text/plain", &format!("{unknown}{unknown}")).await;
+    assert_eq!(back.header("idmint-warning"), Some(several.as_str()));
+    assert_eq!(send(&service, "?return=cdm", "text/plain", &known).await.header("idmint-warning"), None);
+    let lines = "content-type: text/plain\r\naccept: text/plain\r\n";
+    let lines = service.exchange(&post_request("/ids/conjunction", lines, &unknown)).await;
+    assert_eq!((lines.text().as_str(), lines.header("idmint-warning")), (format!("{FIRST}\n").as_str(), Some(warning)));
 }
 
 fn assert_refused(answer: &Answer, status: u16, slug: &str, reason: &str, detail: &str) -> Value {
@@ -262,7 +412,7 @@ async fn an_id_of_a_format_of_ones_own_goes_into_each_form_and_is_known_again() 
         encodings = [{ kind = "hashids", salt = "", alphabet = "<>&\"'\\abcdefghijklmnopqrst" }, "decimal"]
     "#;
     let service = Service::start(settings).await;
-    for (name, media, count) in SENT.iter().filter(|(name, ..)| !name.starts_with("noted")) {
+    for (name, media, count) in SENT.iter().filter(|(name, ..)| !is_noted(name)) {
         if *name == "several-crlf.kvn" {
             continue; // One of its times is before this epoch.
         }

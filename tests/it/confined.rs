@@ -13,7 +13,9 @@ use crate::http1::{Answer, request};
 use crate::ledgers::{JSON, order};
 use crate::service::{Service, ids_of};
 
-const SCOPES: [&str; 5] = ["mint", "ledger", "decode", "metrics", "import"];
+const SCOPES: [&str; 6] = ["mint", "ledger", "decode", "metrics", "import", "number"];
+/// The series that tokens are confined to, and the one that is of others.
+const SERIES: [&str; 2] = ["own-2026", "foreign-2026"];
 const METHODS: [Method; 3] = [Method::GET, Method::POST, Method::DELETE];
 /// The only objects that anybody reports.
 const OBJECTS: [u64; 2] = [3_141_592, 2_718_281];
@@ -76,8 +78,11 @@ fn fill(template: &str, values: &Values) -> String {
 #[tokio::test]
 async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
     let own_ledger = Confined::start(&[]).await.begin_ledger(0).await[0].clone();
-    let confinements =
-        [("format", "formats = ['payment']".to_owned()), ("ledger", format!("ledgers = ['{own_ledger}']"))];
+    let confinements = [
+        ("format", "formats = ['payment']".to_owned()),
+        ("ledger", format!("ledgers = ['{own_ledger}']")),
+        ("series", "series = ['own-*']".to_owned()),
+    ];
     let guarded = Confined::start(&confinements).await;
     let [own, own_head] = guarded.begin_ledger(0).await;
     let [foreign, foreign_head] = guarded.begin_ledger(1).await;
@@ -87,19 +92,33 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
     assert_eq!(reported.status, 200, "{reported:?}");
     let own_id = ids_of(&guarded.ask("all", "POST /ids/payment", "", "").await).remove(0);
     let foreign_id = ids_of(&guarded.ask("all", "POST /ids/snowflake", "", "").await).remove(0);
+    for series in SERIES {
+        let given = guarded.ask("all", &format!("POST /numbers/{series}"), "idempotency-key: 1\r\n", "").await;
+        assert_eq!(given.status, 201, "{given:?}");
+    }
 
     let mut secrets = vec![foreign.clone(), foreign_head.clone()];
     secrets.extend(ids_of(&reported));
     secrets.extend(OBJECTS.map(|object| object.to_string()));
     let fillings: [Values; 2] = [
-        [("{format}", "payment"), ("{ledger}", &own), ("{id}", &own_head), ("{*id}", &own_id), ("{slug}", "forbidden")]
-            .into(),
+        [
+            ("{format}", "payment"),
+            ("{ledger}", &own),
+            ("{id}", &own_head),
+            ("{*id}", &own_id),
+            ("{slug}", "forbidden"),
+            ("{series}", SERIES[0]),
+            ("{n}", "1"),
+        ]
+        .into(),
         [
             ("{format}", "evently"),
             ("{ledger}", &foreign),
             ("{id}", &foreign_head),
             ("{*id}", &foreign_id),
             ("{slug}", "nothing"),
+            ("{series}", SERIES[1]),
+            ("{n}", "1"),
         ]
         .into(),
     ];
@@ -124,6 +143,8 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
                 refused += usize::from(answer.status == 403);
                 searched += text.len();
                 // What was asked for is no news.
+                let of_series = [SERIES[1].to_owned()];
+                let secrets = if token.ends_with("-series") { &of_series[..] } else { &secrets[..] };
                 for secret in secrets.iter().filter(|secret| !path.contains(*secret)) {
                     assert!(!text.contains(secret), "{token}: {method} {path} {body} tells of {secret}: {text}");
                 }
@@ -136,6 +157,8 @@ async fn no_byte_of_any_answer_tells_a_confined_token_of_anything_else() {
     // The search finds what is there: whoever is confined to nothing is told of it.
     let listed = guarded.ask("all", "GET /ledgers", "", "").await.text();
     assert!(listed.contains(&own) && listed.contains(&foreign), "{listed}");
+    let listed = guarded.ask("all", "GET /numbers", "", "").await.text();
+    assert!(SERIES.iter().all(|series| listed.contains(series)), "{listed}");
     let listed = guarded.ask("all", "GET /conjunctions", "", "").await.text();
     assert!(listed.contains(&OBJECTS[0].to_string()), "{listed}");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cases::{self, FORMATS, Valid};
-use crate::service::Service;
+use crate::service::{ALL_ON, Service};
 
 async fn encoded(service: &Service, path: &str) -> Value {
     let answer = service.get(path).await;
@@ -37,7 +37,7 @@ async fn every_vector_is_what_its_fields_are_encoded_to() {
 
 #[tokio::test]
 async fn what_decoding_says_of_the_example_of_every_format_encodes_to_it() {
-    let service = Service::start("formats.payment-wide.enabled = true").await;
+    let service = Service::start(ALL_ON).await;
     let formats = service.get("/formats").await.json();
     for format in formats["formats"].as_array().unwrap() {
         let (name, text) = (format["name"].as_str().unwrap(), &format["example"]["encodings"]);

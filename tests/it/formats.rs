@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{ALL_ON, Service};
 
 /// Every number in a document.
 fn numbers(value: &Value) -> Vec<f64> {
@@ -16,7 +16,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 #[tokio::test]
 async fn the_example_of_every_format_decodes_as_that_format_in_every_spelling() {
-    let service = Service::start("formats.payment-wide.enabled = true").await;
+    let service = Service::start(ALL_ON).await;
     for format in service.get("/formats").await.json()["formats"].as_array().unwrap() {
         let (name, example) = (format["name"].as_str().unwrap(), &format["example"]);
         for (encoding, text) in example["encodings"].as_object().unwrap() {

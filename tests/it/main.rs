@@ -8,6 +8,8 @@ mod bad_settings;
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod cdm;
+#[path = "../vectors/chain_with_keys.rs"]
+mod chain_with_keys;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod confined;
@@ -31,6 +33,7 @@ mod lenient;
 mod lost_answers;
 mod mint;
 mod noted;
+mod numbers;
 mod overload;
 mod page;
 mod partial;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::http1::Answer;
-use crate::service::{NEW_YEAR, Service, ids_of, in_path};
+use crate::service::{ALL_ON, NEW_YEAR, Service, ids_of, in_path};
 use crate::support::{LONG, get_request, post_request, within};
 
 /// Numbers from 0 on: the epoch is the moment at which the service starts, and one tick holds millions.
@@ -162,7 +162,7 @@ async fn random_ids_of_varying_length_are_built_whole_when_short_and_chunked_whe
 
 #[tokio::test]
 async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
-    let service = Service::start("formats.payment-wide.enabled = true").await;
+    let service = Service::start(ALL_ON).await;
     let mut client = service.connect().await;
     let formats = service.get("/formats").await.json();
     let mut encodings = 0;
@@ -186,7 +186,7 @@ async fn every_encoding_of_every_format_is_minted_and_decodes_back() {
             encodings += 1;
         }
     }
-    assert_eq!(encodings, 4 + 2 + 3 + 9 + 8 + 2 + 4 + 2 + 2 + 2 + 2 + 3 + 2 + 3);
+    assert_eq!(encodings, 4 + 2 + 3 + 9 + 8 + 2 + 4 + 3 + 2 + 2 + 2 + 2 + 3 + 2 + 3);
 }
 
 #[tokio::test]

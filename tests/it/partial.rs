@@ -108,7 +108,7 @@ async fn what_is_no_message_at_all_is_left_out_too() {
     let service = Service::start("").await;
     let good = kvn("2024-02-01T00:00:00", "25544", "48274");
     let body =
-        format!("CCSDS_CDM_VERS = 2.0\nTCA\n{good}CCSDS_CDM_VERS = 1.0\nno sign\n= 3\n{good}CCSDS_CDM_VERS = 1.0\n");
+        format!("CCSDS_CDM_VERS = 3.0\nTCA\n{good}CCSDS_CDM_VERS = 1.0\nno sign\n= 3\n{good}CCSDS_CDM_VERS = 1.0\n");
     let answer = send(&service, "?partial=true", "text/plain", &body).await.json();
     let expected = [
         (0, "bad_version".to_owned(), 1, "CCSDS_CDM_VERS".to_owned()),

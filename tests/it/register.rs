@@ -37,7 +37,7 @@ async fn a_conjunction_is_shown_with_its_reports_and_what_is_near() {
     let shown = service.get(&format!("/conjunctions/{id}")).await.json();
     let expected = json!({ "id": id, "anchor_tca": "2024-02-01T00:00:00.500000Z", "primary": 25_544, "secondary": 48_274,
         "rank": 0, "reports": 3, "first_reported": shown["first_reported"], "last_reported": shown["last_reported"],
-        "first_tca": "2024-02-01T00:00:00.500000Z", "last_tca": "2024-01-31T23:59:59.900000Z", "near": [] });
+        "first_tca": "2024-02-01T00:00:00.500000Z", "last_tca": "2024-01-31T23:59:59.900000Z", "near": [], "external": [] });
     assert_eq!(shown, expected);
     assert!(shown["first_reported"].as_str().unwrap().starts_with("2040-01-01T00:00:0"), "{shown}");
 

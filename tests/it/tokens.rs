@@ -87,6 +87,8 @@ fn scope_needed(method: &Method, path: &str) -> Option<&'static str> {
         "inspect" if *method == Method::POST => "decode",
         "conjunctions" if reads => "ledger",
         "ledgers" if reads || *method == Method::POST => "ledger",
+        "numbers" if reads && !path.ends_with("/void") => "number",
+        "numbers" if *method == Method::POST && path != "/numbers" => "number",
         "metrics" if reads => "metrics",
         _ => "",
     };

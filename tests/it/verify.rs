@@ -4,6 +4,7 @@ use idmint::time::{ManualClock, UnixNanos};
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
+use crate::chain_with_keys::WITH_KEYS;
 use crate::chains::{Chain, chains};
 use crate::http1::Answer;
 use crate::service::Service;
@@ -59,6 +60,13 @@ async fn the_same_bytes_are_a_chain_in_every_media_type() {
         let answer = service.exchange(&request).await;
         assert_eq!((answer.status, &answer.json()["events"]), (200, &json!(lines.len())), "{media}");
     }
+}
+
+#[tokio::test]
+async fn a_chain_with_entities_and_keys_holds() {
+    let service = Service::start("").await;
+    let held = verdict(&service, "e95bff80/verify", &WITH_KEYS.join("\n")).await;
+    assert_eq!(held, json!({ "valid": true, "events": 2, "head": "0005d5814ce488843dc5de3ee95bff80" }));
 }
 
 #[tokio::test]

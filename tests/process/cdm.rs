@@ -50,6 +50,25 @@ fn a_document_is_told_by_its_content_and_comes_out_with_its_id() {
 }
 
 #[test]
+fn a_message_of_version_2_gets_the_keyword_of_the_standard_unless_the_configuration_says_a_comment() {
+    let home = Home::new();
+    let two = fixture("two.kvn");
+    let name = two.to_str().unwrap();
+    let ended = run_cdm(&[name]);
+    ended.assert(0, &[]);
+    assert!(ended.out.contains(&format!("\nCONJUNCTION_ID = {FIRST}\nTCA ")), "{}", ended.out);
+    let config = home.path("comment.toml");
+    fs::write(&config, "conjunction.note = \"comment\"\n").unwrap();
+    let ended = run_cdm(&[name, "--config", config.to_str().unwrap()]);
+    assert!(ended.out.contains(&format!("COMMENT CONJUNCTION_EVENT_ID = {FIRST}\n")), "{}", ended.out);
+
+    let unknown = home.path("unknown.kvn");
+    fs::write(&unknown, fs::read_to_string(&two).unwrap().replacen("= 2.0", "= 2.7", 1)).unwrap();
+    let ended = run_cdm(&[unknown.to_str().unwrap()]);
+    ended.assert(0, &["unknown.kvn:1: CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0"]);
+}
+
+#[test]
 fn ids_are_printed_with_their_files_and_lines() {
     let several = fixture("several-crlf.kvn");
     let name = several.to_str().unwrap();
@@ -189,6 +208,7 @@ fn what_designators_stand_for_is_read_again_without_a_restart() {
     fs::write(&moved, message.replace("48274", "L3972")).unwrap();
     fs::write(&first, &message).unwrap();
     let service = Service::start(home.serve_with("conjunction.mode = 'grouped'"));
+    service.wait_until_ready();
     let ask = |file: &Path| run_cdm(&[file.to_str().unwrap(), "--server", &service.url()]);
     ask(&moved).assert(1, &["L3972", "conjunction.designators"]);
 

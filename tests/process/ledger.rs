@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
+use crate::chain_with_keys::WITH_KEYS;
 use crate::chains::{Chain, chains};
 use crate::memory::resident_peak_kib;
 use crate::service::{Ended, Home, idmint, run};
@@ -56,6 +57,20 @@ fn every_published_chain_comes_out_as_published() {
             }
         }
     }
+}
+
+#[test]
+fn a_chain_with_entities_and_keys_is_checked_and_explained() {
+    let lines = WITH_KEYS.map(str::to_owned);
+    verify(&lines, &[]).assert(0, &[]);
+    let changed = [lines[0].clone(), lines[1].replace("3dc5de3e", "3dc5de3f")];
+    let ended = verify(&changed, &["--explain"]);
+    ended.assert(65, &["checksum_mismatch"]);
+    // In the order of that form, with the ledger before the time.
+    let steps: Vec<_> = ended.out.lines().filter_map(|line| line.split(' ').next()).collect();
+    let order = ["entity", "key", "event", "meta", "data", "ledger", "timestamp", "previous"];
+    assert!(steps.windows(order.len()).any(|steps| steps == order), "{}", ended.out);
+    assert!(ended.out.contains("3dc5de3e"), "{}", ended.out);
 }
 
 #[test]

@@ -5,6 +5,8 @@ mod authority;
 #[path = "../vectors/cases.rs"]
 #[allow(dead_code, reason = "of the vectors only the chains are needed")]
 mod cases;
+#[path = "../vectors/chain_with_keys.rs"]
+mod chain_with_keys;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod excluding;
@@ -13,6 +15,7 @@ mod faulty_proxy;
 mod http1;
 mod ids;
 mod load;
+mod numbering;
 mod service;
 mod tls_client;
 
@@ -34,6 +37,7 @@ mod ledger;
 mod ledger_service;
 mod log;
 mod memory;
+mod numbers;
 mod other_generator;
 mod rate;
 mod records;

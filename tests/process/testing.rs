@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use idmint::http::paths;
-use idmint::id::{Format, PRESETS};
+use idmint::id::{Format, PRESETS, Preset};
 use serde_json::{Value, json};
 
 use crate::http1::{Answer, Client, request};
@@ -55,6 +55,8 @@ fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String 
         ("{ledger}", ledger),
         ("{slug}", "sequence-exhausted"),
         ("{file}", "main.js"),
+        ("{series}", "invoice-2026"),
+        ("{n}", "1"),
     ];
     let path = values.iter().fold(template.to_owned(), |path, (name, value)| path.replace(name, value));
     let second = at % 60;
@@ -67,6 +69,7 @@ fn request_of(at: usize, method: &str, template: &str, known: &Known) -> String 
         "/ledgers" if method == "POST" => (String::new(), event.to_string()),
         "/ledgers/{ledger}/events" => (String::new(), json!({ "events": [event] }).to_string()),
         "/ledgers/{ledger}/verify" => (String::new(), event.to_string()),
+        "/numbers/{series}/{n}/void" => (String::new(), json!({ "reason": "cancelled" }).to_string()),
         "/decode" | "/inspect" => (String::new(), json!([known.id, "nonesuch"]).to_string()),
         "/encode/{format}" => ("?time=2026-01-01T00:00:00Z".to_owned(), String::new()),
         "/formats/{format}/range" => ("?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z".to_owned(), String::new()),
@@ -203,7 +206,8 @@ fn whoever_is_turned_away_from_a_service_to_test_against_is_told_that_it_is_one(
 #[test]
 fn vectors_of_every_format_hold_both_ways() {
     let (mut ids, mut texts) = (0, 0);
-    for preset in PRESETS.iter().filter(|preset| preset.name != "payment-wide") {
+    let is_on = |preset: &&Preset| Format::built_in(preset.name).unwrap().enabled;
+    for preset in PRESETS.iter().filter(is_on) {
         let made = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
         made.assert(0, &[]);
         let again = run(idmint(&["encode", preset.name, "--vectors", "--count", "20", "--seed", "7"]));
@@ -224,6 +228,6 @@ fn vectors_of_every_format_hold_both_ways() {
             ids += 1;
         }
     }
-    println!("{ids} ids of {} formats, {texts} texts, each both ways", PRESETS.len() - 1);
+    println!("{ids} ids of {} formats, {texts} texts, each both ways", PRESETS.iter().filter(is_on).count());
     assert!(ids > 500 && texts > ids, "{ids} {texts}");
 }

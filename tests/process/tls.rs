@@ -365,7 +365,10 @@ async fn with_client_certificates_other_machines_may_be_served_and_wrong_setting
             "http.tls.certificate: /nonexistent/c cannot be",
         ),
         (secured.client_settings(""), "tls.client_ca needs tls.client_scopes"),
-        (secured.client_settings("'a.example' = []"), "must have one of mint, ledger, decode, metrics and import"),
+        (
+            secured.client_settings("'a.example' = []"),
+            "must have one of mint, ledger, decode, metrics, import and number",
+        ),
         (secured.client_settings("'a b' = ['mint']"), "must be a DNS name"),
         (
             secured.settings() + "http.tls.client_scopes = { 'a.example' = ['mint'] }",

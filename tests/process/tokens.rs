@@ -202,7 +202,7 @@ fn a_token_is_made_with_its_entry() {
     for (arguments, said) in [
         (
             ["--name", "audit", "--scopes", "all"],
-            "\"all\" is no scope: there are mint, ledger, decode, metrics and import",
+            "\"all\" is no scope: there are mint, ledger, decode, metrics, import and number",
         ),
         (["--name", "", "--scopes", "mint"], "--name"),
         (["--scopes", "mint", "--expires", "soon"], "--expires"),

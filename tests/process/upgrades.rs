@@ -86,6 +86,10 @@ fn assert_kept(service: &Service, kept: &Value, round: usize) {
         );
         assert_eq!((status, chain(service, name).len()), (201, there.len() + 1));
     }
+    // Series there were none of, and they begin at 1.
+    let asked = request("POST /numbers/after", &format!("idempotency-key: round-{round}\r\n"), "");
+    let given = Client::connect(service.address()).exchange(asked);
+    assert_eq!((given.status, &given.json()["number"]), (201, &json!((round + 1).to_string())));
     for report in kept["reports"].as_array().unwrap() {
         let (_, answer) = post(service, "/ids/conjunction", "none", &report["report"]);
         assert_eq!((&answer["ids"][0], &answer["details"][0]["created"]), (&report["id"], &json!(false)));

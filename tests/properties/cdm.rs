@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use idmint::conjunction::{CdmError, CdmForm, Document, EVENT_ID_KEY, NotedFault};
+use idmint::conjunction::{
+    CONJUNCTION_ID_KEY, CdmError, CdmForm, Document, EVENT_ID_KEY, Message, NoteForm, NotedFault, ObjectRules, ReadRule,
+};
 use idmint::time::UnixTime;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::cdm_documents::{Made, random_document};
+use crate::cdm_documents::{Made, annotate as annotate_read, noted as noted_text, random_document};
 
 const FORMS: [CdmForm; 3] = [CdmForm::Kvn, CdmForm::Xml, CdmForm::SpaceTrack];
 
@@ -37,7 +39,12 @@ fn every_form_says_what_comes_close_and_when() {
         ("one.kvn", vec![first]),
         ("several-crlf.kvn", vec![first, second, (at("2017-01-01T00:00:00.5Z"), 5, 12)]),
         ("noted.kvn", vec![first]),
+        ("two.kvn", vec![first]),
+        ("two-theirs.kvn", vec![first]),
+        ("two-noted.kvn", vec![first]),
         ("one.xml", vec![first]),
+        ("two.xml", vec![first]),
+        ("two-theirs.xml", vec![first]),
         ("several.xml", vec![first, second]),
         ("cdm.json", vec![first]),
         ("cdm_public.json", vec![first, second]),
@@ -60,7 +67,7 @@ fn insertion_between(before: &[u8], after: &[u8]) -> String {
 fn annotate(form: CdmForm, document: &[u8]) -> Vec<u8> {
     let read = Document::read(form, document).unwrap();
     let ids: Vec<_> = ('a'..).take(read.messages().len()).map(String::from).collect();
-    read.annotate(&ids)
+    annotate_read(&read, &ids)
 }
 
 #[test]
@@ -104,6 +111,64 @@ fn an_element_comes_first_in_the_header_spaced_and_named_as_its_neighbours() {
 }
 
 #[test]
+fn from_version_2_on_a_keyword_stands_behind_the_comments_of_the_relative_metadata() {
+    let with = String::from_utf8(annotate(CdmForm::Kvn, &bytes("two.kvn"))).unwrap();
+    let keyword = "\nCOMMENT Relative Metadata/Data\nCONJUNCTION_ID = a\nTCA ";
+    assert!(with.contains(keyword), "{with}");
+    assert_eq!(insertion_between(&bytes("two.kvn"), with.as_bytes()), "CONJUNCTION_ID = a\n");
+
+    let with = String::from_utf8(annotate(CdmForm::Xml, &bytes("two.xml"))).unwrap();
+    let keyword = "      <COMMENT/>\n      <CONJUNCTION_ID>a</CONJUNCTION_ID>\n      <TCA>";
+    assert!(with.contains(keyword), "{with}");
+    insertion_between(&bytes("two.xml"), with.as_bytes());
+    let bare = String::from_utf8(bytes("two.xml")).unwrap().replace("relativeMetadataData", "n:relativeMetadataData");
+    let bare = bare.replace("      <COMMENT>Relative Metadata/Data</COMMENT>\n      <COMMENT/>\n", "");
+    let with = String::from_utf8(annotate(CdmForm::Xml, bare.as_bytes())).unwrap();
+    let keyword = "<n:relativeMetadataData>\n      <n:CONJUNCTION_ID>a</n:CONJUNCTION_ID>\n      <TCA>";
+    assert!(with.contains(keyword), "{with}");
+}
+
+#[test]
+fn the_place_of_the_id_is_by_version_unless_it_is_told() {
+    let objects = ObjectRules::default();
+    for (name, note, has_keyword) in [
+        ("one.kvn", None, false),
+        ("one.kvn", Some(NoteForm::ConjunctionId), true),
+        ("two.kvn", None, true),
+        ("two.kvn", Some(NoteForm::Comment), false),
+        ("one.xml", Some(NoteForm::ConjunctionId), true),
+        ("two.xml", Some(NoteForm::Comment), false),
+        ("two-theirs.kvn", None, false),
+        ("two-theirs.kvn", Some(NoteForm::ConjunctionId), false),
+        ("two-theirs.xml", Some(NoteForm::ConjunctionId), false),
+    ] {
+        let document = bytes(name);
+        let rule = ReadRule { objects: &objects, note, is_partial: false };
+        let read = Document::read_by(rule, CdmForm::of(&document), &document).unwrap();
+        let with = annotate_read(&read, &["a"]);
+        insertion_between(&document, &with);
+        let again = Document::read(CdmForm::of(&document), &with).unwrap();
+        let [comment, keyword] = [again.messages()[0].existing_id(), again.messages()[0].conjunction_id()]
+            .map(|noted| noted.is_some_and(|noted| noted.text == "a"));
+        assert_eq!((comment, keyword), (!has_keyword, has_keyword), "{name} {note:?}");
+    }
+}
+
+#[test]
+fn a_version_that_is_not_known_and_begins_with_2_is_read_with_a_warning() {
+    for (name, from, to) in [("two.kvn", "= 2.0", "= 2.7"), ("two.xml", "version=\"2.0\"", "version=\"2.7\"")] {
+        let text = String::from_utf8(bytes(name)).unwrap();
+        let unknown = text.replacen(from, to, 1);
+        let read = Document::read(CdmForm::of(text.as_bytes()), unknown.as_bytes()).unwrap();
+        let warning = read.messages()[0].version().warning();
+        assert_eq!(warning.as_deref(), Some("CCSDS_CDM_VERS 2.7 is not known; the message was read as 2.0"));
+        let known = annotate(CdmForm::of(text.as_bytes()), text.as_bytes());
+        let with = String::from_utf8(annotate_read(&read, &["a"])).unwrap();
+        assert_eq!(with, String::from_utf8(known).unwrap().replacen(from, to, 1));
+    }
+}
+
+#[test]
 fn a_member_comes_last_spaced_as_the_one_before() {
     let one = bytes("cdm.json");
     assert_eq!(insertion_between(&one, &annotate(CdmForm::SpaceTrack, &one)), r#","CONJUNCTION_EVENT_ID":"a""#);
@@ -115,11 +180,14 @@ fn a_member_comes_last_spaced_as_the_one_before() {
 #[test]
 fn an_id_of_any_letters_is_read_back_from_each_form() {
     let id = r#"<&>"'\]]>--="#;
-    for name in ["one.kvn", "one.xml", "cdm.json"] {
+    for name in ["one.kvn", "one.xml", "cdm.json", "two.kvn", "two.xml"] {
         let document = bytes(name);
-        let with = Document::read(CdmForm::of(&document), &document).unwrap().annotate(&[id]);
+        let with = annotate_read(&Document::read(CdmForm::of(&document), &document).unwrap(), &[id]);
         let again = Document::read(CdmForm::of(&with), &with).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert_eq!(again.messages()[0].existing_id().unwrap().text, id, "{name}");
+        let message = &again.messages()[0];
+        let noted = message.existing_id().or(message.conjunction_id()).unwrap();
+        assert_eq!(noted.text, id, "{name}");
+        assert_eq!(message.existing_id().is_none(), name.starts_with("two"), "{name}");
     }
 }
 
@@ -129,7 +197,7 @@ fn an_id_that_is_there_already_is_told_with_its_line_and_stays() {
     let read = Document::read(CdmForm::Kvn, &document).unwrap();
     let noted = read.messages()[0].existing_id().unwrap();
     assert_eq!((noted.line, noted.text.as_str()), (2, "zwwqlzz-pjjmxmd-lkpvwq"));
-    assert_eq!(read.annotate(&["another"]), document);
+    assert_eq!(annotate_read(&read, &["another"]), document);
     let error = read.messages()[0].refuse_existing_id(&NotedFault::OtherId("another".to_owned()));
     assert_eq!(
         error.to_string(),
@@ -172,14 +240,16 @@ fn without(form: CdmForm, document: &[u8], id: &str) -> Vec<u8> {
     let text = str::from_utf8(document).unwrap();
     let (begin, end) = match form {
         CdmForm::Kvn => {
-            let begin = text.find(&format!("COMMENT {EVENT_ID_KEY} = {id}")).unwrap();
+            let notes = [format!("COMMENT {EVENT_ID_KEY} = {id}"), format!("{CONJUNCTION_ID_KEY} = {id}")];
+            let begin = notes.iter().find_map(|note| text.find(note)).unwrap();
             let end = text[begin..].find(['\r', '\n']).unwrap() + begin;
             let rest = &document[end..];
             let len = if matches!(rest, [b'\r', b'\n', ..] | [b'\n', b'\r', ..]) { 2 } else { 1 };
             (begin, end + len)
         }
         CdmForm::Xml => {
-            let key = text.find(&format!("COMMENT>{EVENT_ID_KEY} = {id}</")).unwrap();
+            let notes = [format!("COMMENT>{EVENT_ID_KEY} = {id}</"), format!("{CONJUNCTION_ID_KEY}>{id}</")];
+            let key = notes.iter().find_map(|note| text.find(note)).unwrap();
             let begin = text[..key].rfind('<').unwrap();
             let end = key + text[key..].match_indices('>').nth(1).unwrap().0 + 1;
             (text[..begin].trim_ascii_end().len(), end)
@@ -192,6 +262,11 @@ fn without(form: CdmForm, document: &[u8], id: &str) -> Vec<u8> {
         }
     };
     [&document[..begin], &document[end..]].concat()
+}
+
+/// Whether a message has that id, in a comment or in the keyword.
+fn has(message: &Message, id: &str) -> bool {
+    [message.existing_id(), message.conjunction_id()].into_iter().flatten().any(|noted| noted.text == id)
 }
 
 fn read(form: CdmForm, document: &[u8]) -> Result<Document<&[u8]>, CdmError> {
@@ -209,12 +284,11 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
         assert_eq!(CdmForm::of(&text), form, "{}", shown());
         let first = read(form, &text).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
         assert_eq!(reports(&first), expected, "{}", shown());
-        let found: Vec<_> =
-            first.messages().iter().map(|message| message.existing_id().map(|noted| noted.text.clone())).collect();
+        let found: Vec<_> = first.messages().iter().map(|message| noted_text(message).map(str::to_owned)).collect();
         assert_eq!(found, noted, "{}", shown());
 
         let ids: Vec<_> = (0..expected.len()).map(|at| noted[at].clone().unwrap_or(format!("new-{at}"))).collect();
-        let annotated = first.annotate(&ids);
+        let annotated = annotate_read(&first, &ids);
         let mut back = annotated.clone();
         for (id, _) in ids.iter().zip(&noted).filter(|(_, noted)| noted.is_none()) {
             back = without(form, &back, id);
@@ -223,8 +297,8 @@ fn ten_thousand_documents_are_told_back_with_nothing_changed_but_the_ids() {
 
         let second = read(form, &annotated).unwrap_or_else(|error| panic!("{error}\n{}", shown()));
         assert_eq!(reports(&second), expected);
-        assert!(second.messages().iter().zip(&ids).all(|(message, id)| message.existing_id().unwrap().text == *id));
-        assert!(second.annotate(&ids) == annotated, "a second pass changes nothing");
+        assert!(second.messages().iter().zip(&ids).all(|(message, id)| has(message, id)));
+        assert!(annotate_read(&second, &ids) == annotated, "a second pass changes nothing");
         messages += expected.len();
     }
     assert!(messages > 20_000, "{messages}");
@@ -273,21 +347,13 @@ fn a_damaged_document_is_refused_or_means_something() {
                 refused += 1;
                 continue;
             };
-            let ids: Vec<_> = document
-                .messages()
-                .iter()
-                .map(|message| message.existing_id().map_or("new", |noted| &noted.text))
-                .collect();
-            let annotated = document.annotate(&ids);
+            let ids: Vec<_> = document.messages().iter().map(|message| noted_text(message).unwrap_or("new")).collect();
+            let annotated = annotate_read(&document, &ids);
             let again = read(form, &annotated).unwrap_or_else(|error| {
                 panic!("{error}\n{}\nbecame\n{}", shown(), String::from_utf8_lossy(&annotated))
             });
             assert_eq!(reports(&again), reports(&document), "{}", shown());
-            assert!(
-                again.messages().iter().zip(&ids).all(|(message, id)| message.existing_id().unwrap().text == *id),
-                "{}",
-                shown()
-            );
+            assert!(again.messages().iter().zip(&ids).all(|(message, id)| has(message, id)), "{}", shown());
         }
     }
     assert!((10_000..57_000).contains(&refused), "{refused} of 60 000");
@@ -318,7 +384,7 @@ fn a_document_of_the_greatest_length_is_read_in_time_that_grows_with_it() {
     ] {
         let document = Document::read(form, text.as_bytes()).map_err(|error| format!("{form:?}: {error}")).unwrap();
         let ids = vec!["id"; document.messages().len()];
-        assert!(document.annotate(&ids).len() > text.len());
+        assert!(annotate_read(&document, &ids).len() > text.len());
     }
     let deep = "<ndm>".to_owned() + &"<a>".repeat(LEN / 3);
     assert!(Document::read(CdmForm::Xml, deep).is_err());

@@ -1,6 +1,6 @@
 //! Conjunction Data Messages out of a seed, in every form and spacing that the forms allow.
 
-use idmint::conjunction::{CdmForm, EVENT_ID_KEY};
+use idmint::conjunction::{CONJUNCTION_ID_KEY, CdmForm, Document, EVENT_ID_KEY, Message, Sighting};
 use idmint::time::UnixTime;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -9,8 +9,29 @@ use rand::rngs::StdRng;
 pub(crate) struct Made {
     pub(crate) text: Vec<u8>,
     pub(crate) reports: Vec<(UnixTime, u64, u64)>,
-    /// The id that each message has already.
+    /// The id of ours that each message has already.
     pub(crate) noted: Vec<Option<String>>,
+}
+
+/// How the ids begin that random documents have and that are of this service.
+const OURS: &str = "there-";
+
+/// The id of ours that a message has: in a comment, or in a keyword, which may also have another originator's.
+pub(crate) fn noted(message: &Message) -> Option<&str> {
+    let keyword = message.conjunction_id().filter(|keyword| keyword.text.starts_with(OURS));
+    message.existing_id().or(keyword).map(|noted| noted.text.as_str())
+}
+
+/// The document with these ids in the messages that have none of ours.
+pub(crate) fn annotate<B: AsRef<[u8]>>(document: &Document<B>, ids: &[impl AsRef<str>]) -> Vec<u8> {
+    let is_noted = |(message, id): (&Message, &str)| {
+        noted(message).is_some() || message.conjunction_id().is_some_and(|keyword| keyword.text == id)
+    };
+    let sighting = |(message, id): (&Message, _)| Sighting {
+        report: *message.report(),
+        noted: is_noted((message, AsRef::as_ref(&id))).then_some(0),
+    };
+    document.annotate(&document.messages().iter().zip(ids).map(sighting).collect::<Vec<_>>(), ids)
 }
 
 /// A document of one to four messages.
@@ -61,7 +82,7 @@ fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
     let primary = random.random_range(1..4_194_304_u64);
     let secondary = primary % 4_194_303 + 1;
     made.reports.push((tca, primary, secondary));
-    made.noted.push(one_of(random, 4).then(|| format!("there-{}", made.noted.len())));
+    made.noted.push(one_of(random, 4).then(|| format!("{OURS}{}", made.noted.len())));
     let noted = made.noted.last().unwrap().clone();
     let zeros = |random: &mut StdRng, number: u64| {
         format!("{}{number}", pick(random, &["", "", "0", "0000000000000000000000"]))
@@ -73,6 +94,11 @@ fn message(form: CdmForm, made: &mut Made, random: &mut StdRng) -> String {
         CdmForm::SpaceTrack => space_track(&tca_text, &objects, noted.as_deref(), random),
     }
 }
+
+const VERSIONS: [&str; 4] = ["1.0", "1.0", "2.0", "2.7"];
+
+/// Ids of other originators, whose keyword may be empty, too.
+const THEIRS: [&str; 4] = ["", "7", "2024 A = B", "CONJUNCTION_ID"];
 
 const COMMENTS: [&str; 5] = ["", " ", " TCA = 2000-01-01T00:00:00", " é = <OBJECT>", " CONJUNCTION_EVENT_ID_OLD = x"];
 
@@ -88,15 +114,18 @@ fn kvn(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
     let key =
         |random: &mut StdRng, key: &str, value: &str| format!("{key}{}{value}", pick(random, &[" = ", "=", "   =\t"]));
     let comment = |random: &mut StdRng| format!("COMMENT{}", pick(random, &COMMENTS));
-    line(&key(random, "CCSDS_CDM_VERS", "1.0"), random);
+    let version = pick(random, &VERSIONS);
+    line(&key(random, "CCSDS_CDM_VERS", version), random);
     for _ in 0..random.random_range(0..3) {
         line(&comment(random), random);
     }
     let is_late = one_of(random, 4);
+    let in_keyword = noted.filter(|_| one_of(random, 2));
+    let noted = noted.filter(|_| in_keyword.is_none());
     if let Some(id) = noted.filter(|_| !is_late) {
         line(&format!("COMMENT {EVENT_ID_KEY}{}{id}", pick(random, &["=", " = ", "  =  "])), random);
     }
-    for name in ["CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR", "MESSAGE_ID"] {
+    for name in ["CLASSIFICATION", "CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR", "MESSAGE_ID"] {
         if !one_of(random, 3) {
             line(&key(random, name, "a = b [m]"), random);
         }
@@ -105,7 +134,16 @@ fn kvn(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
         line(&format!("COMMENT {EVENT_ID_KEY} = {id}"), random);
     }
     line(&comment(random), random);
+    let is_before = one_of(random, 2);
+    let keyword = in_keyword.or_else(|| one_of(random, 4).then(|| pick(random, &THEIRS)));
+    if let Some(id) = keyword.filter(|_| is_before) {
+        line(&key(random, CONJUNCTION_ID_KEY, id), random);
+        line(&comment(random), random);
+    }
     line(&key(random, "TCA", tca), random);
+    if let Some(id) = keyword.filter(|_| !is_before) {
+        line(&key(random, CONJUNCTION_ID_KEY, id), random);
+    }
     line("MISS_DISTANCE = 715 [m]", random);
     let order = if one_of(random, 4) { [1, 0] } else { [0, 1] };
     for at in order {
@@ -123,6 +161,9 @@ fn kvn(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
 fn xml(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRng) -> String {
     let gap = pick(random, &["", "\n", "\r\n  ", "\n\t\t"]);
     let prefix = pick(random, &["", "", "cdm:"]);
+    let in_keyword = noted.filter(|_| one_of(random, 2));
+    let noted = noted.filter(|_| in_keyword.is_none());
+    let keyword = in_keyword.or_else(|| one_of(random, 4).then(|| pick(random, &THEIRS)));
     let mut value = |text: &str| match random.random_range(0..4) {
         0 => format!(" {text}\n"),
         1 => format!("<![CDATA[{text}]]>"),
@@ -141,13 +182,17 @@ fn xml(tca: &str, objects: &[String; 2], noted: Option<&str>, random: &mut StdRn
         let metadata = element("OBJECT", &format!("OBJECT{}", at + 1)) + &element("OBJECT_DESIGNATOR", &objects[at]);
         element("segment", &(element("metadata", &metadata) + "<data><x TCA=\"'>'\"/></data>"))
     });
-    let relative = element(
-        "relativeMetadataData",
-        &(later + &element("TCA", &tca) + "<MISS_DISTANCE units=\"m\">7</MISS_DISTANCE>"),
-    );
+    let keyword = keyword.map(|id| element(CONJUNCTION_ID_KEY, id)).unwrap_or_default();
+    let comments = pick(random, &["", "<!-- <TCA/> -->", "<COMMENT/>", "<COMMENT>x</COMMENT>\n<COMMENT>y</COMMENT>"]);
+    let in_relative = match one_of(random, 2) {
+        true => later + comments + &keyword + &element("TCA", &tca),
+        false => later + comments + &element("TCA", &tca) + &keyword,
+    };
+    let relative = element("relativeMetadataData", &(in_relative + "<MISS_DISTANCE units=\"m\">7</MISS_DISTANCE>"));
     let body = element("body", &(relative + &segments.concat()));
     let attributes =
-        pick(random, &["version=\"1.0\"", "id = 'CCSDS_CDM_VERS'\n version='1.0'", "a='version' version=\"1.0\""]);
+        pick(random, &["version=\"1.0\"", "id = 'CCSDS_CDM_VERS'\n version='1.0'", "a='version' version=\"1.0\""])
+            .replace("1.0", pick(random, &VERSIONS));
     format!("<{prefix}cdm {attributes}><{prefix}header{gap}>{gap}{header}</{prefix}header>{body}</{prefix}cdm>{gap}")
 }
 

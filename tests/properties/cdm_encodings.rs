@@ -2,6 +2,8 @@
 
 use idmint::conjunction::{CdmForm, Document};
 
+use crate::cdm_documents::annotate;
+
 const ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 /// Two messages with letters that have another length in each encoding, before, between and behind the headers.
@@ -49,7 +51,7 @@ fn a_document_in_each_encoding_gets_its_ids_and_keeps_every_other_byte() {
         let read = Document::read(CdmForm::Xml, &sent).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(read.messages().iter().map(|message| message.line()).collect::<Vec<_>>(), [2, 4], "{name}");
         assert_eq!(read.messages()[1].report().secondary(), 48_274);
-        let back = read.annotate(&[ID, "another"]);
+        let back = annotate(&read, &[ID, "another"]);
         let comment = |id| format!("<header>\r\n  <COMMENT>CONJUNCTION_EVENT_ID = {id}</COMMENT>");
         let mut parts = document(name);
         for id in [ID, "another"] {
@@ -58,7 +60,7 @@ fn a_document_in_each_encoding_gets_its_ids_and_keeps_every_other_byte() {
         assert!(back == encode(&parts), "{name}: {}", String::from_utf8_lossy(&back));
         let again = Document::read(CdmForm::Xml, &back).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(again.messages()[0].existing_id().map(|noted| noted.text.as_str()), Some(ID), "{name}");
-        assert!(again.annotate(&["x", "y"]) == back, "{name}");
+        assert!(annotate(&again, &["x", "y"]) == back, "{name}");
     }
 }
 
@@ -66,7 +68,7 @@ fn a_document_in_each_encoding_gets_its_ids_and_keeps_every_other_byte() {
 fn letters_beyond_the_basic_plane_keep_their_places_in_utf16() {
     let text = document("UTF-16").replace('ü', "𝄞");
     let sent = utf16(&text, u16::to_le_bytes);
-    let back = Document::read(CdmForm::Xml, &sent).expect("UTF-16").annotate(&[ID, ID]);
+    let back = annotate(&Document::read(CdmForm::Xml, &sent).expect("UTF-16"), &[ID, ID]);
     let comment = format!("<header>\r\n  <COMMENT>CONJUNCTION_EVENT_ID = {ID}</COMMENT>\r\n  <O");
     assert!(back == utf16(&text.replace("<header>\r\n  <O", &comment), u16::to_le_bytes));
 }

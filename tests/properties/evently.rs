@@ -6,6 +6,7 @@ use idmint::ledger::{ChainChecker, ChainLines, Event, EventId, EventTime, Ledger
 use serde_json::{Value, json};
 
 use crate::cases::{file, rows};
+use crate::chain_with_keys::WITH_KEYS;
 use crate::chains::{chains, line};
 
 const SOME_ID: &str = "0005cd7556b05092aecc815daa77f99c";
@@ -121,6 +122,41 @@ fn every_chain_holds_from_its_first_event_and_from_any_other() {
             assert_eq!(checker.head(), ids.last().copied());
         }
     }
+}
+
+#[test]
+fn events_with_an_entity_and_a_key_are_checked_by_the_rules_of_their_time() {
+    let ledger = LedgerId::from_text("e95bff80").unwrap();
+    for mut checker in [ChainChecker::from_genesis(), ChainChecker::new(ledger, None)] {
+        for line in WITH_KEYS {
+            checker.check(line.as_bytes()).unwrap();
+        }
+        assert_eq!(checker.ledger(), Some(ledger));
+    }
+    // An event of 2021 from the middle of a ledger; what was before it is known by its id alone.
+    let measured = r#"{"event":"temperature-recorded","entity":"thermostat","key":"thermostat1","meta":{"causation":"1"},
+        "data":{"celsius":18.5},"timestamp":"2021-11-16T03:30:47.430415Z","eventId":"0005d0df8d1e990f13658533a0f8f294"}"#;
+    let before = EventId::from_text("0005d037167030998488b808a0f8f294").unwrap();
+    ChainChecker::new(before.ledger(), Some(before)).check(measured.as_bytes()).unwrap();
+
+    for (from, to, reason) in [
+        ("first-event-key", "first-event-kez", "ledger_mismatch"),
+        ("0005d5813bf9c4498e2a8b74", "0005d5813bf9c4498e2a8b75", "checksum_mismatch"),
+        ("17.275209Z", "17.275208Z", "timestamp_mismatch"),
+        (r#""entity":"test","#, "", "missing_field"),
+        (r#""key":"first-event-key","#, "", "missing_field"),
+        (r#""entity":"test""#, r#""entity":["test"]"#, "wrong_type"),
+        (r#""entity":"test""#, r#""entity":"test","entities":{}"#, "unknown_field"),
+        (r#""entity":"test""#, r#""entity":"test","entity":"test""#, "duplicate_key"),
+    ] {
+        let changed = WITH_KEYS[0].replacen(from, to, 1);
+        assert_ne!(changed, WITH_KEYS[0], "{from}");
+        let error = ChainChecker::new(ledger, None).check(changed.as_bytes()).expect_err(to);
+        assert_eq!(error.reason.code(), reason, "{error}");
+    }
+    // Nothing is appended in that form.
+    let refused = Event::from_json(WITH_KEYS[0].as_bytes()).expect_err("another form");
+    assert_eq!(refused.rejection().code(), "unknown_field");
 }
 
 #[test]

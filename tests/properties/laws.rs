@@ -15,7 +15,8 @@ use crate::cases::FORMATS;
 
 /// The built-in formats, all of them on, and those of the vectors.
 pub(crate) static DECODER: LazyLock<Decoder> = LazyLock::new(|| {
-    let settings = format!("{FORMATS}\n[formats.payment-wide]\nenabled = true");
+    let settings =
+        format!("{FORMATS}\n[formats.payment-wide]\nenabled = true\n[formats.conjunction-v1-label]\nenabled = true");
     let config = Config::load(None, std::iter::empty(), settings.parse().unwrap()).unwrap();
     Decoder::new(Catalog::of(&config).unwrap().formats)
 });

@@ -10,6 +10,8 @@ mod cases;
 mod cdm;
 mod cdm_documents;
 mod cdm_encodings;
+#[path = "../vectors/chain_with_keys.rs"]
+mod chain_with_keys;
 #[path = "../vectors/chains.rs"]
 mod chains;
 mod detection;

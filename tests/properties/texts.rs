@@ -181,11 +181,12 @@ fn readings(decoder: &Decoder, text: &str) -> usize {
     let decoder = decoder.at(NOW);
     let decoded = decoder.decode(text, DecodeFilter::default());
     for found in &decoded.matches {
+        let (encoding, prefix) = (found.encoding(), &text[..found.prefix_len()]);
         assert_eq!(
-            found.encoding().to_text(found.id()),
+            format!("{prefix}{}", encoding.to_text(found.id())),
             text,
             "{} of {}",
-            found.encoding().name(),
+            encoding.name(),
             found.format().name
         );
         assert_eq!(found.format().split(found.id()), Ok(found.parts()));

@@ -11,7 +11,7 @@ use regex_lite::Regex;
 use crate::service::{Home, Service};
 
 /// What is not typed here, by its beginning, and who does it. Each is met at least once.
-const ELSEWHERE: [(&str, &str); 25] = [
+const ELSEWHERE: [(&str, &str); 26] = [
     ("make run", "here: each page has a service"),
     ("idmint serve", "here: it is started with the configuration that stands before"),
     ("make fleet", "fleet"),
@@ -29,6 +29,7 @@ const ELSEWHERE: [(&str, &str); 25] = [
     ("mkdir -p /etc/idmint", "systemd"),
     ("systemctl", "systemd"),
     ("kubectl", "kubernetes, as far as files go"),
+    ("helm", "helm, as far as files go"),
     ("openapi-", "the clients"),
     ("kill -HUP", "tests/process, tokens"),
     ("idmint mint payment --server https", "tests/process, tls_commands"),

@@ -1,10 +1,10 @@
 //! SQLite, PostgreSQL and MariaDB, each to itself: state in a folder that goes with it, reached by no network.
 
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
@@ -105,6 +105,42 @@ impl Server {
         let mut client = Command::new(program);
         client.args(args).current_dir(self.home.path());
         lines_of(feed(client, script, &program.display().to_string()))
+    }
+
+    /// A session that stays.
+    pub(crate) fn session(&self) -> Session {
+        let (program, args) = self.client.split_first().expect("a program");
+        let mut client = Command::new(program);
+        client.args(args).current_dir(self.home.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut client = client.spawn().expect("the client runs");
+        let answers = BufReader::new(client.stdout.take().expect("it is piped"));
+        Session { client, answers }
+    }
+}
+
+/// A session of PostgreSQL that goes on from script to script, and ends in the middle of whatever it does with the value.
+pub(crate) struct Session {
+    client: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Session {
+    /// Runs a script and returns the lines it printed.
+    pub(crate) fn run(&mut self, script: &str) -> Vec<String> {
+        let input = self.client.stdin.as_mut().expect("it is piped");
+        input.write_all(format!("{script}\nSELECT 'done';\n").as_bytes()).expect("the session goes on");
+        let answers = (&mut self.answers).lines().map(|line| line.expect("text"));
+        let lines: Vec<_> = answers.take_while(|line| line != "done").collect();
+        let ended = self.client.try_wait().expect("it is ours");
+        assert!(ended.is_none(), "the session ended with {ended:?} at {script}");
+        lines
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _ = self.client.kill();
+        let _ = self.client.wait();
     }
 }
 

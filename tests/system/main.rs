@@ -26,6 +26,8 @@ mod ids;
 #[allow(dead_code, reason = "some of it is used by tests/process alone")]
 #[path = "../process/load.rs"]
 mod load;
+#[path = "../process/numbering.rs"]
+mod numbering;
 #[allow(dead_code, reason = "some of it is used by tests/process alone")]
 #[path = "../process/service.rs"]
 mod service;
@@ -55,6 +57,7 @@ mod console;
 mod csv;
 mod dashboard;
 mod disk;
+mod helm;
 mod image;
 mod instruction_counts;
 mod interface;
@@ -68,6 +71,7 @@ mod many_appends;
 mod memory;
 mod metrics;
 mod oracles;
+mod orders;
 mod other_generator;
 mod page;
 mod prefetching;

@@ -108,6 +108,20 @@ def of_hashids(theirs, format):
     return SnowflakeOracle("hashids", format, "hashids", (theirs.encode, lambda text: theirs.decode(text)[0]))
 
 
+class Lettered:
+    """Letters alone, in groups of 6, 6 and 5, which the library does not have."""
+
+    def __init__(self):
+        self.theirs = hashids.Hashids(alphabet="abcdefghijklmnopqrstuvwxyz", min_length=17)
+
+    def encode(self, number):
+        text = self.theirs.encode(number)
+        return "-".join([text[:6], text[6:12], text[12:]])
+
+    def decode(self, text):
+        return self.theirs.decode(text.replace("-", ""))
+
+
 def of_sqids(theirs):
     """It knows no number of 64 bits."""
     spelling = (lambda number: theirs.encode([number]), lambda text: theirs.decode(text)[0])
@@ -364,7 +378,8 @@ def main(url, program, count):
         [SnowflakeOracle(encoding) for encoding in SnowflakeOracle.spellings],
         # All types, and all spellings.
         [SiqOracle(kind, spellings[at % len(spellings)]) for at, kind in enumerate(SiqType)],
-        [of_hashids(hashids.Hashids(), "snowflake")], [of_hashids(salted, "salted")], [of_sqids(sqids.Sqids())],
+        [of_hashids(hashids.Hashids(), "snowflake")], [of_hashids(salted, "salted")],
+        [of_hashids(Lettered(), "lettered")], [of_sqids(sqids.Sqids())],
         [PaymentOracle()], [FlaxOracle()], [UlidOracle()], [Uuid7Oracle()], [OldUuidOracle(1)], [OldUuidOracle(6)],
         [ObjectIdOracle()],
     ]

@@ -16,11 +16,17 @@ siq.domains = ["example.com"]
 [formats.salted]
 like = "snowflake"
 encodings = ["decimal", { kind = "hashids", salt = "pepper and more", min_length = 16 }]
+
+# The letters of conjunction-v1-label.
+[formats.lettered]
+like = "snowflake"
+encodings = ["decimal", { kind = "hashids", alphabet = "abcdefghijklmnopqrstuvwxyz", min_length = 17, groups = [6, 6, 5] }]
 "#;
 
 /// Each library with what it reads and writes, and in how many spellings.
-const ORACLES: [(&str, &str, usize); 12] = [
+const ORACLES: [(&str, &str, usize); 13] = [
     ("adr13", "payment", 1),
+    ("hashids", "lettered", 1),
     ("hashids", "salted", 1),
     ("hashids", "snowflake", 1),
     ("pymongo", "objectid", 1),

@@ -23,6 +23,49 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
+/// The message as it comes back.
+fn annotate(service: &Service, sent: &str, is_kvn: bool) -> String {
+    let media = if is_kvn { "text/plain" } else { "application/xml" };
+    let head = request("POST /ids/conjunction?return=cdm", &format!("content-type: {media}\r\n"), sent);
+    let answer = Client::connect(service.address()).exchange(head);
+    assert_eq!(answer.status, 200, "{sent}: {answer:?}");
+    answer.text()
+}
+
+/// The message without the line with that key, or the element of that name around it.
+fn without_note(message: &str, key: &str, name: &str, is_kvn: bool) -> String {
+    let at = message.find(key).expect("an id");
+    let (begin, end) = if is_kvn {
+        (message[..at].rfind('\n').unwrap(), at + message[at..].find('\n').unwrap())
+    } else {
+        let (opening, closing) = (format!("<{name}>"), format!("</{name}>"));
+        let opened = message[..at + key.len() + 1].rfind(&opening).unwrap();
+        let closed = at + message[at..].find(&closing).unwrap() + closing.len();
+        (message[..opened].trim_end().len(), closed)
+    };
+    format!("{}{}", &message[..begin], &message[end..])
+}
+
+/// The package knows nothing of version 2.0, so only its version is changed, and nothing is read by it afterwards.
+#[test]
+fn messages_of_others_as_of_version_2_get_the_keyword_and_keep_every_other_byte() {
+    let home = Home::new();
+    let service = Service::start(home.serve());
+    service.wait_until_ready();
+    for document in &documents() {
+        let is_kvn = document.extension().is_some_and(|extension| extension == "kvn");
+        let sent = fs::read_to_string(document).expect("text");
+        let version = sent.find("CCSDS_CDM_VERS").expect("each message names it");
+        let number = version + sent[version..].find("1.0").expect("each message is of version 1.0");
+        let sent = format!("{}2.0{}", &sent[..number], &sent[number + 3..]);
+        let back = annotate(&service, &sent, is_kvn);
+        assert!(!back.contains("CONJUNCTION_EVENT_ID"), "{back}");
+        let back_again = annotate(&service, &back, is_kvn);
+        assert_eq!(back_again, back, "{}", document.display());
+        assert_eq!(without_note(&back, "CONJUNCTION_ID", "CONJUNCTION_ID", is_kvn), sent, "{}", document.display());
+    }
+}
+
 #[test]
 fn messages_of_others_go_through_and_read_alike_before_and_after() {
     let home = Home::new();
@@ -34,22 +77,10 @@ fn messages_of_others_go_through_and_read_alike_before_and_after() {
     for document in &documents {
         let sent = fs::read_to_string(document).expect("text");
         let is_kvn = document.extension().is_some_and(|extension| extension == "kvn");
-        let media = if is_kvn { "text/plain" } else { "application/xml" };
-        let head = request("POST /ids/conjunction?return=cdm", &format!("content-type: {media}\r\n"), &sent);
-        let answer = Client::connect(service.address()).exchange(head);
-        assert_eq!(answer.status, 200, "{}: {answer:?}", document.display());
-        let back = answer.text();
+        let back = annotate(&service, &sent, is_kvn);
 
         // Every other byte as sent: one comment is cut out, wherever it stands.
-        let at = back.find("CONJUNCTION_EVENT_ID").expect("a comment");
-        let (begin, end) = if is_kvn {
-            (back[..at].rfind('\n').unwrap(), at + back[at..].find('\n').unwrap())
-        } else {
-            let opened = back[..at].rfind("<COMMENT>").unwrap();
-            let closed = at + back[at..].find("</COMMENT>").unwrap() + "</COMMENT>".len();
-            (back[..opened].trim_end().len(), closed)
-        };
-        assert_eq!(format!("{}{}", &back[..begin], &back[end..]), sent, "{}", document.display());
+        assert_eq!(without_note(&back, "CONJUNCTION_EVENT_ID", "COMMENT", is_kvn), sent, "{}", document.display());
 
         let after = home.path(document.file_name().unwrap().to_str().unwrap());
         fs::write(&after, &back).unwrap();

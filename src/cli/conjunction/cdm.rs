@@ -12,7 +12,9 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use crate::client::CdmBody;
-use crate::conjunction::{CdmError, CdmForm, Document, GroupRequest, Message, NotedRule, ObjectRules, ReadRule};
+use crate::conjunction::{
+    CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule, Sighting,
+};
 use crate::storage::replace_file;
 
 /// What standard input is called.
@@ -97,15 +99,15 @@ impl Cdm {
     fn offline(&self) -> Result<Source<'static>, Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let offline = GroupedOffline::of(&config, &self.format, self.encoding.as_deref())?;
-        let objects = config.conjunction.object_rules();
-        Ok(Source::Offline { offline, objects })
+        let (objects, note) = (config.conjunction.object_rules(), config.conjunction.note);
+        Ok(Source::Offline { offline, objects, note })
     }
 }
 
 /// Where ids come from.
 enum Source<'a> {
     /// The reports themselves.
-    Offline { offline: GroupedOffline, objects: ObjectRules },
+    Offline { offline: GroupedOffline, objects: ObjectRules, note: Option<NoteForm> },
     /// A running service.
     Service { url: &'a str, access: &'a AccessArgs, format: &'a str, encoding: Option<&'a str>, keep_noted: bool },
 }
@@ -126,15 +128,16 @@ impl Input {
     /// The document with its ids, or a line for each of them.
     fn process(&self, source: &Source<'_>, only_ids: bool) -> Result<Vec<u8>, Failure> {
         let form = CdmForm::of(&self.bytes);
-        let read = |objects: &ObjectRules| {
-            let rule = ReadRule { objects, is_partial: false };
-            Document::read_by(rule, form, &self.bytes)
+        let read = |objects: &ObjectRules, note| {
+            let document = Document::read_by(ReadRule { objects, note, is_partial: false }, form, &self.bytes)?;
+            self.warn(&document);
+            Ok::<_, CdmError>(document)
         };
         match source {
-            Source::Offline { offline, objects } => {
-                let document = read(objects).map_err(|error| self.malformed(&error))?;
-                let ids = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
-                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&ids) })
+            Source::Offline { offline, objects, note } => {
+                let document = read(objects, *note).map_err(|error| self.malformed(&error))?;
+                let (sightings, ids) = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
+                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&sightings, &ids) })
             }
             Source::Service { url, access, format, encoding, keep_noted } => {
                 let media_type = match form {
@@ -144,7 +147,7 @@ impl Input {
                 };
                 let body = CdmBody { media_type, bytes: self.bytes.clone(), keep_noted: *keep_noted };
                 // What designators stand for the service knows; for lines they must be read here too.
-                let document = match read(&ObjectRules::default()) {
+                let document = match read(&ObjectRules::default(), None) {
                     Err(error) if only_ids || !error.depends_on_configuration() => return Err(self.malformed(&error)),
                     outcome => outcome.ok().filter(|_| only_ids),
                 };
@@ -166,6 +169,15 @@ impl Input {
         document.messages().iter().zip(ids).map(line).collect::<String>().into_bytes()
     }
 
+    /// Tells of messages that were not read as they were written.
+    fn warn(&self, document: &Document<&Vec<u8>>) {
+        for message in document.messages() {
+            if let Some(warning) = message.version().warning() {
+                eprintln!("idmint: {}:{}: {warning}", self.name, message.line());
+            }
+        }
+    }
+
     fn malformed(&self, error: &CdmError) -> Failure {
         Failure::new(Exit::Damaged, format!("{}:{}: {}", self.name, error.line, error.without_line()))
     }
@@ -175,15 +187,16 @@ impl Input {
     }
 }
 
-/// The ids of the messages of a document, decided as a service does that stores no conjunctions.
-fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<Vec<String>, CdmError> {
+/// The messages of a document and their ids, decided as a service does that stores no conjunctions.
+fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<(Vec<Sighting>, Vec<String>), CdmError> {
     let GroupedOffline { minter, format, encoding } = offline;
-    let sightings = document.sightings(format, *encoding)?;
+    let sightings = document.sightings(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
     let outcomes = GroupRequest::new(Arc::clone(minter), &sightings).and_then(|request| {
         // What a service wrote stays: its anchor is not known here.
         request.with_noted_rule(NotedRule { keep: true, must_agree: true }).decide_ungrouped()
     });
     let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, encoding))?;
-    Ok(outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect())
+    let ids = outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect();
+    Ok((sightings, ids))
 }

@@ -80,7 +80,7 @@ impl Adopt {
         match adoption.run(&mut folder, &mut Entropy::of_kernel(), &mut tell)? {
             Adopted::Before => print(format_args!("{dir} was adopted by fleet {} before\n", settings.namespace)),
             Adopted::Done { records, .. } => {
-                let already = records.ledgers.found + records.pairs.found;
+                let already = records.ledgers.found + records.pairs.found + records.series.found;
                 let found = if already == 0 { String::new() } else { format!(" ({already} were there before)") };
                 print(format_args!("fleet {} has {} of {dir}{found}\n", settings.namespace, text_of(&records)))
             }
@@ -88,13 +88,16 @@ impl Adopt {
     }
 }
 
-fn text_of(AdoptedRecords { formats, ledgers, pairs }: &AdoptedRecords) -> String {
+fn text_of(AdoptedRecords { formats, ledgers, pairs, series }: &AdoptedRecords) -> String {
     format!(
-        "{formats} formats, {} ledgers with {} appends and {} keys, {} conjunctions of {} pairs",
+        "{formats} formats, {} ledgers with {} appends and {} keys, {} conjunctions of {} pairs, \
+         {} numbers of {} series",
         ledgers.written + ledgers.found,
         ledgers.parts,
         ledgers.requests,
         pairs.parts,
-        pairs.written + pairs.found
+        pairs.written + pairs.found,
+        series.parts,
+        series.written + series.found
     )
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
 use crate::cluster::Token;
+use crate::ledger::GivenNumbers;
 use crate::storage::{
     Coordinator, EtcdSettings, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction,
-    Reimported, Revision,
+    LostNumbers, Reimported, Revision,
 };
 
 /// Reads the journals at these paths as those of the fleet that began as `here`; where there is none any more, of the one they
@@ -53,14 +54,15 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
     for (path, bytes) in copies.unreadable() {
         line(format!("{}: the last {bytes} bytes are torn, or damaged, and are left out", path.display()));
     }
-    let Reimported { ledgers, events, requests, conjunctions, lost, lost_conjunctions } = done;
+    let Reimported { ledgers, events, requests, conjunctions, series, numbers, voids, lost, .. } = done;
     line(format!(
         "from {} files of journals {events} events of {ledgers} ledgers came back with {requests} keys, \
-         and {conjunctions} conjunctions",
+         {conjunctions} conjunctions, and {numbers} numbers of {series} series with {voids} voids",
         copies.file_count()
     ));
     lost.iter().for_each(|lost| line(line_of(lost)));
-    for LostConjunction { format, pair, anchor } in lost_conjunctions {
+    done.lost_numbers.iter().for_each(|lost| line(line_of_numbers(lost)));
+    for LostConjunction { format, pair, anchor } in &done.lost_conjunctions {
         let (primary, secondary, tca) = (pair.primary, pair.secondary, anchor.tca.0);
         line(format!(
             "lost: the conjunction of {primary} and {secondary} in {format} at {tca} microseconds since 1970: \
@@ -74,13 +76,16 @@ pub(super) fn report(copies: &JournalCopies, done: &Reimported) -> String {
 ///
 /// # Errors
 /// 65.
-pub(super) fn judge(Reimported { lost, lost_conjunctions, .. }: &Reimported) -> Result<(), Failure> {
-    if lost.is_empty() && lost_conjunctions.is_empty() {
+pub(super) fn judge(Reimported { lost, lost_conjunctions, lost_numbers, .. }: &Reimported) -> Result<(), Failure> {
+    if lost.is_empty() && lost_conjunctions.is_empty() && lost_numbers.is_empty() {
         return Ok(());
     }
     let events: usize = lost.iter().map(|lost| lost.events.len()).sum();
     let conjunctions = lost_conjunctions.len();
-    let text = format!("the fence is done; {events} events and {conjunctions} conjunctions are lost, as printed");
+    let numbers: u64 = lost_numbers.iter().map(|lost| lost.given.count()).sum();
+    let text = format!(
+        "the fence is done; {events} events, {conjunctions} conjunctions and {numbers} numbers are lost, as printed"
+    );
     Err(Failure::new(Exit::Damaged, text))
 }
 
@@ -92,6 +97,15 @@ fn line_of(LostAppend { first_place, events, is_replaced }: &LostAppend) -> Stri
     };
     let ids: Vec<String> = events.iter().map(ToString::to_string).collect();
     format!("lost: {} events of ledger {ledger} from place {first_place} on, {why}: {}", events.len(), ids.join(" "))
+}
+
+fn line_of_numbers(LostNumbers { given, is_replaced }: &LostNumbers) -> String {
+    let GivenNumbers { series, first, last, mark, .. } = given;
+    let why = match is_replaced {
+        true => "other keys were given them since",
+        false => "no journal has what stands before them",
+    };
+    format!("lost: numbers {first} to {last} of {series}, given to the key {:032x}: {why}", mark.key.0)
 }
 
 fn failure_of_journal(error: &JournalError) -> Failure {

@@ -50,9 +50,10 @@ impl Backup {
             .and_then(|()| stream.read_to_string(&mut line));
         asked.map_err(|error| Failure::new(Exit::Io, format!("the node did not answer: {error}")))?;
         match BackupReply::from_line(&line) {
-            Some(BackupReply::Done(BackedUp { appends, conjunctions })) => {
-                print(format_args!("{appends} appends and {conjunctions} conjunctions are in {}\n", folder.display()))
-            }
+            Some(BackupReply::Done(BackedUp { appends, conjunctions, numbers })) => print(format_args!(
+                "{appends} appends, {conjunctions} conjunctions and {numbers} numbers are in {}\n",
+                folder.display()
+            )),
             Some(BackupReply::Refused(why)) => Err(Failure::new(Exit::Io, format!("no backup: {why}"))),
             None => Err(Failure::new(Exit::Io, "the node ended before the copy was whole: it is no backup")),
         }

@@ -164,7 +164,7 @@ pub fn fence_restored(
             let (key, record) =
                 (keys.horizon(slot), HorizonRecord::new(horizon, entropy.token(), entropy.token(), now));
             transaction.compare.push(Compare::Modified(key.clone(), revision));
-            transaction.write.push(Write::Put { key, value: record.to_bytes(), lease: None });
+            transaction.write.push(Write::put(key, record.to_bytes()));
         }
         if commit(coordinator, &transaction)?.is_some() {
             return Ok(fence);
@@ -287,7 +287,7 @@ fn above(instant: UnixNanos) -> UnixNanos {
 fn to_write(keys: &FleetKeys, meta: &FleetMeta, modified: Revision) -> Transaction {
     Transaction {
         compare: vec![Compare::Modified(keys.meta(), modified)],
-        write: vec![Write::Put { key: keys.meta(), value: meta.to_bytes(), lease: None }],
+        write: vec![Write::put(keys.meta(), meta.to_bytes())],
         then_read: Vec::new(),
         otherwise: vec![Range::one(keys.meta())],
     }

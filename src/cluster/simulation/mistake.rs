@@ -64,7 +64,7 @@ impl Mistake {
         let record = HorizonRecord::new(ceil_to_millis(horizon), Token::new(0), Token::new(0), horizon);
         Transaction {
             compare: vec![Compare::Modified(key.clone(), revision)],
-            write: vec![Write::Put { key, value: record.to_bytes(), lease: None }],
+            write: vec![Write::put(key, record.to_bytes())],
             ..Transaction::default()
         }
     }
@@ -82,7 +82,7 @@ impl Mistake {
                     let now = UnixNanos::new(maker.now.get() / 1_000_000 * 1_000_000);
                     let record = HorizonRecord::new(now, maker.instance, Token::new(0), now);
                     let (key, value) = (maker.keys.horizon(slot), record.to_bytes());
-                    transaction.write.push(Write::Put { key, value, lease: None });
+                    transaction.write.push(Write::put(key, value));
                 }
             }
             _ => {}

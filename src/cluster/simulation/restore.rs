@@ -146,7 +146,7 @@ fn bring_back_records(store: &MemoryCoordinator, before: &MemoryCoordinator) {
 }
 
 fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
-    let write = vec![Write::Put { key, value, lease: None }];
+    let write = vec![Write::put(key, value)];
     store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
 }
 

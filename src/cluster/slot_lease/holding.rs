@@ -144,7 +144,7 @@ impl Holding {
         let (slot_key, horizon_key, attempt) =
             (rule.keys.slot(self.slot), rule.keys.horizon(self.slot), entropy.token());
         let record = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
-        let mut write = vec![Write::Put { key: horizon_key.clone(), value: record.to_bytes(), lease: None }];
+        let mut write = vec![Write::put(horizon_key.clone(), record.to_bytes())];
         if lease.is_some() {
             let holder = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
             write.push(Write::Put { key: slot_key.clone(), value: holder.to_bytes(), lease });

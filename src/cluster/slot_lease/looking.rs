@@ -133,7 +133,7 @@ impl SlotLease {
             ],
             write: vec![
                 Write::Put { key: slot_key, value: holder.to_bytes(), lease: Some(lease) },
-                Write::Put { key: horizon_key, value: horizon.to_bytes(), lease: None },
+                Write::put(horizon_key, horizon.to_bytes()),
             ],
             otherwise: vec![Range::one(rule.keys.horizon(free.slot))],
             ..Transaction::default()

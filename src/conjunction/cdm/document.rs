@@ -1,29 +1,34 @@
 //! A document of one or more messages: reports out of it, and ids into it.
 
-use super::draft::{ExistingId, Message};
+use super::draft::Message;
 use super::error::CdmError;
 use super::form::CdmForm;
-use super::outcomes::{Outcomes, ReadRule};
+use super::insertion::Insertion;
+use super::outcomes::Outcomes;
+use super::read_rule::ReadRule;
 use super::transcoded::{Origin, transcode};
 use super::{kvn, space_track, xml};
 use crate::conjunction::group_request::{GroupError, GroupRefusal};
+use crate::conjunction::grouped_minter::GroupedMinter;
 use crate::conjunction::object_rules::ObjectRules;
 use crate::conjunction::sighting::{NotedFault, Sighting};
-use crate::id::{Encoding, Format};
+use crate::id::Encoding;
 
 /// One or more Conjunction Data Messages in one text.
 ///
 /// Shape: at least one message. `B` holds the bytes, and is not copied. Source: CCSDS 508.0-B-1,
-/// <https://public.ccsds.org/Pubs/508x0b1e2c2.pdf>.
+/// <https://public.ccsds.org/Pubs/508x0b1e2c2.pdf>, and for version 2.0 the draft CCSDS 508.0-P-1.1.
 ///
 /// ```
+/// use idmint::conjunction::Sighting;
 /// use idmint::conjunction::cdm::{CdmForm, Document};
 ///
 /// let sent = "CCSDS_CDM_VERS = 1.0\r\nCREATION_DATE = 2024-01-30T12:00:00\r\nTCA = 2024-032T00:00:00.25\r\n\
 ///     OBJECT = OBJECT1\r\nOBJECT_DESIGNATOR = 25544\r\nOBJECT = OBJECT2\r\nOBJECT_DESIGNATOR = 48274";
 /// let document = Document::read(CdmForm::Kvn, sent)?;
-/// assert_eq!(document.messages()[0].report().primary(), 25_544);
-/// let annotated = document.annotate(&["zwwqlzz-pjjmxmd-lkpvwq"]);
+/// let report = *document.messages()[0].report();
+/// assert_eq!(report.primary(), 25_544);
+/// let annotated = document.annotate(&[Sighting::new(report)], &["zwwqlzz-pjjmxmd-lkpvwq"]);
 /// let comment = "\r\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\r\n";
 /// assert_eq!(annotated, sent.replacen("\r\n", comment, 1).as_bytes());
 /// # Ok::<(), idmint::conjunction::cdm::CdmError>(())
@@ -44,7 +49,7 @@ impl<B: AsRef<[u8]>> Document<B> {
     /// # Errors
     /// [`CdmError`] names the first line, and the keyword, that makes it no such document.
     pub fn read(form: CdmForm, source: B) -> Result<Document<B>, CdmError> {
-        Document::read_by(ReadRule { objects: &ObjectRules::default(), is_partial: false }, form, source)
+        Document::read_by(ReadRule { objects: &ObjectRules::default(), note: None, is_partial: false }, form, source)
     }
 
     /// Reads every message of a document, by a rule.
@@ -73,24 +78,21 @@ impl<B: AsRef<[u8]>> Document<B> {
     }
 
     /// The reports of the messages, each with the id that the message came with: read in the encoding of that position, or
-    /// else in the first of the format that reads it.
+    /// else in the first of the format that reads it. Whether a keyword CONJUNCTION_ID is of this service, the minter tells.
     ///
     /// # Errors
-    /// [`CdmError`] of the first message whose id is none of the format.
-    pub fn sightings(&self, format: &Format, encoding: usize) -> Result<Vec<Sighting>, CdmError> {
-        (0..self.messages.len()).map(|index| self.sighting(index, format, encoding)).collect()
+    /// [`CdmError`] of the first message whose id is none of the format, or that has two.
+    pub fn sightings(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<Sighting>, CdmError> {
+        (0..self.messages.len()).map(|index| self.sighting(index, minter, encoding)).collect()
     }
 
     /// The report of one message, as in [`Document::sightings`].
     ///
     /// # Errors
-    /// [`CdmError`] if its id is none of the format.
-    pub fn sighting(&self, index: usize, format: &Format, encoding: usize) -> Result<Sighting, CdmError> {
+    /// [`CdmError`] if its id is none of the format, or it has two.
+    pub fn sighting(&self, index: usize, minter: &GroupedMinter, encoding: usize) -> Result<Sighting, CdmError> {
         let message = &self.messages[index];
-        let read = |existing: &ExistingId| {
-            existing.read(format, encoding).ok_or_else(|| message.refuse_existing_id(&NotedFault::NoId))
-        };
-        Ok(Sighting { report: *message.report(), noted: message.existing_id().map(read).transpose()? })
+        Ok(Sighting { report: *message.report(), noted: message.noted(minter, encoding)? })
     }
 
     /// The refusal of one of the [sightings](Document::sightings), with its line and keyword. `encoding`: of ids in the
@@ -106,41 +108,49 @@ impl<B: AsRef<[u8]>> Document<B> {
         }
     }
 
-    /// The same bytes with an id in each message, in their order. A message that came with an id stays as it is: whether it
-    /// is the right one, grouping the [sightings](Document::sightings) checks.
+    /// The same bytes with an id in each message, in their order. A message whose sighting has an id stays as it is: whether
+    /// it is the right one, grouping the [sightings](Document::sightings) checks.
     ///
     /// # Panics
-    /// When there are not as many ids as messages.
-    pub fn annotate(&self, ids: &[impl AsRef<str>]) -> Vec<u8> {
+    /// When there are not as many sightings and ids as messages.
+    pub fn annotate(&self, sightings: &[Sighting], ids: &[impl AsRef<str>]) -> Vec<u8> {
         assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
+        assert_eq!(sightings.len(), self.messages.len(), "each message is a sighting");
         let source = self.source.as_ref();
+        let messages = self.messages.iter().zip(sightings).zip(ids);
+        let without_id = messages.filter(|((_, sighting), _)| sighting.noted.is_none());
+        let without_id = without_id.map(|((message, _), id)| (&message.insertion, id.as_ref()));
         if let Some(decoded) = &self.decoded {
-            return self.annotate_decoded(decoded, ids);
+            return self.annotate_decoded(decoded, without_id);
         }
         // Enough for a comment with its key and its id.
         let room = ids.first().map_or(0, |id| 64 + 2 * id.as_ref().len()) * ids.len();
         let mut out = Vec::with_capacity(source.len() + room);
         let mut written = 0;
-        for (message, id) in self.messages.iter().zip(ids).filter(|(message, _)| message.existing_id().is_none()) {
-            let at = message.insertion.at();
+        for (insertion, id) in without_id {
+            let at = insertion.at();
             out.extend_from_slice(&source[written..at]);
-            message.insertion.write(source, id.as_ref(), &mut out);
+            insertion.write(source, id, &mut out);
             written = at;
         }
         out.extend_from_slice(&source[written..]);
         out
     }
 
-    fn annotate_decoded(&self, decoded: &str, ids: &[impl AsRef<str>]) -> Vec<u8> {
+    fn annotate_decoded<'a>(
+        &self,
+        decoded: &str,
+        insertions: impl Iterator<Item = (&'a Insertion, &'a str)>,
+    ) -> Vec<u8> {
         let source = self.source.as_ref();
         let mut out = Vec::with_capacity(source.len());
         let (mut read, mut written) = (0, 0);
-        for (message, id) in self.messages.iter().zip(ids).filter(|(message, _)| message.existing_id().is_none()) {
-            let at = message.insertion.at();
+        for (place, id) in insertions {
+            let at = place.at();
             let end = written.max(self.origin.begin()) + self.origin.len_of(&decoded[read..at]);
             out.extend_from_slice(&source[written..end]);
             let mut insertion = Vec::new();
-            message.insertion.write(decoded.as_bytes(), id.as_ref(), &mut insertion);
+            place.write(decoded.as_bytes(), id, &mut insertion);
             self.origin.encode(str::from_utf8(&insertion).expect("made of texts"), &mut out);
             (read, written) = (at, end);
         }

@@ -2,9 +2,13 @@
 
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
-use crate::conjunction::object_rules::{ObjectFault, ObjectRules};
+use super::read_rule::ReadRule;
+use super::version::{CdmVersion, NoteForm};
+use crate::conjunction::external_id::ExternalId;
+use crate::conjunction::grouped_minter::GroupedMinter;
+use crate::conjunction::object_rules::ObjectFault;
 use crate::conjunction::report::{Report, ReportError, Role};
-use crate::conjunction::sighting::{EVENT_ID_KEY, NotedFault, read_noted};
+use crate::conjunction::sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted};
 use crate::id::Format;
 use crate::time::UnixTime;
 
@@ -12,7 +16,9 @@ use crate::time::UnixTime;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     report: Report,
+    version: CdmVersion,
     existing_id: Option<ExistingId>,
+    conjunction_id: Option<ExistingId>,
     line: u64,
     tca_line: u64,
     object_lines: [u64; 2],
@@ -50,9 +56,51 @@ impl Message {
         &self.report
     }
 
-    /// The id that it came with.
+    /// Its version; 1.0 where its form has none.
+    pub fn version(&self) -> &CdmVersion {
+        &self.version
+    }
+
+    /// The id that it came with, in a comment or a member that nobody but this service writes.
     pub fn existing_id(&self) -> Option<&ExistingId> {
         self.existing_id.as_ref()
+    }
+
+    /// Its keyword CONJUNCTION_ID, which has an id of this service or of another originator, or is empty.
+    pub fn conjunction_id(&self) -> Option<&ExistingId> {
+        self.conjunction_id.as_ref()
+    }
+
+    /// The id that it came with: that of the comment, and else that of the keyword if it is of this service.
+    ///
+    /// `encoding`: the position of the one that a comment is read in first.
+    ///
+    /// # Errors
+    /// [`CdmError`] if that of the comment is none of the format, or the keyword has another one.
+    pub fn noted(&self, minter: &GroupedMinter, encoding: usize) -> Result<Option<u128>, CdmError> {
+        let keyword = self.own_keyword(minter);
+        let Some(existing) = &self.existing_id else { return Ok(keyword.map(|(id, _)| id)) };
+        let noted = existing.read(minter.format(), encoding);
+        let noted = noted.ok_or_else(|| self.refuse_existing_id(&NotedFault::NoId))?;
+        match keyword {
+            Some((id, keyword)) if id != noted => Err(refuse_second(keyword, CONJUNCTION_ID_KEY, existing)),
+            _ => Ok(Some(noted)),
+        }
+    }
+
+    /// The id of its keyword, if it is one of this service: another originator's may read as one, but hardly as one of
+    /// the same two objects.
+    fn own_keyword(&self, minter: &GroupedMinter) -> Option<(u128, &ExistingId)> {
+        let keyword = self.conjunction_id.as_ref()?;
+        let mut ids = minter.format().encodings.iter().filter_map(|encoding| encoding.read(&keyword.text).ok());
+        let own = ids.find(|id| minter.anchors_of(*id, &self.report).is_some());
+        own.map(|id| (id, keyword))
+    }
+
+    /// The id of another originator that it came with: what its keyword CONJUNCTION_ID has, unless that is of this service.
+    pub fn external(&self, minter: &GroupedMinter) -> Option<ExternalId> {
+        let keyword = self.conjunction_id.as_ref().filter(|_| self.own_keyword(minter).is_none())?;
+        ExternalId::new(&keyword.text)
     }
 
     /// The line in which it begins, counted from 1.
@@ -81,9 +129,11 @@ impl Message {
     /// # Panics
     /// When it came without an id.
     pub fn refuse_existing_id(&self, fault: &NotedFault) -> CdmError {
-        let existing = self.existing_id.as_ref().expect("only called for a message that came with an id");
+        let comment = self.existing_id.as_ref().map(|existing| (existing, EVENT_ID_KEY));
+        let keyword = || self.conjunction_id.as_ref().map(|existing| (existing, CONJUNCTION_ID_KEY));
+        let (existing, name) = comment.or_else(keyword).expect("only called for a message that came with an id");
         let message = format!("{} {fault}", quote(&existing.text));
-        CdmError::of(existing.line, EVENT_ID_KEY, fault.reason(), message)
+        CdmError::of(existing.line, name, fault.reason(), message)
     }
 }
 
@@ -92,6 +142,12 @@ impl ExistingId {
     pub fn read(&self, format: &Format, encoding: usize) -> Option<u128> {
         read_noted(&self.text, format, encoding)
     }
+}
+
+/// The error for a second id that is another one than the first.
+fn refuse_second(second: &ExistingId, name: &str, first: &ExistingId) -> CdmError {
+    let message = format!("{} stands here and {} in line {}", quote(&second.text), quote(&first.text), first.line);
+    CdmError::of(second.line, name, "another_id", message)
 }
 
 const fn index_of(role: Role) -> usize {
@@ -115,7 +171,8 @@ struct ObjectDraft {
 /// A message that is not completely read yet.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
-    rules: &'a ObjectRules,
+    rule: ReadRule<'a>,
+    version: CdmVersion,
     line: u64,
     names: &'static Names,
     tca: Option<(UnixTime, u64)>,
@@ -123,13 +180,14 @@ pub(super) struct Draft<'a> {
     /// The object whose block is being read.
     current: Option<Role>,
     existing_id: Option<ExistingId>,
+    conjunction_id: Option<ExistingId>,
 }
 
 impl<'a> Draft<'a> {
     /// A message that begins in that line.
-    pub(super) fn new(line: u64, names: &'static Names, rules: &'a ObjectRules) -> Draft<'a> {
+    pub(super) fn new(line: u64, version: CdmVersion, names: &'static Names, rule: ReadRule<'a>) -> Draft<'a> {
         let objects = [ObjectDraft::default(), ObjectDraft::default()];
-        Draft { rules, line, names, tca: None, objects, current: None, existing_id: None }
+        Draft { rule, version, line, names, tca: None, objects, current: None, existing_id: None, conjunction_id: None }
     }
 
     /// The time of closest approach.
@@ -223,7 +281,7 @@ impl<'a> Draft<'a> {
         let Some((designator, line)) = &object.designator else { return Ok(None) };
         let (line, name) = (*line, self.names.objects[index_of(role)]);
         let catalog = object.catalog.as_ref().map(|(catalog, _)| catalog.as_str());
-        match self.rules.resolve(designator, catalog) {
+        match self.rule.objects.resolve(designator, catalog) {
             Ok(number) => Ok(Some((number, line))),
             Err(ObjectFault::Catalog(what)) => {
                 let line = object.catalog.as_ref().map_or(line, |(_, line)| *line);
@@ -260,16 +318,25 @@ impl<'a> Draft<'a> {
                 Ok(())
             }
             Some(existing) if existing.text == id => Ok(()),
-            Some(existing) => {
-                let message =
-                    format!("{} stands here and {} in line {}", quote(id), quote(&existing.text), existing.line);
-                Err(CdmError::of(line, EVENT_ID_KEY, "another_id", message))
+            Some(existing) => Err(refuse_second(&ExistingId { line, text: id.to_owned() }, EVENT_ID_KEY, existing)),
+        }
+    }
+
+    /// The keyword with the id that this service or another originator has given the conjunction.
+    pub(super) fn conjunction_id(&mut self, line: u64, text: &str) -> Result<(), CdmError> {
+        let found = ExistingId { line, text: text.to_owned() };
+        match &self.conjunction_id {
+            Some(first) if first.text != found.text => Err(refuse_second(&found, CONJUNCTION_ID_KEY, first)),
+            Some(_) => Ok(()),
+            None => {
+                self.conjunction_id = Some(found);
+                Ok(())
             }
         }
     }
 
-    /// The whole message.
-    pub(super) fn finish(self, insertion: Insertion) -> Result<Message, CdmError> {
+    /// The whole message. `keyword`: the insertion for CONJUNCTION_ID, where its form has one.
+    pub(super) fn finish(self, comment: Insertion, keyword: Option<Insertion>) -> Result<Message, CdmError> {
         let lacks = |line, name: &str, what: &str| Err(CdmError::of(line, name, "missing_field", what));
         let Some((tca, tca_line)) = self.tca else {
             return lacks(self.line, self.names.tca, "the message that begins here has none");
@@ -291,9 +358,16 @@ impl<'a> Draft<'a> {
             };
         }
         let [(primary, primary_line), (secondary, secondary_line)] = found;
+        let insertion = match self.rule.note.unwrap_or(self.version.note()) {
+            // What another originator has put there stays.
+            NoteForm::ConjunctionId if self.conjunction_id.is_none() => keyword.unwrap_or(comment),
+            NoteForm::ConjunctionId | NoteForm::Comment => comment,
+        };
         let message = |report| Message {
             report,
+            version: self.version,
             existing_id: self.existing_id,
+            conjunction_id: self.conjunction_id,
             line: self.line,
             tca_line,
             object_lines: [primary_line, secondary_line],

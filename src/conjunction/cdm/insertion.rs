@@ -2,15 +2,16 @@
 
 use std::ops::Range;
 
-use crate::conjunction::sighting::EVENT_ID_KEY;
+use super::version::NoteForm;
+use crate::conjunction::sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 
 /// One insertion. White space, line ends and prefixes around the id are copied from its neighbours, as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Insertion {
-    /// A line of its own, with the line end of the line before it.
-    Line { at: usize, line_end: Range<usize> },
+    /// A line of its own, with the line end of its neighbour.
+    Line { note: NoteForm, at: usize, line_end: Range<usize> },
     /// An element, with the white space before its neighbour and the prefix of its parent.
-    Element { at: usize, gap: Range<usize>, prefix: Range<usize> },
+    Element { note: NoteForm, at: usize, gap: Range<usize>, prefix: Range<usize> },
     /// A member, with the white space and the colon of the member before it.
     Member { at: usize, gap: Range<usize>, colon: Range<usize> },
 }
@@ -28,13 +29,21 @@ impl Insertion {
         let part = |range: &Range<usize>| &source[range.clone()];
         let key = EVENT_ID_KEY.as_bytes();
         match self {
-            Insertion::Line { line_end, .. } => {
+            Insertion::Line { note: NoteForm::Comment, line_end, .. } => {
                 append(out, &[b"COMMENT ", key, b" = ", id.as_bytes(), part(line_end)]);
             }
-            Insertion::Element { gap, prefix, .. } => {
+            Insertion::Line { note: NoteForm::ConjunctionId, line_end, .. } => {
+                append(out, &[CONJUNCTION_ID_KEY.as_bytes(), b" = ", id.as_bytes(), part(line_end)]);
+            }
+            Insertion::Element { note, gap, prefix, .. } => {
                 let (gap, prefix, id) = (part(gap), part(prefix), quick_xml::escape::escape(id));
-                append(out, &[gap, b"<", prefix, b"COMMENT>", key, b" = ", id.as_bytes()]);
-                append(out, &[b"</", prefix, b"COMMENT>"]);
+                let (name, content) = match note {
+                    NoteForm::Comment => ("COMMENT", &[key, b" = ", id.as_bytes()][..]),
+                    NoteForm::ConjunctionId => (CONJUNCTION_ID_KEY, &[id.as_bytes()][..]),
+                };
+                append(out, &[gap, b"<", prefix, name.as_bytes(), b">"]);
+                append(out, content);
+                append(out, &[b"</", prefix, name.as_bytes(), b">"]);
             }
             Insertion::Member { gap, colon, .. } => {
                 append(out, &[b",", part(gap), b"\"", key, b"\"", part(colon)]);

@@ -1,28 +1,36 @@
-//! Messages as lines of `KEYWORD = value`: CCSDS 508.0-B-1, section 3.
+//! Messages as lines of `KEYWORD = value`: CCSDS 508.0-B-1, section 3, and the draft CCSDS 508.0-P-1.1.
 
 use super::draft::{CCSDS, Draft, Message};
-use super::error::{CdmError, quote};
+use super::error::CdmError;
 use super::insertion::Insertion;
 use super::lines::{lines, text_of};
-use super::outcomes::{Outcomes, ReadRule};
+use super::outcomes::Outcomes;
+use super::read_rule::ReadRule;
+use super::version::{CdmVersion, NoteForm, unknown_version};
+use crate::conjunction::sighting::CONJUNCTION_ID_KEY;
 
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";
 
-/// The keywords behind which a comment still belongs to the header. Behind MESSAGE_ID, its last keyword, a comment belongs
-/// to the relative metadata.
-const HEADER: [&str; 3] = ["CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR"];
+/// The keywords behind which a comment still belongs to the header.
+const HEADER: [&str; 4] = ["CLASSIFICATION", "CREATION_DATE", "ORIGINATOR", "MESSAGE_FOR"];
 
-/// A message that is being read, and the insertion for its comment so far.
+/// The last keyword of the header: a comment behind it belongs to the relative metadata.
+const LAST_OF_HEADER: &str = "MESSAGE_ID";
+
+/// A message that is being read.
 struct Open<'a> {
     draft: Draft<'a>,
-    insertion: Insertion,
+    /// Behind the last comment of the header so far.
+    comment: Insertion,
+    /// Before the first keyword behind the header, and so behind the comments before that one.
+    keyword: Option<Insertion>,
     is_in_header: bool,
 }
 
 impl Open<'_> {
     fn finish(self) -> Result<Message, CdmError> {
-        self.draft.finish(self.insertion)
+        self.draft.finish(self.comment, self.keyword)
     }
 }
 
@@ -35,8 +43,14 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     let mut open: Option<Open<'_>> = None;
     let mut is_begun = false;
     for (number, line) in (1..).zip(lines(text)) {
-        // Inserted behind this line, which has a line end: a message does not end in its header.
-        let insertion = || Insertion::Line { at: begin + line.next, line_end: begin + line.end..begin + line.next };
+        // Behind this line or before it. It has a line end: a message ends neither in its header nor with what follows that.
+        let insertion = |note| {
+            let at = match note {
+                NoteForm::Comment => line.next,
+                NoteForm::ConjunctionId => line.end - line.text.len(),
+            };
+            Insertion::Line { note, at: begin + at, line_end: begin + line.end..begin + line.next }
+        };
         match Statement::of(number, line.text) {
             Ok(Statement::Blank) => {}
             Ok(Statement::KeyAndValue(VERSION, value)) => {
@@ -44,12 +58,15 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
                 if let Some(before) = open.take() {
                     outcomes.add(before.finish())?;
                 }
-                if value == "1.0" {
-                    let draft = Draft::new(number, &CCSDS, rule.objects);
-                    open = Some(Open { draft, insertion: insertion(), is_in_header: true });
-                } else {
-                    let message = format!("{} is a version that is not known, 1.0 is", quote(value));
-                    outcomes.add(Err(CdmError::of(number, VERSION, "bad_version", message)))?;
+                match CdmVersion::of(value) {
+                    Some(version) => {
+                        let draft = Draft::new(number, version, &CCSDS, rule);
+                        let comment = insertion(NoteForm::Comment);
+                        open = Some(Open { draft, comment, keyword: None, is_in_header: true });
+                    }
+                    None => {
+                        outcomes.add(Err(CdmError::of(number, VERSION, "bad_version", unknown_version(value))))?;
+                    }
                 }
             }
             statement if !is_begun => {
@@ -58,8 +75,12 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
             }
             statement => {
                 let Some(current) = &mut open else { continue };
-                if let (Ok(Statement::Comment(_)), true) = (&statement, current.is_in_header) {
-                    current.insertion = insertion();
+                match &statement {
+                    Ok(Statement::Comment(_)) if current.is_in_header => current.comment = insertion(NoteForm::Comment),
+                    Ok(Statement::KeyAndValue(key, _)) if current.keyword.is_none() && !is_of_header(key) => {
+                        current.keyword = Some(insertion(NoteForm::ConjunctionId));
+                    }
+                    _ => {}
                 }
                 if let Err(error) = statement.and_then(|statement| current.take(number, &statement)) {
                     open = None;
@@ -77,6 +98,10 @@ pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'
     Ok(outcomes)
 }
 
+fn is_of_header(key: &str) -> bool {
+    HEADER.contains(&key) || key == LAST_OF_HEADER
+}
+
 impl Open<'_> {
     fn take(&mut self, number: u64, statement: &Statement<'_>) -> Result<(), CdmError> {
         let (key, value) = match statement {
@@ -90,6 +115,7 @@ impl Open<'_> {
                 Err(CdmError::of(number, key, "report_form", "it stands behind OBJECT and belongs before it"))
             }
             "TCA" => self.draft.tca(number, value),
+            CONJUNCTION_ID_KEY if !self.draft.is_in_object() => self.draft.conjunction_id(number, value),
             "OBJECT" => self.draft.begin_object(number, value),
             "OBJECT_DESIGNATOR" => self.draft.designator(number, value),
             "CATALOG_NAME" => self.draft.catalog_name(number, value),

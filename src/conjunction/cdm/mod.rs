@@ -10,8 +10,10 @@ mod insertion;
 mod kvn;
 mod lines;
 mod outcomes;
+mod read_rule;
 mod space_track;
 mod transcoded;
+mod version;
 mod xml;
 
 pub use document::Document;
@@ -19,4 +21,5 @@ pub use draft::{ExistingId, Message};
 pub use error::CdmError;
 pub use form::CdmForm;
 pub use lines::without_bom;
-pub use outcomes::ReadRule;
+pub use read_rule::ReadRule;
+pub use version::{CdmVersion, NoteForm};

@@ -2,16 +2,7 @@
 
 use super::draft::Message;
 use super::error::CdmError;
-use crate::conjunction::object_rules::ObjectRules;
-
-/// How a document is read.
-#[derive(Debug, Clone, Copy)]
-pub struct ReadRule<'a> {
-    /// Which objects its designators stand for.
-    pub objects: &'a ObjectRules,
-    /// Whether a message that is wrong is left out; otherwise it refuses the document.
-    pub is_partial: bool,
-}
+use super::read_rule::ReadRule;
 
 /// The messages that were read, and those that were not.
 #[derive(Debug)]

@@ -18,8 +18,9 @@ use super::draft::{Draft, Message, Names};
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
-use super::outcomes::{Outcomes, ReadRule};
-use crate::conjunction::object_rules::ObjectRules;
+use super::outcomes::Outcomes;
+use super::read_rule::ReadRule;
+use super::version::CdmVersion;
 use crate::conjunction::report::Role;
 use crate::conjunction::sighting::EVENT_ID_KEY;
 
@@ -42,8 +43,7 @@ const TCA_FRACTION: &str = "TCA_FRACTION";
 /// Reads every message of a JSON text.
 pub(super) fn read<'a>(document: &[u8], rule: ReadRule<'a>) -> Result<Outcomes<'a>, CdmError> {
     let text = text_of(document)?;
-    let mut rows =
-        Rows { text, begin: document.len() - text.len(), lines: LineCounter::default(), objects: rule.objects };
+    let mut rows = Rows { text, begin: document.len() - text.len(), lines: LineCounter::default(), rule };
     let is_list = text.trim_ascii_start().starts_with('[');
     let values: Result<Vec<&RawValue>, _> =
         if is_list { serde_json::from_str(text) } else { serde_json::from_str(text).map(|value| vec![value]) };
@@ -79,7 +79,7 @@ struct Rows<'a> {
     /// The length of the byte order mark before the text.
     begin: usize,
     lines: LineCounter,
-    objects: &'a ObjectRules,
+    rule: ReadRule<'a>,
 }
 
 impl<'a> Rows<'a> {
@@ -92,7 +92,7 @@ impl<'a> Rows<'a> {
         let Members(members) = serde_json::from_str(object).map_err(|error| self.not_json(object, &error))?;
         let is_public = members.iter().any(|member| OF_THE_PUBLIC.objects.contains(&member.name.as_ref()));
         let names = if is_public { &OF_THE_PUBLIC } else { &OF_OPERATORS };
-        let mut draft = Draft::new(line, names, self.objects);
+        let mut draft = Draft::new(line, CdmVersion::V1, names, self.rule);
         for member in &members {
             self.read_member(member, names, &mut draft)?;
         }
@@ -102,7 +102,7 @@ impl<'a> Rows<'a> {
             return Err(CdmError::of(line, twice[0], "duplicate_key", "the object that begins here has it twice"));
         }
         let insertion = self.insertion_behind(&members, object);
-        draft.finish(insertion)
+        draft.finish(insertion, None)
     }
 
     fn read_member(&mut self, member: &Member<'a>, names: &Names, draft: &mut Draft<'_>) -> Result<(), CdmError> {

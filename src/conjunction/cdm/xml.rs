@@ -1,4 +1,4 @@
-//! Messages as XML: one `cdm`, or several in an `ndm` (CCSDS 508.0-B-1, section 4, and CCSDS 505.0).
+//! Messages as XML: one `cdm`, or several in an `ndm` (CCSDS 508.0-B-1, section 4, its draft 508.0-P-1.1, and CCSDS 505.0).
 //!
 //! Nothing outside the document is read: there is no document type, and no entity but those of XML itself.
 
@@ -9,8 +9,11 @@ use super::draft::{CCSDS, Draft};
 use super::error::{CdmError, quote};
 use super::insertion::Insertion;
 use super::lines::{LineCounter, text_of};
-use super::outcomes::{Outcomes, ReadRule};
+use super::outcomes::Outcomes;
+use super::read_rule::ReadRule;
 use super::transcoded::{Origin, refuse_declared};
+use super::version::{CdmVersion, NoteForm, unknown_version};
+use crate::conjunction::sighting::CONJUNCTION_ID_KEY;
 
 /// The greatest depth of elements. A message of the standard has seven levels.
 const DEPTH_MAX: usize = 64;
@@ -37,6 +40,9 @@ enum Element {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaf {
     Comment,
+    /// A comment of the relative metadata.
+    RelativeComment,
+    ConjunctionId,
     Tca,
     Object,
     Designator,
@@ -53,6 +59,8 @@ impl Element {
             (Some(Element::Body), "relativeMetadataData") => Element::Relative,
             (Some(Element::Body), "segment") => Element::Segment,
             (Some(Element::Segment), "metadata") => Element::Metadata,
+            (Some(Element::Relative), "COMMENT") => Element::Leaf(Leaf::RelativeComment),
+            (Some(Element::Relative), CONJUNCTION_ID_KEY) => Element::Leaf(Leaf::ConjunctionId),
             (Some(Element::Relative), "TCA") => Element::Leaf(Leaf::Tca),
             (Some(Element::Metadata), "OBJECT") => Element::Leaf(Leaf::Object),
             (Some(Element::Metadata), "OBJECT_DESIGNATOR") => Element::Leaf(Leaf::Designator),
@@ -82,6 +90,7 @@ pub(super) fn read<'a>(document: &'a [u8], origin: Origin, rule: ReadRule<'a>) -
         refused_at: None,
         depth: 0,
         message: None,
+        relative: None,
         leaf: (0, String::new()),
     };
     loop {
@@ -100,6 +109,15 @@ pub(super) fn read<'a>(document: &'a [u8], origin: Origin, rule: ReadRule<'a>) -
 /// A position of the reader as an index.
 fn index_in(text: &str, position: u64) -> usize {
     usize::try_from(position).map_or(text.len(), |position| position.min(text.len()))
+}
+
+/// A message that is being read.
+struct Open<'a> {
+    draft: Draft<'a>,
+    /// First in the header.
+    comment: Option<Insertion>,
+    /// Behind the comments with which the relative metadata begins.
+    keyword: Option<Insertion>,
 }
 
 /// The open elements, and what was read so far.
@@ -121,7 +139,9 @@ struct Tree<'a> {
     begun_at: Option<usize>,
     /// That of the message that was refused, until it ends.
     refused_at: Option<usize>,
-    message: Option<(Draft<'a>, Option<Insertion>)>,
+    message: Option<Open<'a>>,
+    /// Where a keyword can stand in the relative metadata, until something other than a comment does.
+    relative: Option<Insertion>,
     /// The line in which the current leaf begins, and its text so far.
     leaf: (u64, String),
 }
@@ -155,9 +175,9 @@ impl<'a> Tree<'a> {
                 if self.open.last() == Some(&Element::Header) {
                     return Err(self.refuse_element("header", "it is empty, so nothing can be put into it"));
                 }
-                self.end()
+                self.end(next)
             }
-            Event::End(_) => self.end(),
+            Event::End(_) => self.end(next),
             Event::Text(text) => self.add_text(text),
             Event::CData(text) => self.add_text(text),
             Event::GeneralRef(reference) => self.add_reference(reference),
@@ -187,38 +207,64 @@ impl<'a> Tree<'a> {
         match element {
             Element::Cdm => {
                 self.begun_at = Some(self.depth);
-                self.check_version(start)?;
-                self.message = Some((Draft::new(self.line(), &CCSDS, self.outcomes.rule.objects), None));
+                let version = self.version_of(start)?;
+                let draft = Draft::new(self.line(), version, &CCSDS, self.outcomes.rule);
+                self.message = Some(Open { draft, comment: None, keyword: None });
             }
             Element::Header => self.begin_header(start, next)?,
+            Element::Relative => self.relative = Some(self.insertion_in(start, next, NoteForm::ConjunctionId)),
             Element::Leaf(_) => self.leaf = (self.line(), String::new()),
             _ => {}
+        }
+        if let (Some(Element::Relative), Some(message)) = (parent, &mut self.message)
+            && element != Element::Leaf(Leaf::RelativeComment)
+        {
+            // Here the comments end; where there are two such elements, the second counts.
+            let found = self.relative.take();
+            message.keyword = found.or(message.keyword.take());
         }
         Ok(())
     }
 
     /// Notes the insertion behind the start tag of the header.
     fn begin_header(&mut self, start: &BytesStart<'_>, next: usize) -> Result<(), CdmError> {
-        let rest = &self.text[next..];
-        let gap_len = rest.len() - rest.trim_ascii_start().len();
-        let prefix_len = start.name().prefix().map_or(0, |prefix| prefix.as_ref().len() + ":".len());
-        let (at, name) = (self.begin + next, self.begin + self.at + "<".len());
-        let insertion = Insertion::Element { at, gap: at..at + gap_len, prefix: name..name + prefix_len };
+        let insertion = self.insertion_in(start, next, NoteForm::Comment);
         match &mut self.message {
-            Some((_, found @ None)) => *found = Some(insertion),
+            Some(Open { comment: found @ None, .. }) => *found = Some(insertion),
             _ => return Err(self.refuse_element("header", "the message has one already")),
         }
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), CdmError> {
+    /// The insertion behind the start tag of an element.
+    fn insertion_in(&self, start: &BytesStart<'_>, next: usize, note: NoteForm) -> Insertion {
+        let prefix_len = start.name().prefix().map_or(0, |prefix| prefix.as_ref().len() + ":".len());
+        let (at, name) = (self.begin + next, self.begin + self.at + "<".len());
+        Insertion::Element { note, at, gap: at..at + self.gap_len(next), prefix: name..name + prefix_len }
+    }
+
+    /// The length of the white space from there on.
+    fn gap_len(&self, next: usize) -> usize {
+        let rest = &self.text[next..];
+        rest.len() - rest.trim_ascii_start().len()
+    }
+
+    fn end(&mut self, next: usize) -> Result<(), CdmError> {
         let element = self.open.pop();
-        let Some((draft, _)) = &mut self.message else { return Ok(()) };
+        let behind = self.begin + next..self.begin + next + self.gap_len(next);
+        let Some(Open { draft, .. }) = &mut self.message else { return Ok(()) };
         match element {
             Some(Element::Leaf(leaf)) => {
                 let (line, text) = (self.leaf.0, self.leaf.1.trim_ascii());
                 match leaf {
                     Leaf::Comment => draft.comment(line, text),
+                    Leaf::RelativeComment => {
+                        if let Some(Insertion::Element { at, gap, .. }) = &mut self.relative {
+                            (*at, *gap) = (behind.start, behind);
+                        }
+                        draft.comment(line, text)
+                    }
+                    Leaf::ConjunctionId => draft.conjunction_id(line, text),
                     Leaf::Tca => draft.tca(line, text),
                     Leaf::Object if draft.is_in_object() => {
                         let what = "the segment has one already";
@@ -234,12 +280,12 @@ impl<'a> Tree<'a> {
                 Ok(())
             }
             Some(Element::Cdm) => {
-                let (draft, insertion) = self.message.take().expect("seen above");
-                let Some(insertion) = insertion else {
+                let Open { draft, comment, keyword } = self.message.take().expect("seen above");
+                let Some(comment) = comment else {
                     let what = "the message that ends here has none";
                     return Err(CdmError::of(self.line(), "header", "missing_field", what));
                 };
-                let message = draft.finish(insertion)?;
+                let message = draft.finish(comment, keyword)?;
                 self.begun_at = None;
                 self.outcomes.add(Ok(message))
             }
@@ -289,8 +335,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Fails unless the version of a `cdm` is 1.0.
-    fn check_version(&mut self, start: &BytesStart<'_>) -> Result<(), CdmError> {
+    /// The version of a `cdm`.
+    fn version_of(&mut self, start: &BytesStart<'_>) -> Result<CdmVersion, CdmError> {
         let mut version = None;
         for (at, attribute) in start.attributes().with_checks(false).enumerate() {
             let attribute =
@@ -308,12 +354,11 @@ impl<'a> Tree<'a> {
                 _ => {}
             }
         }
-        let (reason, message) = match version.as_deref() {
-            Some("1.0") => return Ok(()),
-            Some(other) => ("bad_version", format!("version is {}, which is not known, 1.0 is", quote(other))),
-            None => ("missing_field", "the attribute version is missing".to_owned()),
+        let Some(version) = version else {
+            return Err(CdmError::of(self.line(), "cdm", "missing_field", "the attribute version is missing"));
         };
-        Err(CdmError::of(self.line(), "cdm", reason, message))
+        CdmVersion::of(&version)
+            .ok_or_else(|| CdmError::of(self.line(), "cdm", "bad_version", unknown_version(&version)))
     }
 
     fn finish(mut self) -> Result<Outcomes<'a>, CdmError> {

@@ -27,7 +27,7 @@ pub struct Audited<'a> {
     pub path: &'a str,
     /// The ledger that was created or appended to.
     pub ledger: Option<LedgerId>,
-    /// How many ids were minted.
+    /// How many ids were minted, or numbers given.
     pub count: Option<u64>,
     /// Whether the same request was done before, and these are its ids.
     pub is_replayed: bool,

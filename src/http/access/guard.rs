@@ -125,7 +125,8 @@ impl Guard {
         let permit = permit?;
         self.check(&permit, need, template, request)?;
         // Whose body is waited for is told by it.
-        if permit.is_asked_later() || !request.body().is_end_stream() {
+        let is_asked_later = need == Need::Series || permit.is_asked_later();
+        if is_asked_later || !request.body().is_end_stream() {
             request.extensions_mut().insert(permit);
         }
         Ok(())
@@ -191,6 +192,7 @@ impl Guard {
             Need::Everything(scope) => permit.check_scope(scope).and_then(|()| permit.check_everything()),
             Need::Ledgers => self.check_ledgers(permit),
             Need::Ledger => self.check_ledgers(permit).and_then(|()| permit.check_ledger(ledger_id(&named()?)?)),
+            Need::Series => permit.check_scope(Scope::Number).and_then(|()| permit.check_series(&named()?)),
             Need::AnyLedger => self.check_ledgers(permit).and_then(|()| permit.check_beside_ledgers("a new one")),
             Need::Conjunctions => {
                 permit.check_scope(Scope::Ledger).and_then(|()| permit.check_beside_ledgers("conjunctions"))

@@ -23,6 +23,8 @@ pub(in crate::http) enum Need {
     AnyLedger,
     /// The scope `ledger` of a caller who is not confined to ledgers; the format is looked at where it is read.
     Conjunctions,
+    /// The scope `number`, and the series that the path names. The handler learns who asks.
+    Series,
     /// Some token: nobody else learns which routes there are.
     Token,
 }

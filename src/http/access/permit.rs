@@ -8,7 +8,7 @@ use axum::http::Extensions;
 use super::rate::Allowance;
 use super::scope::Scope;
 use crate::http::answer::{Problem, Slug};
-use crate::ledger::LedgerId;
+use crate::ledger::{LedgerId, SeriesName, SeriesPattern};
 use crate::time::UnixTime;
 
 /// What the bearer of a token, or of a certificate, may do. A request carries it where that matters later on: [`permit_of`].
@@ -21,6 +21,8 @@ pub(in crate::http) struct Permit {
     pub(super) formats: Option<BTreeSet<String>>,
     /// Only these; `None` for all.
     pub(super) ledgers: Option<BTreeSet<LedgerId>>,
+    /// Only series that one of these names; `None` for all.
+    pub(super) series: Option<Vec<SeriesPattern>>,
     /// From then on it permits nothing.
     pub(super) expires: Option<UnixTime>,
     /// What its bearer has used of the rate, where there is one.
@@ -36,14 +38,18 @@ impl Permit {
     /// That of a certificate for this name.
     pub(super) fn of_certificate(name: &str, scopes: BTreeSet<Scope>) -> Permit {
         let shown_by = format!("the certificate of `{name}`");
-        Permit { shown_by, scopes, formats: None, ledgers: None, expires: None, allowance: Arc::default() }
+        Permit::unconfined(shown_by, scopes, Arc::default())
     }
 
     /// What either of two permits of one certificate permits. Requests count for the first name.
     pub(super) fn joined_with(&self, other: &Permit) -> Permit {
         let scopes = self.scopes.union(&other.scopes).copied().collect();
         let (shown_by, allowance) = (self.shown_by.clone(), Arc::clone(&self.allowance));
-        Permit { shown_by, scopes, formats: None, ledgers: None, expires: None, allowance }
+        Permit::unconfined(shown_by, scopes, allowance)
+    }
+
+    fn unconfined(shown_by: String, scopes: BTreeSet<Scope>, allowance: Arc<Allowance>) -> Permit {
+        Permit { shown_by, scopes, formats: None, ledgers: None, series: None, expires: None, allowance }
     }
 
     /// What it is shown by, such as "the token `billing`".
@@ -51,9 +57,9 @@ impl Permit {
         &self.shown_by
     }
 
-    /// Whether it leaves out formats or ledgers.
+    /// Whether it leaves out formats, ledgers or series.
     pub(super) fn is_confined(&self) -> bool {
-        self.formats.is_some() || self.ledgers.is_some()
+        self.formats.is_some() || self.ledgers.is_some() || self.series.is_some()
     }
 
     /// Whether a handler has to know of it: its bearer may not do everything within its scopes.
@@ -79,6 +85,21 @@ impl Permit {
     /// Only these ledgers; `None` for all.
     pub(in crate::http) fn ledgers(&self) -> Option<&BTreeSet<LedgerId>> {
         self.ledgers.as_ref()
+    }
+
+    /// Only series that one of these names; `None` for all.
+    pub(in crate::http) fn series(&self) -> Option<&[SeriesPattern]> {
+        self.series.as_deref()
+    }
+
+    /// Whether it is for the series of this name, too.
+    pub(in crate::http) fn has_series(&self, name: &str) -> bool {
+        self.series.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| pattern.matches(name)))
+    }
+
+    /// Whether its bearer is told of a number of this series, or of one that is not known.
+    pub(in crate::http) fn reads_number(&self, series: Option<&SeriesName>) -> bool {
+        self.series.is_none() || series.is_some_and(|series| self.has_series(series.as_str()))
     }
 
     /// What is refused to its bearer though it has the scope, and why; ledgers belong to `event_formats`.
@@ -125,10 +146,11 @@ impl Permit {
     /// 403 `forbidden` if it is confined in any way.
     pub(super) fn check_everything(&self) -> Result<(), Problem> {
         let what = "all of them";
-        match (&self.formats, &self.ledgers) {
-            (Some(_), _) => Err(self.confined("format", what, &self.known_formats())),
-            (None, Some(_)) => Err(self.confined("ledger", what, &self.known_ledgers())),
-            (None, None) => Ok(()),
+        match (&self.formats, &self.ledgers, &self.series) {
+            (Some(_), ..) => Err(self.confined("format", what, &self.known_formats())),
+            (None, Some(_), _) => Err(self.confined("ledger", what, &self.known_ledgers())),
+            (None, None, Some(_)) => Err(self.confined("series", what, &self.known_series())),
+            (None, None, None) => Ok(()),
         }
     }
 
@@ -140,6 +162,12 @@ impl Permit {
         } else {
             Err(self.confined("ledger", &ledger.to_string(), &self.known_ledgers()))
         }
+    }
+
+    /// # Errors
+    /// 403 `forbidden`, the same for a series that there is and for one that there is not.
+    pub(super) fn check_series(&self, name: &str) -> Result<(), Problem> {
+        if self.has_series(name) { Ok(()) } else { Err(self.confined("series", name, &self.known_series())) }
     }
 
     /// # Errors
@@ -158,8 +186,14 @@ impl Permit {
         ledgers.join(", ")
     }
 
+    fn known_series(&self) -> String {
+        let series: Vec<_> = self.series.iter().flatten().map(SeriesPattern::to_string).collect();
+        series.join(", ")
+    }
+
     fn confined(&self, what: &str, named: &str, known: &str) -> Problem {
-        let detail = format!("{} is for the {what}s {known}; this is for {named}", self.shown_by);
+        let several = if what == "series" { "series".to_owned() } else { format!("{what}s") };
+        let detail = format!("{} is for the {several} {known}; this is for {named}", self.shown_by);
         Problem::new(Slug::Forbidden, detail).reason(what).limit(known)
     }
 }

@@ -19,11 +19,14 @@ pub enum Scope {
     Metrics,
     /// Beside `ledger`: imports into ledgers that others append to, who are refused until the import has ended.
     Import,
+    /// Numbers without gaps: given, made void and read.
+    Number,
 }
 
 impl Scope {
     /// Every scope.
-    pub const ALL: [Scope; 5] = [Scope::Mint, Scope::Ledger, Scope::Decode, Scope::Metrics, Scope::Import];
+    pub const ALL: [Scope; 6] =
+        [Scope::Mint, Scope::Ledger, Scope::Decode, Scope::Metrics, Scope::Import, Scope::Number];
 
     /// As it is written.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Scope {
             Scope::Decode => "decode",
             Scope::Metrics => "metrics",
             Scope::Import => "import",
+            Scope::Number => "number",
         }
     }
 }
@@ -45,7 +49,7 @@ impl fmt::Display for Scope {
 
 /// A name that is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no scope: there are mint, ledger, decode, metrics and import")]
+#[error("{0:?} is no scope: there are mint, ledger, decode, metrics, import and number")]
 pub struct UnknownScope(String);
 
 impl FromStr for Scope {

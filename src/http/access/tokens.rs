@@ -11,7 +11,7 @@ use super::permit::Permit;
 use super::scope::Scope;
 use super::token_digest::TokenDigest;
 use super::token_text::without_tokens;
-use crate::ledger::LedgerId;
+use crate::ledger::{LedgerId, SeriesPattern};
 use crate::time::UnixTime;
 
 /// All of them are compared with each request that is not open to anybody.
@@ -41,6 +41,7 @@ struct TokenFile {
 ///     scopes: vec![Scope::Mint],
 ///     formats: Some(vec!["payment".to_owned()]),
 ///     ledgers: None,
+///     series: None,
 ///     expires: None,
 /// };
 /// assert!(entry.to_toml().starts_with("[[token]]\nname = \"billing\"\n"));
@@ -60,6 +61,9 @@ pub struct TokenEntry {
     /// Only these ledgers; all if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledgers: Option<Vec<String>>,
+    /// Only these series of numbers, or those whose names begin so, such as `acme-*`; all if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub series: Option<Vec<String>>,
     /// The instant from which it is not accepted any more, such as `2027-01-01T00:00:00Z`; never if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
@@ -123,7 +127,7 @@ impl TokenEntry {
         }
         let scopes: BTreeSet<_> = self.scopes.iter().copied().collect();
         if scopes.is_empty() {
-            return Err("scopes is empty, it must name mint, ledger, decode, metrics or import".to_owned());
+            return Err("scopes is empty, it must name mint, ledger, decode, metrics, import or number".to_owned());
         }
         let is_unknown = |name: &&String| !formats.contains(name);
         if let Some(unknown) = self.formats.iter().flatten().find(is_unknown) {
@@ -135,6 +139,10 @@ impl TokenEntry {
             LedgerId::from_text(text).map_err(refuse)
         };
         let ledgers = self.ledgers.as_ref().map(|ledgers| ledgers.iter().map(ledger).collect::<Result<_, _>>());
+        let pattern = |text: &String| {
+            SeriesPattern::from_text(text).ok_or_else(|| format!("series {text:?} must be {}", SeriesPattern::RULE))
+        };
+        let series = self.series.as_ref().map(|series| series.iter().map(pattern).collect::<Result<_, _>>());
         let expires =
             self.expires.as_ref().map(|text| text.parse::<UnixTime>().map_err(|error| format!("expires: {error}")));
         Ok(Permit {
@@ -142,6 +150,7 @@ impl TokenEntry {
             scopes,
             formats: self.formats.as_ref().map(|formats| formats.iter().cloned().collect()),
             ledgers: ledgers.transpose()?,
+            series: series.transpose()?,
             expires: expires.transpose()?,
             allowance: Arc::default(),
         })
@@ -249,6 +258,10 @@ mod tests {
                 entry("a", "t", "scopes = [\"ledger\"]\nledgers = [\"AA77F99C\"]"),
                 "ledger \"AA77F99C\" must be 8 lower-case",
             ),
+            (
+                entry("a", "t", "scopes = [\"number\"]\nseries = [\"*-2026\"]"),
+                "series \"*-2026\" must be the name of a series",
+            ),
             (entry("a", "t", "scopes = [\"mint\"]\nexpires = \"soon\""), "token `a`: expires: "),
             (entry("a", "t", "scopes = [\"mint\"]\nformat = [\"payment\"]"), "unknown field `format`"),
             (entry("a", "t", "scopes = [\"mint\"]").repeat(2), "stands there twice"),
@@ -270,6 +283,7 @@ mod tests {
             scopes: vec![Scope::Mint, Scope::Decode],
             formats: Some(vec!["payment".to_owned()]),
             ledgers: Some(vec!["aa77f99c".to_owned()]),
+            series: Some(vec!["acme-*".to_owned()]),
             expires: Some("2027-01-01T00:00:00Z".to_owned()),
         };
         let tokens = parse(&entry.to_toml()).expect("what is written can be read");

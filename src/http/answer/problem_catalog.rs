@@ -41,10 +41,9 @@ impl Slug {
                 name: "idempotency-key-required",
                 status: 400,
                 title: "An Idempotency-Key is required",
-                cause: "Appending to a ledger without the header Idempotency-Key: after a lost answer nobody could tell a \
-                    retry from a second event.",
-                safe_action: "Send 1 to 255 visible ASCII characters, a fresh value for each event and the same one for each retry \
-                    of it.",
+                cause: "Appending to a ledger, or asking for a number, without the header Idempotency-Key: after a lost answer nobody \
+                    could tell a retry from a second event.",
+                safe_action: "Send 1 to 255 visible ASCII characters, a fresh value for each event or number and the same one for each retry of it.",
                 dangerous_action: "Using one fixed key for everything, or a new key for a retry: the first loses events, the second \
                     appends them twice.",
             },
@@ -63,8 +62,8 @@ impl Slug {
                 name: "forbidden",
                 status: 403,
                 title: "The token or certificate does not cover this",
-                cause: "The token or certificate is valid but lacks the scope of this route (mint, ledger, decode, metrics or import), is \
-                    confined to other formats or ledgers, or no name of the certificate is listed.",
+                cause: "The token or certificate is valid but lacks the scope of this route (mint, ledger, decode, metrics, import or number), is \
+                    confined to other formats, ledgers or series, or no name of the certificate is listed.",
                 safe_action: "Use one that covers it, or have its entry in the file of http.tokens, or http.tls.client_scopes, \
                     changed and the process told to read it again (SIGHUP).",
                 dangerous_action: "Giving one token every scope: a leaked dashboard token could then append to ledgers.",
@@ -104,8 +103,7 @@ impl Slug {
                 cause: "Decoding is strict: every format rejected the text. `rejected` holds the reason of each, \
                     `did_you_mean` near encodings.",
                 safe_action: "Look for a cut or changed character, a changed case, or a prefix added by another system.",
-                dangerous_action: "Guessing: correcting characters until something decodes finds an id, but hardly the one that was \
-                    meant.",
+                dangerous_action: "Guessing: correcting characters until something decodes finds an id, but hardly the one that was meant.",
             },
             Self::UnknownLedger => &Page {
                 name: "unknown-ledger",
@@ -175,12 +173,19 @@ impl Slug {
                 dangerous_action: "Sending your own event with ?import=last: it ends the import where it stands, and the rest of \
                     the chain can never be added.",
             },
+            Self::AlreadyVoid => &Page {
+                name: "already-void",
+                status: 409,
+                title: "The number is void for another reason",
+                cause: "A number is made void once, and keeps the reason and the time of then.",
+                safe_action: "GET /numbers/{series} shows why it is void. If that says the same in other words, nothing is to be done.",
+                dangerous_action: "Making the next number void instead: a number that is on an invoice would be void.",
+            },
             Self::PayloadTooLarge => &Page {
                 name: "payload-too-large",
                 status: 413,
                 title: "The body is too large",
-                cause: "The body is longer than this route reads; `limit` says how much that is. Compressed bodies are not \
-                    unpacked.",
+                cause: "The body is longer than this route reads; `limit` says how much that is. Compressed bodies are not unpacked.",
                 safe_action: "Send it in parts; batches may be split anywhere.",
                 dangerous_action: "None on the caller's side. Raising the limit lets every caller use that much memory at once.",
             },
@@ -241,10 +246,18 @@ impl Slug {
             Self::IdempotencyConflict => &Page {
                 name: "idempotency-conflict",
                 status: 422,
-                title: "The key was used for another event",
-                cause: "This Idempotency-Key was used before, on this ledger, for different content.",
+                title: "The key was used for another event or number",
+                cause: "This Idempotency-Key was used before, on this ledger or series, for different content.",
                 safe_action: "If this is a new event, use a new key. If it was a retry, send exactly what was sent first.",
                 dangerous_action: "Making up a new key for a retry: if the first attempt was written, the event is there twice.",
+            },
+            Self::SeriesEnded => &Page {
+                name: "series-ended",
+                status: 422,
+                title: "The series has not so many numbers any more",
+                cause: "Its numbers would go beyond `max` of its rule (`numbers.<name>.max`). None was given.",
+                safe_action: "Begin another series, such as that of the next year, or raise max and start the service again.",
+                dangerous_action: "Counting on in the application: another caller would count on, too, from the same number.",
             },
             Self::RateLimited => &Page {
                 name: "rate-limited",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::problem::{Problem, Slug};
 use crate::conjunction::GroupRefusal;
 use crate::id::{PrefixError, TYPE_RULE};
-use crate::ledger::{AppendRefusal, LedgerId, PlaceError};
+use crate::ledger::{AppendRefusal, LedgerId, NumberRefusal, PlaceError, VoidRefusal};
 use crate::minting::{Refusal, RequestError};
 use crate::service::{ServiceError, Shed, UnknownFormat, UnknownReading};
 use crate::storage::RecordError;
@@ -24,9 +24,10 @@ impl From<ServiceError> for Problem {
             ServiceError::Refused(refusal) => Problem::from(refusal),
             ServiceError::Records(error) => Problem::from(error),
             ServiceError::UnknownLedger(ledger) => unknown_ledger(ledger),
-            ServiceError::UnknownEvent { .. } | ServiceError::UnknownConjunction | ServiceError::NothingStored => {
-                Problem::new(Slug::NotFound, detail)
-            }
+            ServiceError::UnknownEvent { .. }
+            | ServiceError::UnknownConjunction
+            | ServiceError::NothingStored
+            | ServiceError::UnknownSeries(_) => Problem::new(Slug::NotFound, detail),
         }
     }
 }
@@ -63,6 +64,7 @@ impl From<Refusal> for Problem {
                 Problem::new(Slug::InvalidParameter, detail).reason("count").limit(most.to_string())
             }
             Refusal::HorizonReached { retry_after }
+            | Refusal::NoRecord { retry_after }
             | Refusal::SlotAhead { retry_after, .. }
             | Refusal::NotOpen { retry_after, .. } => {
                 Problem::new(Slug::HorizonReached, detail).retry_after(retry_after)
@@ -121,6 +123,14 @@ impl From<RecordError> for Problem {
             RecordError::Group(GroupRefusal { index, error }) => {
                 Problem::new(Slug::InvalidReport, format!("[{index}]: {error}"))
             }
+            RecordError::Number(NumberRefusal::KeyConflict { .. }) => {
+                Problem::new(Slug::IdempotencyConflict, detail).reason("idempotency_key")
+            }
+            RecordError::Number(NumberRefusal::SeriesEnded { max, .. }) => {
+                Problem::new(Slug::SeriesEnded, detail).reason("count").limit(max.to_string())
+            }
+            RecordError::Void(VoidRefusal::NotGiven { .. }) => Problem::new(Slug::NotFound, detail),
+            RecordError::Void(VoidRefusal::AlreadyVoid(_)) => Problem::new(Slug::AlreadyVoid, detail).reason("reason"),
             RecordError::Clock(refusal) => Problem::from(refusal),
             RecordError::Busy => Problem::new(Slug::Overloaded, detail).retry_after(SOON),
             RecordError::Unreachable => Problem::new(Slug::CoordinatorUnavailable, detail).retry_after(SOON),

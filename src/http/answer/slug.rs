@@ -33,6 +33,8 @@ pub enum Slug {
     LedgerExists,
     /// 409: the ledger is being imported.
     LedgerImporting,
+    /// 409: the number is void for another reason.
+    AlreadyVoid,
     /// 413: the body is too large.
     PayloadTooLarge,
     /// 414: the address is too long.
@@ -49,6 +51,8 @@ pub enum Slug {
     InvalidReport,
     /// 422: the key was used for another event.
     IdempotencyConflict,
+    /// 422: the series has not so many numbers any more.
+    SeriesEnded,
     /// 429: this caller is over its rate.
     RateLimited,
     /// 500: a fault in the service.
@@ -98,6 +102,7 @@ impl Slug {
         Self::HeadMoved,
         Self::LedgerExists,
         Self::LedgerImporting,
+        Self::AlreadyVoid,
         Self::PayloadTooLarge,
         Self::UriTooLong,
         Self::UnsupportedMediaType,
@@ -106,6 +111,7 @@ impl Slug {
         Self::InvalidEvent,
         Self::InvalidReport,
         Self::IdempotencyConflict,
+        Self::SeriesEnded,
         Self::RateLimited,
         Self::InternalError,
         Self::UnknownTransferCoding,

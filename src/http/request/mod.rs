@@ -27,7 +27,7 @@ pub(in crate::http) use ledger_names::{event_before, event_id, import_part, inva
 pub(in crate::http) use mint_query::{count, encoding, prefix, refuse_count};
 pub(in crate::http) use path::path_params;
 pub use query::{Query, strict_query};
-pub(in crate::http) use query::{no_query, percent_decode};
+pub(in crate::http) use query::{no_query, percent_decode, whole_number};
 pub(in crate::http) use reports::{read_reports, report_count_max};
 pub(in crate::http) use request_id::request_id;
 pub(in crate::http) use trace_parent::{trace_parent, traceparent_of};

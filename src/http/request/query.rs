@@ -68,6 +68,20 @@ pub fn strict_query<'a>(query: &'a str, allowed: &[&'a str]) -> Result<Query<'a>
     Ok(Query { pairs })
 }
 
+/// A parameter from 1 to `most`.
+///
+/// # Errors
+/// 422 `invalid-parameter`.
+pub(in crate::http) fn whole_number(query: &Query<'_>, name: &'static str, most: u64) -> Result<Option<u64>, Problem> {
+    let Some(text) = query.get(name) else { return Ok(None) };
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| is_plain && (1..=most).contains(number));
+    number.map(Some).ok_or_else(|| {
+        let detail = format!("{name} is {text:?}, it must be a whole number from 1 to {most}");
+        Problem::new(Slug::InvalidParameter, detail).reason(name).limit(most.to_string())
+    })
+}
+
 /// That an address has no parameters, for routes that know none.
 ///
 /// # Errors

@@ -9,12 +9,14 @@ use axum::http::{Extensions, Response};
 
 use super::mint::count_refusal;
 use super::reports;
-use crate::conjunction::{GroupedMinter, ReportTally, Seen, Tca};
+use crate::conjunction::{ExternalId, GroupedMinter, ReportTally, Seen, Tca};
 use crate::http::access::permit_of;
 use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};
-use crate::http::request::{Query, path_params, strict_query};
+use crate::http::request::{Query, path_params, strict_query, whole_number};
 use crate::id::Format;
-use crate::service::{CONJUNCTIONS_MAX, IdSource, ListQuery, ListedConjunction, ServedFormat, Service, ServiceError};
+use crate::service::{
+    CONJUNCTIONS_MAX, ConjunctionList, IdSource, ListQuery, ListedConjunction, ServedFormat, Service, ServiceError,
+};
 use crate::storage::ListPlace;
 use crate::time::{UnixTime, UtcTextError};
 use crate::wire::{ConjunctionInfo, ConjunctionInfos};
@@ -60,23 +62,30 @@ pub(in crate::http) async fn list(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     negotiate(request.headers(), &[MediaType::Json])?;
-    let known = ["format", "from", "to", "primary", "secondary", "after", "limit"];
+    let known = ["format", "from", "to", "primary", "secondary", "external", "after", "limit"];
     let query = strict_query(request.uri().query().unwrap_or_default(), &known)?;
     let (format, minter) = grouped_format(&service, &query, request.extensions())?;
     let works = Arc::clone(&format);
     let example = move |problem: Problem| problem.or_example(|| list_example(&works));
     let asked = list_query(&query).map_err(&example)?;
+    let external = external(&query).map_err(&example)?;
     let after = query.get("after").map(|text| Ok((read_id(&format, "after", text)?, text.to_owned()))).transpose();
     let after = after.map_err(&example)?;
     let _pass = service.load().requests.enter_bulk(LIST_ESTIMATE)?;
     let reading = Arc::clone(&service);
     let read = move || {
         let after = after.map(|(id, text)| known_place(&reading, &minter, id, &text)).transpose().map_err(example)?;
-        let found = reading.conjunctions_listed(&minter, &ListQuery { after, ..asked })?;
+        let ConjunctionList { items, next } = match external {
+            Some(external) => {
+                let items = reading.conjunctions_of_external(&minter, &external, &asked)?;
+                ConjunctionList { items, next: None }
+            }
+            None => reading.conjunctions_listed(&minter, &ListQuery { after, ..asked })?,
+        };
         Ok(json(&ConjunctionInfos {
             format: format.name.clone(),
-            conjunctions: found.items.iter().map(|listed| info(&format, listed)).collect(),
-            next: found.next.map(|id| format.canonical().to_text(id)),
+            conjunctions: items.iter().map(|listed| info(&format, listed)).collect(),
+            next: next.map(|id| format.canonical().to_text(id)),
         }))
     };
     service.load().requests.work_aside(read).await
@@ -150,15 +159,29 @@ fn known_place(service: &Service, minter: &GroupedMinter, id: u128, text: &str) 
 
 /// What is asked for, from the beginning of the list.
 fn list_query(query: &Query<'_>) -> Result<ListQuery, Problem> {
-    let limit = number(query, "limit", u64::try_from(CONJUNCTIONS_MAX).unwrap_or(u64::MAX))?;
+    let limit = whole_number(query, "limit", u64::try_from(CONJUNCTIONS_MAX).unwrap_or(u64::MAX))?;
     Ok(ListQuery {
         from: instant(query, "from")?,
         to: instant(query, "to")?,
-        primary: number(query, "primary", NUMBER_MAX)?,
-        secondary: number(query, "secondary", NUMBER_MAX)?,
+        primary: whole_number(query, "primary", NUMBER_MAX)?,
+        secondary: whole_number(query, "secondary", NUMBER_MAX)?,
         after: None,
         limit: limit.map_or(LIMIT, |limit| usize::try_from(limit).unwrap_or(LIMIT)),
     })
+}
+
+/// The id of another originator that conjunctions are looked up by. There are few of each, so that they are not listed in pages.
+fn external(query: &Query<'_>) -> Result<Option<ExternalId>, Problem> {
+    let Some(text) = query.get("external") else { return Ok(None) };
+    let refuse = |detail: String| Problem::new(Slug::InvalidParameter, detail).reason("external");
+    if query.get("after").is_some() {
+        return Err(refuse(
+            "external does not go with after: all conjunctions with that id are listed at once".to_owned(),
+        ));
+    }
+    let most = ExternalId::LEN_MAX;
+    let too_long = || format!("external has {} characters, it must have from 1 to {most}", text.chars().count());
+    ExternalId::new(text).map(Some).ok_or_else(|| refuse(too_long()).limit(most.to_string()))
 }
 
 fn read_id(format: &Format, name: &'static str, text: &str) -> Result<u128, Problem> {
@@ -166,17 +189,6 @@ fn read_id(format: &Format, name: &'static str, text: &str) -> Result<u128, Prob
     id.ok_or_else(|| {
         let detail = format!("{name} is {text:?}, which is no id of {}", format.name);
         Problem::new(Slug::InvalidParameter, detail).reason(name)
-    })
-}
-
-/// A parameter from 1 to `most`.
-fn number(query: &Query<'_>, name: &'static str, most: u64) -> Result<Option<u64>, Problem> {
-    let Some(text) = query.get(name) else { return Ok(None) };
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = text.parse().ok().filter(|number| is_plain && (1..=most).contains(number));
-    number.map(Some).ok_or_else(|| {
-        let detail = format!("{name} is {text:?}, it must be a whole number from 1 to {most}");
-        Problem::new(Slug::InvalidParameter, detail).reason(name).limit(most.to_string())
     })
 }
 
@@ -205,5 +217,6 @@ fn info(format: &Format, listed: &ListedConjunction) -> ConjunctionInfo {
         first_tca: tca(|tally| tally.first),
         last_tca: tca(|tally| tally.last),
         near: listed.near.iter().map(|id| text(*id)).collect(),
+        external: listed.externals.iter().map(ExternalId::to_string).collect(),
     }
 }

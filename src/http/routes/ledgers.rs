@@ -17,7 +17,7 @@ use crate::http::request::{
 };
 use crate::id::Rejection;
 use crate::ledger::{EventTime, KeyHash, LedgerId, Link, RequestMark, digest_of};
-use crate::service::{PAGE_LEN, Page, Service, ServiceError};
+use crate::service::{PAGE_LEN, Service, ServiceError};
 use crate::storage::LedgerSummary;
 use crate::wire::{LEDGER_BODY_LEN_MAX, LedgerIds, LedgerInfo, LedgerList};
 
@@ -100,7 +100,7 @@ pub(in crate::http) async fn list(
     let reading = Arc::clone(&service);
     let read = move || {
         let page = reading.ledgers(among.as_ref(), after)?;
-        let next = next(&page, |last| last.head.id.ledger().to_string());
+        let next = page.next(|last| last.head.id.ledger().to_string());
         Ok(json(&LedgerList { ledgers: page.items.iter().map(info).collect(), next }))
     };
     service.load().requests.work_aside(read).await
@@ -149,7 +149,7 @@ pub(in crate::http) async fn ids(
     let pass = requests.go_on(None, estimate)?;
     let read = move |service: &Service| {
         let page = service.events(ledger, after)?;
-        let next = next(&page, |last| last.id.to_string());
+        let next = page.next(|last| last.id.to_string());
         let ids = page.items.iter().map(|link| event_detail(link, |id| id.to_string())).collect();
         Ok(json(&LedgerIds { ledger: ledger.to_string(), ids, next }))
     };
@@ -193,11 +193,6 @@ pub(in crate::http) fn example(service: &Service) -> String {
 
 fn ids_example(ledger: LedgerId) -> String {
     format!("GET /ledgers/{ledger}/ids")
-}
-
-/// What to ask for next, if there is more.
-fn next<T>(page: &Page<T>, name: impl Fn(&T) -> String) -> Option<String> {
-    page.items.last().filter(|_| page.has_more).map(name)
 }
 
 /// The ledger that an address names.

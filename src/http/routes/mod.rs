@@ -10,6 +10,7 @@ pub(in crate::http) mod ledger_events;
 pub(in crate::http) mod ledgers;
 pub(in crate::http) mod metrics;
 pub(in crate::http) mod mint;
+pub(in crate::http) mod numbers;
 pub(in crate::http) mod problem_page;
 pub(in crate::http) mod reports;
 pub(in crate::http) mod verify;

@@ -3,18 +3,19 @@
 //! A report joins a conjunction that is stored, or is the first of one; in mode `pure` nothing is stored, and a node that
 //! cannot mint others answers too.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::{HeaderValue, Response};
 
 use crate::conjunction::{Grouped, GroupedMinter, NotedRule, ReadRule, Report, ReportsError, Sighting, SortedReports};
 use crate::http::access::DurableWork;
 use crate::http::answer::{
-    ANSWER_LEN_MAX, AnswerBody, IdEncoder, MediaType, Problem, Slug, json_bytes, media_type_of_body, minted, negotiate,
-    negotiate_minted, too_long,
+    ANSWER_LEN_MAX, AnswerBody, IDMINT_WARNING, IdEncoder, MediaType, Problem, Slug, json_bytes, media_type_of_body,
+    minted, negotiate, negotiate_minted, too_long,
 };
 use crate::http::request::{
     Query, encoding, payer_of, read_paid_body, read_reports, refuse_count, report_count_max, strict_query,
@@ -44,6 +45,9 @@ const NANOS_FOR_A_REPORT: u64 = 2_500;
 /// What is said of a report beside its ids, and of one that is refused beside twice the reason, in bytes.
 const DETAIL_LEN: usize = 128;
 const REFUSED_LEN: usize = 400;
+
+/// What stands around a warning.
+const WARNING_LEN: usize = 16;
 
 /// Reports of a longer body are read, grouped and answered one request after the other: they take several times the body.
 const LARGE_LEN: usize = 4 * 1024 * 1024;
@@ -124,29 +128,35 @@ pub(in crate::http) async fn mint_reports(
 
     let batch_max = service.limits().batch_max;
     let most = if is_partial { batch_max.min(PARTIAL_MAX) } else { batch_max };
-    let (objects, of_format) = (service.object_rules(), Arc::clone(format));
-    let read_body = move || read_reports(request_body, body_media, most, ReadRule { objects: &objects, is_partial });
+    let (objects, note, of_minter) = (service.object_rules(), service.note(), Arc::clone(minter));
+    let read_body =
+        move || read_reports(request_body, body_media, most, ReadRule { objects: &objects, note, is_partial });
     if is_partial {
-        let of_minter = Arc::clone(minter);
-        let read = move || Ok::<_, Problem>(read_body()?.sort_out(&of_minter, &of_format, encoding));
-        let SortedReports { sightings, refused } = at_once_or_aside(requests, is_short, read).await?;
+        let read = move || {
+            let reports = read_body()?;
+            Ok::<_, Problem>((reports.sort_out(&of_minter, encoding), reports.warnings()))
+        };
+        let (SortedReports { sightings, externals, refused }, warnings) =
+            at_once_or_aside(requests, is_short, read).await?;
         let of_refused = refused.iter().map(|(_, error)| REFUSED_LEN + 2 * error.to_string().len());
-        check_len(of_refused.sum::<usize>() + sightings.len() * detail_len(format, encoding))?;
+        let of_granted = sightings.len() * detail_len(format, encoding) + warnings_len(&warnings);
+        check_len(of_refused.sum::<usize>() + of_granted)?;
         let (positions, sightings): (Vec<usize>, Vec<Sighting>) = sightings.into_iter().unzip();
         let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
         let group = async move {
             let _held = (paid, turn, pass);
             // Looked at one by one above, so none of them is refused.
-            let reports =
-                service.group(&served, &minter, &sightings, noted_rule).await.map_err(|error| match error {
+            let reports = service.group(&served, &minter, &sightings, &externals, noted_rule).await.map_err(
+                |error| match error {
                     GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
                     GroupFailure::Service(error) => Problem::from(error),
-                })?;
+                },
+            )?;
             service.counters().count_refused_reports(refused.len());
             let format = Arc::clone(&served.counted().format);
             let write = move || {
-                let details = details(&format, encoding, &reports);
-                let body = partial(&format, positions.into_iter().zip(details), refused);
+                let details = positions.into_iter().zip(details(&format, encoding, &reports));
+                let body = partial(&format, with_warnings(details, warnings), refused);
                 minted(media, &format, count_of(&reports.grouped), body)
             };
             Ok(at_once_or_aside(&service.load().requests, is_short, write).await)
@@ -159,18 +169,20 @@ pub(in crate::http) async fn mint_reports(
             let detail = "return=cdm goes with Conjunction Data Messages, and the body has none to give back";
             return Err(Problem::new(Slug::InvalidParameter, detail).reason("return"));
         }
-        let sightings = reports.sightings(&of_format, encoding)?;
-        Ok::<_, Problem>((reports, sightings))
+        let sightings = reports.sightings(&of_minter, encoding)?;
+        let (externals, warnings) = (reports.externals(&of_minter), reports.warnings());
+        Ok::<_, Problem>((reports, sightings, externals, warnings))
     };
-    let (reports, sightings) = at_once_or_aside(requests, is_short, read).await?;
+    let (reports, sightings, externals, warnings) = at_once_or_aside(requests, is_short, read).await?;
     if wanted == Wanted::Ids && media == MediaType::Json {
-        check_len(sightings.len().saturating_mul(detail_len(format, encoding)))?;
+        check_len(sightings.len().saturating_mul(detail_len(format, encoding)) + warnings_len(&warnings))?;
     }
     let (service, served, minter) = (Arc::clone(service), Arc::clone(served), Arc::clone(minter));
     let group = async move {
         let _held = (paid, turn, pass);
         let format = Arc::clone(&served.counted().format);
-        let found = service.group(&served, &minter, &sightings, noted_rule).await.map_err(|error| match error {
+        let found = service.group(&served, &minter, &sightings, &externals, noted_rule).await;
+        let found = found.map_err(|error| match error {
             GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
             GroupFailure::Service(error) => Problem::from(error),
         })?;
@@ -179,16 +191,19 @@ pub(in crate::http) async fn mint_reports(
                 let messages = reports.messages().expect("checked before anything was minted");
                 let encoding = &format.encodings[encoding];
                 let ids: Vec<String> = found.grouped.iter().map(|one| encoding.to_text(one.id)).collect();
-                minted(media, &format, count_of(&found.grouped), messages.annotate(&ids))
+                let body = messages.annotate(&sightings, &ids);
+                warned(minted(media, &format, count_of(&found.grouped), body), &warnings)
             }
             (Wanted::Ids, MediaType::Json) => {
-                minted(media, &format, count_of(&found.grouped), detailed(&format, encoding, &found))
+                let details = details(&format, encoding, &found).enumerate();
+                let body = detailed(&format, with_warnings(details, warnings));
+                minted(media, &format, count_of(&found.grouped), body)
             }
             (Wanted::Ids, _) => {
                 let count = count_of(&found.grouped);
                 let ids = Batch::of_ids(found.grouped.iter().map(|one| one.id).collect());
                 let encoder = IdEncoder::new(media, &format, encoding, count, None);
-                minted(media, &format, count, AnswerBody::of_ids(encoder, &format, ids, None))
+                warned(minted(media, &format, count, AnswerBody::of_ids(encoder, &format, ids, None)), &warnings)
             }
         };
         Ok(at_once_or_aside(&service.load().requests, is_short, write).await)
@@ -216,6 +231,34 @@ fn check_len(len: usize) -> Result<(), Problem> {
 /// About how much is said of a report that gets an id.
 fn detail_len(format: &Format, encoding: usize) -> usize {
     DETAIL_LEN + 2 * format.encodings[encoding].len_max()
+}
+
+/// How much more is said of reports that were not read as they were written.
+fn warnings_len(warnings: &BTreeMap<usize, String>) -> usize {
+    warnings.values().map(|warning| WARNING_LEN + warning.len()).sum()
+}
+
+/// An answer without details, with the first warning in its head.
+fn warned(mut answer: Response<AnswerBody>, warnings: &BTreeMap<usize, String>) -> Response<AnswerBody> {
+    if let Some(first) = warnings.values().next() {
+        let of_several =
+            if warnings.len() > 1 { format!(" (the first of {} warnings)", warnings.len()) } else { String::new() };
+        let value =
+            HeaderValue::try_from(format!("{first}{of_several}")).expect("a warning is visible ASCII and spaces");
+        answer.headers_mut().insert(IDMINT_WARNING, value);
+    }
+    answer
+}
+
+/// Details by the positions of their reports, with the warnings of these positions.
+fn with_warnings(
+    details: impl Iterator<Item = (usize, ReportDetail)>,
+    mut warnings: BTreeMap<usize, String>,
+) -> impl Iterator<Item = (usize, ReportDetail)> {
+    details.map(move |(position, detail)| {
+        let warning = warnings.remove(&position);
+        (position, ReportDetail { warning, ..detail })
+    })
 }
 
 /// About what a body of so many bytes takes.
@@ -281,11 +324,11 @@ pub(in crate::http) fn example(minter: &GroupedMinter, format: &Format) -> Strin
 
 /// The answer in JSON, which alone says what became of each report. Built whole: it is a few times as long as the
 /// body, and that was read whole too.
-fn detailed(format: &Format, encoding: usize, reports: &GroupedReports) -> Vec<u8> {
-    let details: Vec<ReportDetail> = details(format, encoding, reports).collect();
+fn detailed(format: &Format, details: impl Iterator<Item = (usize, ReportDetail)>) -> Vec<u8> {
+    let details: Vec<ReportDetail> = details.map(|(_, detail)| detail).collect();
     let answer = MintAnswer {
         format: format.name.clone(),
-        count: count_of(&reports.grouped),
+        count: u64::try_from(details.len()).expect("a list is shorter than 2^64"),
         label: None,
         ids: details.iter().map(|detail| detail.id.clone()).collect(),
         details: Some(MintDetails::Reports(details)),
@@ -325,6 +368,7 @@ fn details(format: &Format, encoding: usize, reports: &GroupedReports) -> impl I
         tca_delta_us: one.delta_us,
         noted_differs: one.noted_differs == Some(true),
         near: reports.near.get(&at).into_iter().flatten().map(|id| encoding.to_text(*id)).collect(),
+        warning: None,
     })
 }
 

@@ -21,11 +21,12 @@ const REQUEST_HEADERS: [HeaderName; 5] = [
 ];
 
 /// The headers of answers that a page could not see unasked.
-const ANSWER_HEADERS: [HeaderName; 6] = [
+const ANSWER_HEADERS: [HeaderName; 7] = [
     header::LOCATION,
     header::RETRY_AFTER,
     HeaderName::from_static("idempotency-replayed"),
     HeaderName::from_static("idmint-count"),
+    HeaderName::from_static("idmint-warning"),
     HeaderName::from_static("idmint-width"),
     HeaderName::from_static("x-request-id"),
 ];

@@ -26,6 +26,7 @@ pub use encoding::{Encoding, EncodingError};
 pub use hashids::Hashids;
 pub(in crate::id) use letters::{LetterSet, escape};
 pub use parameter::{ParameterError, TEXT_LEN_MAX};
+pub(crate) use positional::mod_97_check;
 pub use positional::{Checked, Padding, Positional};
 pub use sqids::Sqids;
 pub use uuid::Uuid;

@@ -53,6 +53,7 @@ pub const PRESETS: &[Preset] = presets![
     "siq",
     "snowflake",
     "payment-wide",
+    "conjunction-v1-label",
     "twitter",
     "instagram",
     "js53",

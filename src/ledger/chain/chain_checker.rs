@@ -7,12 +7,14 @@ use serde::Deserialize;
 use crate::id::Rejection;
 use crate::ledger::event_error::EventError;
 use crate::ledger::events::{
-    ChecksumStep, EventId, EventParts, LedgerId, Message, bad_id, checksum_steps, missing_member,
+    ChecksumStep, EventForm, EventId, EventParts, EventTime, LedgerId, Member, Message, bad_id, checksum_steps,
+    missing_member,
 };
 
 /// Checks the events of one ledger, each of which carries its `eventId`, in their order.
 ///
-/// Finds changed, lost and reordered events. It does not prove that nobody tampered: anyone can compute these checksums.
+/// Reads events as they are appended here, and those with an `entity` and a `key` that Evently recorded until 2022. Finds
+/// changed, lost and reordered events. It does not prove that nobody tampered: anyone can compute these checksums.
 ///
 /// ```
 /// use idmint::ledger::ChainChecker;
@@ -87,13 +89,14 @@ impl ChainChecker {
     /// The parts of the checksum of the event that would be the next, whatever id it carries; none if it cannot be read or
     /// has no time.
     pub fn explain(&mut self, line: &[u8]) -> Vec<ChecksumStep> {
-        if self.parts.read(line).is_err() {
+        if self.parts.read(line, &EventForm::ALL).is_err() {
             return Vec::new();
         }
         let Some(time) = self.parts.timestamp() else { return Vec::new() };
-        let ledger = self.ledger.unwrap_or_else(|| Message::of(self.parts.content(), time).ledger());
-        let previous = self.head.unwrap_or_else(|| EventId::before_genesis(time, ledger));
-        checksum_steps(self.parts.content(), time, ledger, previous)
+        let message = self.message(time);
+        let ledger = self.ledger.unwrap_or_else(|| message.ledger());
+        let previous = self.head.unwrap_or_else(|| message.before_genesis(ledger));
+        checksum_steps(self.parts.form(), self.parts.content(), time, ledger, previous)
     }
 
     /// The number of valid events so far.
@@ -111,13 +114,18 @@ impl ChainChecker {
         self.ledger
     }
 
+    /// The message of the event that was read last.
+    fn message(&self, time: EventTime) -> Message {
+        Message::of(self.parts.form(), self.parts.content(), time)
+    }
+
     fn verify(&mut self, line: &[u8]) -> Result<(LedgerId, EventId), Fault> {
-        if let Err(error) = self.parts.read(line) {
+        if let Err(error) = self.parts.read(line, &EventForm::ALL) {
             return Err(id_error(line).unwrap_or(error).into());
         }
-        let id = self.parts.id().ok_or_else(|| missing_member("eventId"))?;
-        let time = self.parts.timestamp().ok_or_else(|| missing_member("timestamp"))?;
-        let message = Message::of(self.parts.content(), time);
+        let id = self.parts.id().ok_or_else(|| missing_member(Member::Id))?;
+        let time = self.parts.timestamp().ok_or_else(|| missing_member(Member::Timestamp))?;
+        let message = self.message(time);
         let ledger = self.ledger.unwrap_or_else(|| message.ledger());
         if self.head.is_none() && message.ledger() != ledger {
             let detail = "the first event begins another ledger";
@@ -136,7 +144,7 @@ impl ChainChecker {
             let detail = "the time is not after that of the event before";
             return Err(Fault::new(Rejection::NotMonotonic, &earliest, &time, detail));
         }
-        let previous = self.head.unwrap_or_else(|| EventId::before_genesis(time, ledger));
+        let previous = self.head.unwrap_or_else(|| message.before_genesis(ledger));
         let sealed = message.seal(ledger, previous);
         if sealed != id {
             let detail = format!("not the event that got this id after {previous}");

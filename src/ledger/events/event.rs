@@ -2,8 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
+use super::event_form::EventForm;
 use super::event_id::EventId;
-use super::event_parts::{EventParts, PARTS};
+use super::event_parts::EventParts;
 use super::event_time::EventTime;
 use super::ledger_id::LedgerId;
 use super::message::Message;
@@ -32,7 +33,7 @@ use crate::ledger::event_error::EventError;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     content: Vec<u8>,
-    part_lens: [usize; PARTS],
+    part_lens: Vec<usize>,
     timestamp: Option<EventTime>,
     id: Option<EventId>,
 }
@@ -45,11 +46,10 @@ impl Event {
     /// `bad_timestamp`, `before_epoch`, `number_not_interoperable`, or why `eventId` is no id.
     pub fn from_json(json: &[u8]) -> Result<Event, EventError> {
         let mut parts = EventParts::default();
-        parts.read(json)?;
-        let content = parts.content();
+        parts.read(json, &[EventForm::Entities])?;
         Ok(Event {
-            content: content.concat(),
-            part_lens: content.map(<[u8]>::len),
+            content: parts.content().flatten().copied().collect(),
+            part_lens: parts.content().map(<[u8]>::len).collect(),
             timestamp: parts.timestamp(),
             id: parts.id(),
         })
@@ -78,7 +78,7 @@ impl Event {
     }
 
     fn message(&self, time: EventTime) -> Message {
-        Message::of([self.content.as_slice()], time)
+        Message::of(EventForm::Entities, [self.content.as_slice()], time)
     }
 
     /// A digest that identifies the event: SHA-256 over its content and its time, but not its id.
@@ -87,8 +87,8 @@ impl Event {
     /// keep events apart whose parts are the same bytes cut at other places.
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
-        for len in self.part_lens {
-            hasher.update(u64::try_from(len).expect("a length fits 64 bits").to_be_bytes());
+        for len in &self.part_lens {
+            hasher.update(u64::try_from(*len).expect("a length fits 64 bits").to_be_bytes());
         }
         hasher.update(&self.content);
         hasher.update([u8::from(self.timestamp.is_some())]);

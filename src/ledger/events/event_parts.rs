@@ -2,43 +2,32 @@
 
 use std::ops::Range;
 
+use super::event_form::{EventForm, Member, unknown_member};
 use super::event_id::EventId;
 use super::event_time::EventTime;
 use crate::id::Rejection;
 use crate::ledger::canonical::{CanonicalJson, Scanner};
 use crate::ledger::event_error::{EventError, clip};
 
-/// The number of parts of the content: name, entities, meta and data.
-pub(super) const PARTS: usize = 4;
-
-/// The members of an event. The first four are the content, in the order in which a checksum covers them.
-const MEMBERS: [&str; PARTS + 2] = ["event", "entities", "meta", "data", "timestamp", "eventId"];
-
-/// Indexes into [`MEMBERS`].
-const NAME: usize = 0;
-const ENTITIES: usize = 1;
-const META: usize = 2;
-const DATA: usize = 3;
-const TIMESTAMP: usize = 4;
-
 /// The last event that was read: its content in canonical form, its time and its id.
 #[derive(Debug, Default)]
 pub(in crate::ledger) struct EventParts {
     json: CanonicalJson,
-    /// The parts in canonical JSON, in the order in which they were read.
+    form: EventForm,
+    /// The members of the content in canonical JSON, in the order in which they were read.
     text: Vec<u8>,
-    /// The range of each part in `text`; empty for an absent one.
-    ranges: [Range<usize>; PARTS],
+    /// The range of each member in `text`; empty for one that is absent or is no content.
+    ranges: [Range<usize>; Member::COUNT],
     timestamp: Option<EventTime>,
     id: Option<EventId>,
 }
 
 impl EventParts {
-    /// Reads an event; it replaces the one read before.
+    /// Reads an event of one of these forms; it replaces the one read before.
     ///
     /// # Errors
     /// As [`Event::from_json`](super::Event::from_json); then there is no event.
-    pub(in crate::ledger) fn read(&mut self, json: &[u8]) -> Result<(), EventError> {
+    pub(in crate::ledger) fn read(&mut self, json: &[u8], forms: &[EventForm]) -> Result<(), EventError> {
         self.json.clear();
         self.text.clear();
         self.ranges = Default::default();
@@ -47,12 +36,12 @@ impl EventParts {
         if !scanner.eat(b'{') {
             return Err(self.wrong_type(&mut scanner, "the event", "an object"));
         }
-        let mut is_there = [false; MEMBERS.len()];
+        let mut is_there = [false; Member::COUNT];
         if !scanner.eat(b'}') {
             loop {
-                let member = self.member_of(&mut scanner)?;
-                if std::mem::replace(&mut is_there[member], true) {
-                    let detail = format!("`{}` is given twice in the event", MEMBERS[member]);
+                let member = self.member_of(&mut scanner, forms)?;
+                if std::mem::replace(&mut is_there[member as usize], true) {
+                    let detail = format!("`{}` is given twice in the event", member.key());
                     return Err(EventError::new(Rejection::DuplicateKey, detail));
                 }
                 self.read_member(member, &mut scanner)?;
@@ -65,17 +54,20 @@ impl EventParts {
             }
         }
         scanner.end()?;
-        match [NAME, ENTITIES].into_iter().find(|member| !is_there[*member]) {
-            Some(member) => Err(missing_member(MEMBERS[member])),
-            None => Ok(()),
-        }
+        self.form = EventForm::of(|member| is_there[member as usize])?;
+        Ok(())
     }
 
-    /// Name, entities, meta and data; `null` for an absent one.
-    pub(in crate::ledger) fn content(&self) -> [&[u8]; PARTS] {
-        [NAME, ENTITIES, META, DATA].map(|part| match &self.text[self.ranges[part].clone()] {
-            // Only a name can be empty, canonical JSON cannot.
-            [] if part != NAME => b"null",
+    /// The form of the event.
+    pub(in crate::ledger) fn form(&self) -> EventForm {
+        self.form
+    }
+
+    /// The members of the content in the order of the form; `null` for an absent one.
+    pub(in crate::ledger) fn content(&self) -> impl Iterator<Item = &[u8]> {
+        self.form.content().iter().map(|member| match &self.text[self.ranges[*member as usize].clone()] {
+            // Only a string can be empty, canonical JSON cannot.
+            [] if matches!(member, Member::Meta | Member::Data) => b"null",
             text => text,
         })
     }
@@ -91,47 +83,50 @@ impl EventParts {
     }
 
     /// Reads a key of the event and the colon after it.
-    fn member_of(&mut self, scanner: &mut Scanner<'_>) -> Result<usize, EventError> {
+    fn member_of(&mut self, scanner: &mut Scanner<'_>, forms: &[EventForm]) -> Result<Member, EventError> {
         if !scanner.eat(b'"') {
             return Err(scanner.unexpected("a key"));
         }
         let start = self.text.len();
         scanner.string_to_text(&mut self.text)?;
         let key = &self.text[start..];
-        let Some(member) = MEMBERS.iter().position(|member| member.as_bytes() == key) else {
-            let detail = format!("an event has no member `{}`, only {}", clip(key), MEMBERS.join(", "));
-            return Err(EventError::new(Rejection::UnknownField, detail));
+        let Some(member) = Member::of_key(key).filter(|member| forms.iter().any(|form| form.has(*member))) else {
+            return Err(unknown_member(&clip(key), forms));
         };
         self.text.truncate(start);
         if scanner.eat(b':') { Ok(member) } else { Err(scanner.unexpected("`:`")) }
     }
 
-    fn read_member(&mut self, member: usize, scanner: &mut Scanner<'_>) -> Result<(), EventError> {
+    fn read_member(&mut self, member: Member, scanner: &mut Scanner<'_>) -> Result<(), EventError> {
         scanner.skip_space();
         let start = self.text.len();
-        let name = MEMBERS[member];
+        let key = member.key();
         match (member, scanner.peek()) {
-            (DATA, _) | (ENTITIES | META, Some(b'{')) | (META, Some(b'n')) => {
+            (Member::Data, _) | (Member::Entities | Member::Meta, Some(b'{')) | (Member::Meta, Some(b'n')) => {
                 let read = self.json.value(scanner, 1, &mut self.text);
-                read.map_err(|error| error.in_member(name))?;
+                read.map_err(|error| error.in_member(key))?;
             }
-            (NAME | TIMESTAMP.., Some(b'"')) => {
+            (Member::Entities, _) => return Err(self.wrong_type(scanner, "`entities`", "an object")),
+            (Member::Meta, _) => return Err(self.wrong_type(scanner, "`meta`", "an object or null")),
+            (_, Some(b'"')) => {
                 scanner.at += 1;
-                scanner.string_to_text(&mut self.text).map_err(|error| error.in_member(name))?;
+                scanner.string_to_text(&mut self.text).map_err(|error| error.in_member(key))?;
             }
-            (ENTITIES, _) => return Err(self.wrong_type(scanner, "`entities`", "an object")),
-            (META, _) => return Err(self.wrong_type(scanner, "`meta`", "an object or null")),
-            _ => return Err(self.wrong_type(scanner, &format!("`{name}`"), "a string")),
+            _ => return Err(self.wrong_type(scanner, &format!("`{key}`"), "a string")),
         }
-        if member < PARTS {
-            self.ranges[member] = start..self.text.len();
-            return Ok(());
-        }
-        let text = std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
-        if member == TIMESTAMP {
-            self.timestamp = Some(EventTime::from_text(text).map_err(|rejection| bad_timestamp(rejection, text))?);
-        } else {
-            self.id = Some(EventId::from_text(text).map_err(|rejection| bad_id(rejection, text))?);
+        let said = || std::str::from_utf8(&self.text[start..]).expect("what a string says is UTF-8");
+        match member {
+            Member::Timestamp => {
+                let time = EventTime::from_text(said());
+                self.timestamp = Some(time.map_err(|rejection| bad_timestamp(rejection, said()))?);
+            }
+            Member::Id => {
+                self.id = Some(EventId::from_text(said()).map_err(|rejection| bad_id(rejection, said()))?);
+            }
+            _ => {
+                self.ranges[member as usize] = start..self.text.len();
+                return Ok(());
+            }
         }
         self.text.truncate(start);
         Ok(())
@@ -149,12 +144,6 @@ impl EventParts {
             Err(error) => error,
         }
     }
-}
-
-/// The error for a required member that is absent.
-#[cold]
-pub(in crate::ledger) fn missing_member(member: &str) -> EventError {
-    EventError::new(Rejection::MissingField, format!("`{member}` is missing from the event"))
 }
 
 #[cold]

@@ -30,6 +30,9 @@ impl EventTime {
     /// The last microsecond there is room for: ids count them in 64 bits with a sign.
     const MICROS_MAX: u64 = i64::MAX.unsigned_abs();
 
+    /// The first microsecond of 1970.
+    pub(in crate::ledger) const EPOCH: EventTime = EventTime(0);
+
     /// The instant that many microseconds after 1970; `None` above 2^63 - 1.
     pub const fn from_micros(micros: u64) -> Option<EventTime> {
         if micros <= EventTime::MICROS_MAX { Some(EventTime(micros)) } else { None }

@@ -1,5 +1,6 @@
 //! The bytes that a checksum covers: the event and its time, and in an event id also its ledger and the id before it.
 
+use super::event_form::EventForm;
 use super::event_id::EventId;
 use super::event_time::EventTime;
 use super::ledger_id::LedgerId;
@@ -8,7 +9,7 @@ use crate::ledger::hex::write_hex;
 /// One part of what a checksum covers, for somebody who computes it too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChecksumStep {
-    /// What it is: `event`, `entities`, `meta`, `data`, `timestamp`, `ledger` or `previous`.
+    /// What it is: the key of a member, such as `event`; or `timestamp`, `ledger` or `previous`.
     pub name: &'static str,
     /// The bytes that go into the checksum.
     pub bytes: Vec<u8>,
@@ -16,44 +17,60 @@ pub struct ChecksumStep {
     pub checksum: u32,
 }
 
-/// The parts of the checksum of an event, in their order. The checksum after `timestamp` names the ledger if the event is
-/// the first of one; that after `previous` stands in its id.
+/// The parts of the checksum of an event, in their order. The checksum that names a ledger is, in an event's form, the one
+/// before `ledger`; that after the last stands in its id.
 pub(in crate::ledger) fn checksum_steps<'a>(
+    form: EventForm,
     content: impl IntoIterator<Item = &'a [u8]>,
     time: EventTime,
     ledger: LedgerId,
     previous: EventId,
 ) -> Vec<ChecksumStep> {
-    let names = ["event", "entities", "meta", "data", "timestamp", "ledger", "previous"];
-    let after = [format!("{:016x}", time.micros()), ledger.to_string(), previous.to_string()];
-    let parts = content.into_iter().map(<[u8]>::to_vec).chain(after.map(String::into_bytes));
+    let time = ("timestamp", format!("{:016x}", time.micros()).into_bytes());
+    let named = ("ledger", ledger.to_string().into_bytes());
+    let middle = match form {
+        EventForm::Entities => [time, named],
+        EventForm::EntityAndKey => [named, time],
+    };
+    let members = form.content().iter().zip(content).map(|(member, text)| (member.key(), text.to_vec()));
     let mut checksum = 0;
     let step = |(name, bytes): (&'static str, Vec<u8>)| {
         checksum = crc32c::crc32c_append(checksum, &bytes);
         ChecksumStep { name, bytes, checksum }
     };
-    names.into_iter().zip(parts).map(step).collect()
+    members.chain(middle).chain([("previous", previous.to_string().into_bytes())]).map(step).collect()
 }
 
-/// The message of an event: name, entities, meta, data and time. Only its checksum is kept.
+/// The message of an event: its content and its time. Only its checksum is kept.
 ///
 /// ```text
-/// ledger id of a first event  CRC-32C(name entities meta data time)
-/// checksum of an event id     CRC-32C(name entities meta data time ledger previous)
+/// ledger id of a first event  CRC-32C(content time)
+/// checksum of an event id     CRC-32C(content time ledger previous)
+///
+/// with an entity and a key    CRC-32C(content)
+///                             CRC-32C(content ledger time previous)
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub(in crate::ledger) struct Message {
+    form: EventForm,
     time: EventTime,
+    /// The checksum that names a ledger.
     crc: u32,
 }
 
 impl Message {
-    /// The message of an event with these parts, at that time.
-    pub(in crate::ledger) fn of<'a>(content: impl IntoIterator<Item = &'a [u8]>, time: EventTime) -> Message {
+    /// The message of an event of that form with this content, at that time.
+    pub(in crate::ledger) fn of<'a>(
+        form: EventForm,
+        content: impl IntoIterator<Item = &'a [u8]>,
+        time: EventTime,
+    ) -> Message {
         let of_content = content.into_iter().fold(0, crc32c::crc32c_append);
-        let mut digits = [0; 16];
-        write_hex(time.micros().into(), &mut digits);
-        Message { time, crc: crc32c::crc32c_append(of_content, &digits) }
+        let crc = match form {
+            EventForm::Entities => crc32c::crc32c_append(of_content, &digits_of(time)),
+            EventForm::EntityAndKey => of_content,
+        };
+        Message { form, time, crc }
     }
 
     /// The ledger whose first event has this message.
@@ -61,12 +78,29 @@ impl Message {
         LedgerId::of_checksum(self.crc)
     }
 
+    /// The `previous` of this event as the first of that ledger.
+    pub(in crate::ledger) const fn before_genesis(self, ledger: LedgerId) -> EventId {
+        match self.form {
+            EventForm::Entities => EventId::before_genesis(self.time, ledger),
+            EventForm::EntityAndKey => EventId::before_genesis(EventTime::EPOCH, ledger),
+        }
+    }
+
     /// The id of the event in `ledger`, after the event with the id `previous`.
     pub(in crate::ledger) fn seal(self, ledger: LedgerId, previous: EventId) -> EventId {
-        let mut digits = [0; 8 + 32];
-        let (of_ledger, of_previous) = digits.split_at_mut(8);
-        write_hex(ledger.bits().into(), of_ledger);
-        write_hex(previous.value(), of_previous);
-        EventId::of_parts(self.time, crc32c::crc32c_append(self.crc, &digits), ledger)
+        let mut of_previous = [0; 32];
+        write_hex(previous.value(), &mut of_previous);
+        let with_ledger = crc32c::crc32c_append(self.crc, &ledger.digits());
+        let before = match self.form {
+            EventForm::Entities => with_ledger,
+            EventForm::EntityAndKey => crc32c::crc32c_append(with_ledger, &digits_of(self.time)),
+        };
+        EventId::of_parts(self.time, crc32c::crc32c_append(before, &of_previous), ledger)
     }
+}
+
+fn digits_of(time: EventTime) -> [u8; 16] {
+    let mut digits = [0; 16];
+    write_hex(time.micros().into(), &mut digits);
+    digits
 }

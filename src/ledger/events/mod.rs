@@ -1,6 +1,7 @@
 //! An event and its id: what is read, what a checksum covers, and the text that names it.
 
 mod event;
+mod event_form;
 mod event_id;
 mod event_parts;
 mod event_time;
@@ -8,8 +9,9 @@ mod ledger_id;
 mod message;
 
 pub use event::Event;
+pub(super) use event_form::{EventForm, Member, missing_member};
 pub use event_id::EventId;
-pub(super) use event_parts::{EventParts, bad_id, missing_member};
+pub(super) use event_parts::{EventParts, bad_id};
 pub use event_time::EventTime;
 pub use ledger_id::LedgerId;
 pub use message::ChecksumStep;

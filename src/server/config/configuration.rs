@@ -7,13 +7,14 @@ use serde::Deserialize;
 
 use super::error::Origin;
 use super::etcd::{ClusterConfig, EtcdConfig};
-use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, SiqConfig, TypeidConfig};
+use super::formats::{ConjunctionConfig, DecodeConfig, FormatsConfig, NumbersConfig, SiqConfig, TypeidConfig};
 use super::http::HttpConfig;
 use super::log::LogConfig;
 use super::mint::{ClockConfig, MintConfig};
 use super::storage::{Engine, StorageConfig};
 use super::worker::WorkerConfig;
 use crate::cluster::SlotShare;
+use crate::ledger::NumberRules;
 use crate::storage::EngineChoice;
 
 /// Every setting, one section a field.
@@ -44,6 +45,8 @@ pub struct Config {
     pub typeid: TypeidConfig,
     /// How reports of one conjunction find the same id.
     pub conjunction: ConjunctionConfig,
+    /// How series of numbers are written, and how far they go.
+    pub numbers: NumbersConfig,
     /// What is logged, and how it reads.
     pub log: LogConfig,
     /// Which formats there are besides the built-in ones, and which of all are on.
@@ -74,6 +77,15 @@ impl Config {
             None => SlotShare::all(slots),
             Some(range) => SlotShare::part(slots, range).expect("checked when the configuration was loaded"),
         }
+    }
+
+    /// How series of numbers are written, and how far they go.
+    ///
+    /// # Panics
+    /// Where the configuration was not loaded, and its rules do not go together.
+    #[must_use]
+    pub fn number_rules(&self) -> NumberRules {
+        self.numbers.rules().expect("checked when the configuration was loaded")
     }
 
     /// The engine, as the store opens it.

@@ -43,8 +43,8 @@ fn the_file_says_what_the_defaults_are() {
 fn the_file_shows_every_setting_there_is() {
     let shown = uncommented();
     let sections = keys_of(None);
-    assert_eq!(sections.len(), 13, "{sections:?}");
-    for section in sections.iter().filter(|section| *section != "formats") {
+    assert_eq!(sections.len(), 14, "{sections:?}");
+    for section in sections.iter().filter(|section| !["formats", "numbers"].contains(&section.as_str())) {
         let keys = keys_of(Some(section));
         assert!(!keys.is_empty(), "{section}");
         for key in keys {
@@ -52,6 +52,9 @@ fn the_file_shows_every_setting_there_is() {
         }
     }
     assert!(shown["formats"].get("enabled").is_some());
+    for key in ["pattern", "text", "start", "max", "check"] {
+        assert!(shown["numbers"]["invoice"].get(key).is_some(), "numbers.<name>.{key} is not shown");
+    }
 }
 
 #[test]
@@ -73,6 +76,7 @@ fn the_examples_of_unset_settings_are_valid_and_are_not_the_defaults() {
     assert_ne!(examples.siq.default_type, default.siq.default_type);
     assert_ne!(examples.siq.local_id, default.siq.local_id);
     assert_ne!(examples.conjunction.retention, default.conjunction.retention);
+    assert_ne!(examples.numbers, default.numbers);
     assert_ne!(examples.formats.enabled, default.formats.enabled);
     assert_eq!(examples.formats.definitions["payment-2022"]["like"].as_str(), Some("payment"));
 }

@@ -8,8 +8,9 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::value::{self, distinct, some_between, some_whole, whole};
-use crate::conjunction::{ObjectRules, PairOrder};
+use crate::conjunction::{NoteForm, ObjectRules, PairOrder};
 use crate::id::is_type;
+use crate::ledger::{NumberBounds, NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesPattern};
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -163,6 +164,8 @@ pub struct ConjunctionConfig {
     /// The catalogue numbers that other designators stand for: by designator, or by catalogue and designator with a slash
     /// between them. Default: none.
     pub designators: BTreeMap<Designator, CatalogueNumber>,
+    /// Where ids are put into messages of CCSDS 508.0. Default: in 1.0 a comment, from 2.0 on the keyword.
+    pub note: Option<NoteForm>,
 }
 
 impl Default for ConjunctionConfig {
@@ -173,6 +176,7 @@ impl Default for ConjunctionConfig {
             retention: None,
             catalogs: vec!["SATCAT".to_owned()],
             designators: BTreeMap::new(),
+            note: None,
         }
     }
 }
@@ -214,4 +218,68 @@ pub enum ConjunctionMode {
     Grouped,
     /// It takes its own time of closest approach: independent systems agree, nothing is stored.
     Pure,
+}
+
+/// The section `numbers`: one table for each way in which series are written.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
+
+/// `numbers.<name>`: how the series are written that match its pattern, and how far they go.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SeriesConfig {
+    /// The series that it is for, such as `invoice-*`. Needed.
+    #[serde(deserialize_with = "pattern")]
+    pub pattern: Option<SeriesPattern>,
+    /// How a number is written, such as `INV-{series}-{n:05}`. Default: the number alone.
+    #[serde(deserialize_with = "template")]
+    pub text: Option<NumberTemplate>,
+    /// The first number of a series: 1 to 9 223 372 036 854 775 807. Default 1.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
+    pub start: Option<u64>,
+    /// The last number that there can be, in the same bounds. Default: the last of them.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 9_223_372_036_854_775_807>")]
+    pub max: Option<u64>,
+    /// The check characters at the end. Default: none.
+    #[serde(deserialize_with = "check")]
+    pub check: Option<NumberCheck>,
+}
+
+impl NumbersConfig {
+    /// The rules that the tables make.
+    ///
+    /// # Errors
+    /// The key that is wrong, and why.
+    pub(super) fn rules(&self) -> Result<NumberRules, (String, String)> {
+        let rule = |(name, config): (&String, &SeriesConfig)| {
+            let SeriesConfig { pattern, text, start, max, check } = config;
+            let refuse = |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
+            let pattern = pattern.clone().ok_or_else(|| refuse("", "pattern is missing: the series that it is for"))?;
+            let whole = NumberBounds::default();
+            let bounds = NumberBounds { start: start.unwrap_or(whole.start), max: max.unwrap_or(whole.max) };
+            if bounds.start > bounds.max {
+                let problem = format!("is {}, and start is {}: there would be no number", bounds.max, bounds.start);
+                return Err(refuse(".max", &problem));
+            }
+            let template = text.clone().unwrap_or_else(NumberTemplate::plain);
+            Ok(NumberRule { name: name.clone(), pattern, template, check: *check, bounds })
+        };
+        let rules = NumberRules::new(self.0.iter().map(rule).collect::<Result<_, _>>()?);
+        rules.map_err(|error| (format!("numbers.{}.pattern", error.rule), error.to_string()))
+    }
+}
+
+fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeriesPattern>, D::Error> {
+    value::read_text(deserializer, SeriesPattern::RULE, SeriesPattern::from_text).map(Some)
+}
+
+fn template<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NumberTemplate>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let template = NumberTemplate::from_text(&text);
+    template.map(Some).map_err(|error| de::Error::custom(format_args!("{text:?} {error}")))
+}
+
+fn check<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<NumberCheck>, D::Error> {
+    value::read_text(deserializer, "\"luhn\" or \"mod97\"", NumberCheck::named).map(Some)
 }

@@ -192,7 +192,7 @@ fn client_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<
         }
         if scopes.is_empty() {
             return Err(D::Error::custom(format_args!(
-                "{name:?} must have one of mint, ledger, decode, metrics and import"
+                "{name:?} must have one of mint, ledger, decode, metrics, import and number"
             )));
         }
         // Only a URI has a colon; names of hosts are the same in either case.

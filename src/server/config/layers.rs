@@ -105,8 +105,8 @@ impl Layers {
 
     /// The error for a setting that was accepted alone, with the highest layer that set it.
     pub(super) fn refusal(&self, key: &str, problem: String) -> ConfigError {
-        let (section, name) = key.split_once('.').unwrap_or((key, ""));
-        let sets_it = |table: &Table| table.get(section).is_some_and(|section| section.get(name).is_some());
+        let path: Vec<&str> = key.split('.').collect();
+        let sets_it = |table: &Table| value_at(table, &path).is_some();
         let layer = self.layers.iter().rev().find(|(_, table)| sets_it(table));
         let origin = layer.map_or(Origin::Default, |(origin, _)| origin.clone());
         ConfigError::Setting { key: key.to_owned(), origin, problem }

@@ -207,6 +207,7 @@ fn every_choice_is_accepted_and_anything_else_refusal_of() {
         ("storage.engine", &["memory", "embedded"]),
         ("conjunction.mode", &["grouped", "pure"]),
         ("conjunction.pair_order", &["reported", "unordered"]),
+        ("conjunction.note", &["comment", "conjunction_id"]),
         ("log.format", &["text", "json"]),
         ("log.level", &["error", "warn", "info", "debug", "trace"]),
     ];

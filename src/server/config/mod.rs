@@ -25,7 +25,10 @@ mod load_tests;
 pub use configuration::{Config, Origins};
 pub use error::{ConfigError, Origin};
 pub use etcd::{ClusterConfig, EtcdConfig};
-pub use formats::{ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, SiqConfig, TypeidConfig};
+pub use formats::{
+    ConjunctionConfig, ConjunctionMode, DecodeConfig, FormatsConfig, NumbersConfig, SeriesConfig, SiqConfig,
+    TypeidConfig,
+};
 pub use http::{HttpConfig, TlsConfig};
 pub use layers::INSECURE_PUBLIC;
 pub use log::{LogConfig, LogFormat, LogLevel};

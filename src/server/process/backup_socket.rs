@@ -52,7 +52,9 @@ pub enum BackupReply {
 impl BackupReply {
     fn to_line(&self) -> String {
         match self {
-            BackupReply::Done(BackedUp { appends, conjunctions }) => format!("done {appends} {conjunctions}\n"),
+            BackupReply::Done(BackedUp { appends, conjunctions, numbers }) => {
+                format!("done {appends} {conjunctions} {numbers}\n")
+            }
             BackupReply::Refused(why) => format!("refused {}\n", why.replace('\n', " ")),
         }
     }
@@ -64,14 +66,17 @@ impl BackupReply {
     ///
     /// assert_eq!(BackupReply::from_line("refused no room\n"), Some(BackupReply::Refused("no room".to_owned())));
     /// assert_eq!(BackupReply::from_line("done 7"), None);
+    /// assert_eq!(BackupReply::from_line("done 7 8\n"), BackupReply::from_line("done 7 8 0\n"));
     /// ```
     pub fn from_line(line: &str) -> Option<BackupReply> {
         let (word, rest) = line.strip_suffix('\n')?.split_once(' ')?;
         match word {
             "done" => {
-                let (appends, conjunctions) = rest.split_once(' ')?;
-                let (appends, conjunctions) = (appends.parse().ok()?, conjunctions.parse().ok()?);
-                Some(BackupReply::Done(BackedUp { appends, conjunctions }))
+                let mut counts = rest.split(' ').map(str::parse);
+                let mut next = || counts.next().transpose().ok();
+                // A node of an earlier version keeps no numbers, and says nothing of them.
+                let (appends, conjunctions, numbers) = (next()??, next()??, next()?.unwrap_or(0));
+                counts.next().is_none().then_some(BackupReply::Done(BackedUp { appends, conjunctions, numbers }))
             }
             "refused" => Some(BackupReply::Refused(rest.to_owned())),
             _ => None,
@@ -211,8 +216,8 @@ async fn back_up(folder: PathBuf, service: &Arc<Service>, audit: Option<&Audit>)
     });
     match copied.await {
         Ok(Ok(done)) => {
-            let BackedUp { appends, conjunctions } = done;
-            info!(folder = %folder.display(), appends, conjunctions, "backed up to {}", folder.display());
+            let BackedUp { appends, conjunctions, numbers } = done;
+            info!(folder = %folder.display(), appends, conjunctions, numbers, "backed up to {}", folder.display());
             BackupReply::Done(done)
         }
         Ok(Err(why)) => {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::register::near;
-use crate::conjunction::{GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, Sighting, Tca};
+use crate::conjunction::{ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, Sighting, Tca};
 use crate::service::error::{GroupFailure, ServiceError};
 use crate::service::formats::ServedFormat;
 use crate::service::service::{Conjunctions, Service};
-use crate::storage::RecordError;
+use crate::storage::{AnchorKey, RecordError};
 
 /// The results for the reports of a request.
 #[derive(Debug)]
@@ -22,7 +22,8 @@ pub struct GroupedReports {
 
 impl Service {
     /// The ids of reports, in their order, made by this minter of a format. Where conjunctions are stored, anchors of new
-    /// ones are durable by then.
+    /// ones are durable by then, and so are the ids of other originators that came with reports: `externals`, by the places of
+    /// their reports.
     ///
     /// # Errors
     /// [`GroupFailure`]: no report got an id.
@@ -31,6 +32,7 @@ impl Service {
         served: &ServedFormat,
         minter: &Arc<GroupedMinter>,
         sightings: &[Sighting],
+        externals: &[(usize, ExternalId)],
         noted_rule: NotedRule,
     ) -> Result<GroupedReports, GroupFailure> {
         let request = GroupRequest::new(Arc::clone(minter), sightings).map_err(GroupFailure::Report)?;
@@ -48,6 +50,14 @@ impl Service {
         });
         self.counters().count_reports(sightings.len(), &grouped);
         let grouped = grouped?;
+        if let Some(keeper) = self.record_keeper().filter(|_| !externals.is_empty() && self.check_stored().is_ok()) {
+            let external = |(at, external): &(usize, ExternalId)| {
+                let (format, pair) = (minter.format_name().to_owned(), minter.pair_of(&sightings[*at].report));
+                (AnchorKey { format, pair, tca: grouped[*at].anchor }, external.clone())
+            };
+            let kept = keeper.add_externals(externals.iter().map(external).collect()).await;
+            kept.map_err(|error| GroupFailure::Service(ServiceError::Records(error)))?;
+        }
         let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
         served.counters().count_granted(count, false);
         let near = self.near_created(minter, sightings, &grouped).await;

@@ -1,9 +1,9 @@
 //! Stored conjunctions: listed by time, and shown one by one.
 
-use crate::conjunction::{Anchor, GroupedMinter, Pair, Tca};
+use crate::conjunction::{Anchor, ExternalId, GroupedMinter, Pair, Tca};
 use crate::service::error::ServiceError;
 use crate::service::service::{Conjunctions, Service};
-use crate::storage::{ListPlace, ListRange, RecordStore, StoredConjunction, log_unreadable};
+use crate::storage::{AnchorKey, ListPlace, ListRange, RecordStore, StoredConjunction, log_unreadable};
 
 /// How many conjunctions are listed at once.
 pub const CONJUNCTIONS_MAX: usize = 1_000;
@@ -40,6 +40,8 @@ pub struct ListedConjunction {
     pub stored: StoredConjunction,
     /// The ids of the same two objects, in either order, within a minute.
     pub near: Vec<u128>,
+    /// The ids that other originators have given it, in the order in which they came.
+    pub externals: Vec<ExternalId>,
 }
 
 /// Some conjunctions.
@@ -102,6 +104,32 @@ impl Service {
         Ok(ConjunctionList { items: self.with_near(minter, found)?, next })
     }
 
+    /// The conjunctions that an id of another originator was sent with, of those that a query asks for: the latest first, all
+    /// there are up to its limit, whatever they are listed behind.
+    ///
+    /// # Errors
+    /// [`ServiceError::NothingStored`] among others.
+    pub fn conjunctions_of_external(
+        &self,
+        minter: &GroupedMinter,
+        external: &ExternalId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConjunction>, ServiceError> {
+        self.check_stored()?;
+        let unreadable = |error| ServiceError::Records(log_unreadable(&error));
+        let records = self.records()?;
+        let anchors =
+            records.anchors_of_external(minter.format_name(), external, CONJUNCTIONS_MAX).map_err(unreadable)?;
+        let times = query.from.unwrap_or(Tca(i64::MIN))..query.to.unwrap_or(Tca(i64::MAX));
+        let asked = anchors.into_iter().filter(|anchor| times.contains(&anchor.tca) && query.matches(anchor.pair));
+        let mut found = Vec::new();
+        for AnchorKey { pair, tca, .. } in asked.take(query.limit) {
+            // What was forgotten meanwhile is not there.
+            found.extend(self.stored_at(minter, pair, tca)?);
+        }
+        self.with_near(minter, found)
+    }
+
     /// The conjunction of an id.
     ///
     /// # Errors
@@ -110,17 +138,26 @@ impl Service {
         self.check_stored()?;
         let unknown = || ServiceError::UnknownConjunction;
         let (pair, times) = minter.event_of(id).ok_or_else(unknown)?;
-        let format = minter.format_name().to_owned();
-        let spans = self.records()?.anchors_within(&format, &mut std::iter::once((pair, times)));
+        let spans = self.records()?.anchors_within(minter.format_name(), &mut std::iter::once((pair, times)));
         let spans = spans.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
         let anchor = spans.into_iter().flatten().next().ok_or_else(unknown)?;
-        // The row of the pair is the first behind the object before it.
-        let after = pair.secondary.checked_sub(1).map(|secondary| (anchor.tca, Pair { secondary, ..pair }));
-        let range = ListRange { format, times: anchor.tca..=anchor.tca, after, latest_first: false };
-        let rows = self.records()?.conjunctions(&range, 1);
-        let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
-        let row = rows.into_iter().find(|row| row.pair == pair).ok_or_else(unknown)?;
+        let row = self.stored_at(minter, pair, anchor.tca)?.ok_or_else(unknown)?;
         self.with_near(minter, vec![row])?.pop().ok_or_else(unknown)
+    }
+
+    /// The conjunction of an anchor.
+    fn stored_at(
+        &self,
+        minter: &GroupedMinter,
+        pair: Pair,
+        tca: Tca,
+    ) -> Result<Option<StoredConjunction>, ServiceError> {
+        // The row of the pair is the first behind the object before it.
+        let after = pair.secondary.checked_sub(1).map(|secondary| (tca, Pair { secondary, ..pair }));
+        let format = minter.format_name().to_owned();
+        let rows = self.records()?.conjunctions(&ListRange { format, times: tca..=tca, after, latest_first: false }, 1);
+        let rows = rows.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        Ok(rows.into_iter().find(|row| row.pair == pair))
     }
 
     fn with_near(
@@ -133,14 +170,18 @@ impl Service {
         }
         let places: Vec<(Pair, Tca)> = found.iter().map(|stored| (stored.pair, stored.anchor.tca)).collect();
         let near = near(self.records()?, minter, &places)?;
-        let listed = found.into_iter().zip(near).filter_map(|(stored, near)| {
+        let format = minter.format_name();
+        let key = |(pair, tca): &(Pair, Tca)| AnchorKey { format: format.to_owned(), pair: *pair, tca: *tca };
+        let externals = self.records()?.externals(&places.iter().map(key).collect::<Vec<_>>());
+        let externals = externals.map_err(|error| ServiceError::Records(log_unreadable(&error)))?;
+        let listed = found.into_iter().zip(near).zip(externals).filter_map(|((stored, near), externals)| {
             let id = minter.id_at(stored.pair, stored.anchor.tca).ok()?;
-            Some(ListedConjunction { id, stored, near })
+            Some(ListedConjunction { id, stored, near, externals })
         });
         Ok(listed.collect())
     }
 
-    fn check_stored(&self) -> Result<(), ServiceError> {
+    pub(super) fn check_stored(&self) -> Result<(), ServiceError> {
         match self.conjunctions() {
             Conjunctions::Pure => Err(ServiceError::NothingStored),
             Conjunctions::Stored { .. } => Ok(()),

@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::{assert_stale, on_all_records};
-use crate::conjunction::{Anchor, AnchorPlan, NewAnchors, Pair, ReportTally, Seen, Tca};
+use crate::conjunction::{Anchor, AnchorPlan, ExternalId, NewAnchors, Pair, ReportTally, Seen, Tca};
 use crate::storage::records::{AnchorKey, ListRange, RecordPlan, RecordStore, TalliedAnchor, WriteError};
 use crate::storage::samples::{NOW, anchor, anchor_of, create, near, plan, reports};
 use crate::time::UnixNanos;
@@ -151,6 +151,84 @@ fn an_anchor_whose_reports_were_counted_since_it_was_read_is_not_forgotten() {
         assert_eq!(left, [TalliedAnchor { key: read[1].key.clone(), tally: Some(counted) }]);
         records.forget_anchors(&left).expect("writable");
         assert_eq!((near(records, 0), records.anchors(None, 9).expect("reads")), (vec![], vec![]));
+    });
+}
+
+#[test]
+fn ids_of_others_are_kept_beside_anchors_that_are_stored_and_forgotten_with_them() {
+    on_all_records(|records| {
+        let key = |format: &str, delta| AnchorKey {
+            format: format.to_owned(),
+            pair: Pair { primary: 1, secondary: 2 },
+            tca: Tca(delta),
+        };
+        let id = |text: &str| ExternalId::new(text).expect("short");
+        let beside = |delta| {
+            let found = records.externals(&[key("conjunction", 77), key("conjunction", delta)]).expect("reads");
+            assert_eq!(found[0], [], "there is no such anchor");
+            found[1].iter().map(ExternalId::to_string).collect::<Vec<_>>()
+        };
+        let anchors = |text: &str, count_max| {
+            let found = records.anchors_of_external("conjunction", &id(text), count_max).expect("reads");
+            found.into_iter().map(|key| key.tca.0 / 5_000_000).collect::<Vec<_>>()
+        };
+        records.write(&[anchor(0, 0), anchor(5_000_000, 0), anchor(-5_000_000, 0)]).expect("they are far apart");
+        records.write(&[anchor_of("conjunctions", (1, 2), 0, 0)]).expect("another format");
+        let given = [(0, "A"), (5_000_000, "A"), (-5_000_000, "A"), (0, "é / A"), (0, "A"), (77, "A"), (0, "AB")];
+        let given = given.map(|(delta, text)| (key("conjunction", delta), id(text)));
+        records.add_externals(&given).expect("writable");
+        records.add_externals(&[(key("conjunctions", 0), id("B"))]).expect("writable");
+        records.add_externals(&given).expect("the same again");
+        assert_eq!(
+            (beside(0), beside(5_000_000)),
+            (vec!["A".to_owned(), "é / A".into(), "AB".into()], vec!["A".into()])
+        );
+        assert_eq!((anchors("A", 9), anchors("A", 2), anchors("A", 0)), (vec![1, 0, -1], vec![1, 0], vec![]));
+        assert_eq!((anchors("é / A", 9), anchors("B", 9)), (vec![0], vec![]));
+
+        let many: Vec<_> = (0..40).map(|at| (key("conjunction", 5_000_000), id(&format!("N{at}")))).collect();
+        records.add_externals(&many).expect("writable");
+        assert_eq!(beside(5_000_000).len(), ExternalId::COUNT_MAX);
+        assert_eq!((anchors("N14", 9), anchors("N15", 9)), (vec![1], vec![]), "the first 16 are kept");
+
+        let read = records.anchors(None, 9).expect("reads");
+        let old: Vec<_> = read.into_iter().filter(|anchor| anchor.key.format == "conjunction").collect();
+        let counted = ReportTally::of(Seen { at: UnixNanos::new(7), tca: Tca(0) });
+        records.add_reports(&[(key("conjunction", 0), counted)]).expect("writable");
+        records.forget_anchors(&old).expect("writable");
+        assert_eq!((anchors("A", 9), anchors("N0", 9), beside(5_000_000)), (vec![0], vec![], vec![]));
+        assert_eq!(beside(0).len(), 3, "its anchor was reported again");
+        let of_other = records.anchors_of_external("conjunctions", &id("B"), 9).expect("reads");
+        assert_eq!(of_other, [key("conjunctions", 0)]);
+    });
+}
+
+#[test]
+fn many_anchors_with_many_ids_of_others_are_forgotten() {
+    on_all_records(|records| {
+        let at = |at: usize| 5_000_000 * i64::try_from(at).expect("small");
+        records.write(&(0..70).map(|number| anchor(at(number), 0)).collect::<Vec<_>>()).expect("they are far apart");
+        let key = |number| AnchorKey {
+            format: "conjunction".to_owned(),
+            pair: Pair { primary: 1, secondary: 2 },
+            tca: Tca(at(number)),
+        };
+        // From none to 20 of each, of which 16 are kept.
+        let given = (0..70).flat_map(|number| (0..number * 2 / 7).map(move |of| (number, of)));
+        let given = given.map(|(number, of)| (key(number), ExternalId::new(&format!("{number}-{of}")).expect("short")));
+        let given: Vec<_> = given.collect();
+        assert_eq!(given.len(), 660);
+        records.add_externals(&given).expect("writable");
+        let left = || {
+            let found =
+                given.iter().map(|(_, id)| records.anchors_of_external("conjunction", id, 1).expect("reads").len());
+            found.sum::<usize>()
+        };
+        let kept = (0..70).map(|number: usize| (number * 2 / 7).min(ExternalId::COUNT_MAX)).sum::<usize>();
+        assert_eq!(left(), kept);
+        forget(records, |_| true);
+        let beside = records.externals(&(0..70).map(key).collect::<Vec<_>>()).expect("reads");
+        assert_eq!((left(), beside.concat(), records.anchors(None, 9).expect("reads")), (0, vec![], vec![]));
     });
 }
 

@@ -11,8 +11,8 @@ use crate::ledger::{KeyHash, LedgerId};
 use crate::storage::coordinator::MemoryCoordinator;
 use crate::storage::embedded::simulation::SimulatedDatabase;
 use crate::storage::memory::MemoryRecords;
-use crate::storage::records::{RecordPlan, RecordStore, TalliedAnchor, WriteError};
-use crate::storage::samples::{NOW, anchor_of, append, at, create, plan};
+use crate::storage::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary, TalliedAnchor, WriteError};
+use crate::storage::samples::{NOW, anchor_of, append, at, create, given_plan, plan, series, void_plan};
 
 const SEEDS: u64 = 40;
 const STEPS: u64 = 60;
@@ -44,6 +44,59 @@ fn random_plans(records: &dyn RecordStore, random: &mut StdRng, step: u64) -> Ve
         });
     }
     plans
+}
+
+/// A few plans of numbers, sound ones and stale ones.
+fn random_numbers(numbers: &dyn NumberStore, random: &mut StdRng, step: u64) -> Vec<RecordPlan> {
+    let mut plans = Vec::new();
+    for number in 0..random.random_range(1..4) {
+        let name = series(&format!("series-{}", random.random_range(0..4)));
+        let head = numbers.series_head(&name).expect("reads");
+        plans.push(match head {
+            Some(head) if random.random_bool(0.3) => {
+                void_plan(&name, random.random_range(1..=head.last), &format!("reason {number}"))
+            }
+            // The second plan for one series in a call is stale: it was not made for the first.
+            head => given_plan(&name, random.random_range(1..5), &format!("{step}-{number}"), head),
+        });
+    }
+    plans
+}
+
+/// All that can be read of numbers, as one text.
+fn all_numbers(numbers: &dyn NumberStore) -> String {
+    let summaries = numbers.series(None, 100).expect("reads");
+    let mut text = format!("{summaries:?}");
+    for SeriesSummary { series, .. } in &summaries {
+        let given = numbers.given(series, 0, 1_000).expect("reads");
+        let keys: Vec<_> = given.iter().map(|given| (series.clone(), given.mark.key)).collect();
+        assert_eq!(numbers.given_to(&keys).expect("reads"), given.iter().cloned().map(Some).collect::<Vec<_>>());
+        text += &format!("{given:?} {:?}\n", numbers.voids(series, 0..=u64::MAX).expect("reads"));
+    }
+    text
+}
+
+#[test]
+fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
+    let (mut written, mut stale) = (0, 0);
+    for seed in 0..SEEDS {
+        let random = &mut StdRng::seed_from_u64(seed);
+        let memory = MemoryRecords::default();
+        let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
+        let fleet = fleet_records(Arc::new(MemoryCoordinator::default()));
+        let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
+        for step in 0..STEPS {
+            let plans = random_numbers(all[0], random, step);
+            match all.map(|records| records.write(&plans)) {
+                [Ok(()), Ok(()), Ok(())] => written += 1,
+                [Err(WriteError::Stale), Err(WriteError::Stale), Err(WriteError::Stale)] => stale += 1,
+                differing => panic!("seed {seed}, step {step}: {differing:?}"),
+            }
+        }
+        let texts = all.map(|records| all_numbers(records));
+        assert!(texts.iter().all(|text| *text == texts[0]), "seed {seed}: {texts:#?}");
+    }
+    assert!(written > 500 && stale > 200, "{written} written, {stale} stale");
 }
 
 /// All that can be read, as one text.

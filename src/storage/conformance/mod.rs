@@ -8,6 +8,7 @@ mod etcd_cluster;
 
 mod anchors;
 mod equal_engines;
+mod numbers;
 mod records;
 mod restored;
 mod starts;

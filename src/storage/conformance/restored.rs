@@ -43,7 +43,7 @@ impl Interrupted {
 
     /// Somebody writes something that is none of ours.
     fn write(&self, key: &str, value: &[u8]) -> Revision {
-        let write = vec![Write::Put { key: key.to_owned(), value: value.to_vec(), lease: None }];
+        let write = vec![Write::put(key.to_owned(), value.to_vec())];
         match self.memory.commit(&Transaction { write, ..Transaction::default() }).unwrap() {
             Outcome::Committed(written) => written.revision,
             Outcome::Refused(_) => panic!("nothing is compared"),

@@ -70,6 +70,13 @@ pub enum Write {
     Delete(Key),
 }
 
+impl Write {
+    /// A value that no lease takes away.
+    pub fn put(key: impl Into<Key>, value: Vec<u8>) -> Write {
+        Write::Put { key: key.into(), value, lease: None }
+    }
+}
+
 /// Keys to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {

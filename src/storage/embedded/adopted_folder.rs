@@ -12,7 +12,7 @@ use super::tables::{Database, FormatsTable, RecordTables};
 use crate::conjunction::Pair;
 use crate::ledger::{EventId, LedgerId};
 use crate::storage::failure::{FailureKind, StoreError};
-use crate::storage::records::{LedgerSummary, RecordStore, StoredAppend, StoredPair};
+use crate::storage::records::{LedgerSummary, NumberStore, RecordStore, StoredAppend, StoredPair};
 use crate::time::UnixNanos;
 
 /// The folder of a node that a fleet adopts, locked for as long as the value lives.
@@ -114,6 +114,11 @@ impl AdoptedFolder {
         count_max: usize,
     ) -> Result<Vec<StoredAppend>, StoreError> {
         self.tables.as_ref().map_or(Ok(Vec::new()), |tables| tables.records.appends(ledger, after, count_max))
+    }
+
+    /// The numbers of every series, if the node ever had a database.
+    pub fn numbers(&self) -> Option<&dyn NumberStore> {
+        self.tables.as_ref().map(|tables| &tables.records as &dyn NumberStore)
     }
 
     /// Pairs in the order of their formats and objects, those behind `after`, at most so many.

@@ -9,18 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::journal::AppendJournal;
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet};
+use super::numbers::Found;
 use super::room::Room;
-use super::round::{OPERATIONS_MAX, Round, fitting, has_landed, journalled};
+use super::round::{Round, fitting, has_landed, journalled};
 use super::rows::Attempt;
-use super::shared_store::{Asked, NotWritten, SharedStore, Written};
-use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
-use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use super::shared_store::{Asked, NotWritten, OPERATIONS_MAX, SharedStore, Written};
+use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
+use crate::ledger::{
+    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
+};
 use crate::storage::coordinator::Coordinator;
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, TalliedAnchor, WriteError, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberRecord, NumberStore, RecordPlan, RecordStore,
+    SeriesSummary, StoredAppend, StoredConjunction, TalliedAnchor, WriteError, WrittenDay,
 };
 use crate::time::UnixNanos;
 
@@ -200,6 +203,23 @@ impl RecordStore for FleetRecords {
         self.store.forget_anchors(old, || self.attempt())
     }
 
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError> {
+        self.store.add_externals(externals)
+    }
+
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
+        Ok(self.store.beside(anchors.iter())?.into_iter().map(|beside| beside.externals).collect())
+    }
+
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError> {
+        self.store.anchors_of_external(format, external, count_max)
+    }
+
     fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
         let advice = "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)";
         Err(StoreError::new(FailureKind::NotUsable, advice))
@@ -219,6 +239,39 @@ impl RecordStore for FleetRecords {
 
     fn is_remote(&self) -> bool {
         true
+    }
+}
+
+impl NumberStore for FleetRecords {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        let summary = self.store.series_summary(series)?;
+        Ok(summary.map(|series| SeriesHead { last: series.last, recorded: series.updated }))
+    }
+
+    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+        self.store.series(after, count_max)
+    }
+
+    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.store.given(series, from, count_max)
+    }
+
+    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let Found { found, rows } = self.store.given_to(keys)?;
+        self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+        Ok(found)
+    }
+
+    fn number(&self, series: &SeriesName, number: u64) -> Result<Option<NumberRecord>, StoreError> {
+        let (asked, era) = (self.store.asking(), self.store.era());
+        let Some(Found { found, rows }) = self.store.number(series, number)? else { return Ok(None) };
+        self.keep_in_time(asked, era, rows.iter().map(|row| (row.key.as_str(), row.value.as_slice())))?;
+        Ok(Some(found))
+    }
+
+    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+        self.store.voids(series, &numbers)
     }
 }
 

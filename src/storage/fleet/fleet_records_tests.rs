@@ -241,7 +241,7 @@ fn what_is_damaged_is_not_read() {
     for entry in everything {
         let mut value = entry.value;
         *value.first_mut().unwrap() ^= 2;
-        let damage = Write::Put { key: entry.key, value, lease: None };
+        let damage = Write::put(entry.key, value);
         faulty.memory.commit(&Transaction { write: vec![damage], ..Transaction::default() }).unwrap();
     }
     let pair = (Pair { primary: 1, secondary: 2 }, Tca(0));
@@ -261,7 +261,7 @@ fn what_is_old_is_judged_by_the_median_of_the_clocks_that_hold_a_slot() {
     let shared = Arc::clone(&coordinator) as Arc<dyn Coordinator>;
     let records = FleetRecords::new(shared, &Namespace::default(), Arc::clone(&known), Arc::default(), 7);
     let put = |key: &str, value: &str| {
-        let put = Write::Put { key: format!("/idmint/v1/default/{key}"), value: value.into(), lease: None };
+        let put = Write::put(format!("/idmint/v1/default/{key}"), value.into());
         coordinator.commit(&Transaction { write: vec![put], ..Transaction::default() }).unwrap();
     };
     let judging_time = || records.judging_time(UnixNanos::from_seconds(500)).unwrap();

@@ -7,12 +7,20 @@
 //! event/LEDGER/LAST-EVENT                the appends of one transaction, by the id of their last event
 //! request/KEY                            the last request with that key
 //! request-day/DAY/LAST-EVENT             keys of requests of a day, for the sweep
+//! series/SERIES                          its first number and its last
+//! number/SERIES/LAST                     what one transaction gave of it, by the last number
+//! number-key/SERIES/KEY                  the last number that a key was given
+//! void/SERIES/NUMBER                     a number that is void
 //! conj/FORMAT/PRIMARY-SECONDARY          the anchors of a pair, in the order of their creation
 //! conj-t/FORMAT/TIME/PRIMARY-SECONDARY   one anchor and what is known of its reports, by time
+//! conj-x/FORMAT/TIME/PRIMARY-SECONDARY   the ids that other originators have given it
+//! conj-e/FORMAT/ID/TIME/PRIMARY-SECONDARY   nothing: an anchor with that id, whose bytes are in base 16
 //! ```
 
-use crate::conjunction::{Pair, Tca};
-use crate::ledger::{EventId, KeyHash, LedgerId};
+use std::ops::RangeInclusive;
+
+use crate::conjunction::{ExternalId, Pair, Tca};
+use crate::ledger::{EventId, KeyHash, LedgerId, SeriesName};
 use crate::storage::coordinator::{Key, Range};
 use crate::storage::etcd::Namespace;
 use crate::storage::records::{AnchorKey, ListPlace, WrittenDay};
@@ -107,6 +115,61 @@ impl Keys {
         day.parse().ok().map(WrittenDay::numbered)
     }
 
+    pub(super) fn series(&self, series: &SeriesName) -> Key {
+        format!("{}series/{series}", self.prefix)
+    }
+
+    /// All series, or those behind that one.
+    pub(super) fn all_series(&self, after: Option<&SeriesName>) -> Range {
+        let all = Range::prefix(format!("{}series/", self.prefix));
+        Range { from: after.map_or(all.from, |after| behind(&self.series(after))), ..all }
+    }
+
+    /// The series of a key of [`Keys::series`]; `None` where it is none.
+    pub(super) fn series_of(&self, key: &str) -> Option<SeriesName> {
+        SeriesName::from_text(key.strip_prefix(&self.prefix)?.strip_prefix("series/")?).ok()
+    }
+
+    /// What a transaction gave of a series, up to this number.
+    pub(super) fn numbers(&self, series: &SeriesName, last: u64) -> Key {
+        self.numbered("number/", series, last)
+    }
+
+    /// What was given of a series, from the row with this number on.
+    pub(super) fn numbers_from(&self, series: &SeriesName, number: u64) -> Range {
+        let all = Range::prefix(format!("{}number/{series}/", self.prefix));
+        Range { from: self.numbers(series, number), ..all }
+    }
+
+    /// The series of a key of [`Keys::numbers`], and the number; `None` where it is none.
+    pub(super) fn numbers_of(&self, key: &str) -> Option<(SeriesName, u64)> {
+        read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("number/")?)
+    }
+
+    /// What a key was given of a series.
+    pub(super) fn number_key(&self, series: &SeriesName, key: KeyHash) -> Key {
+        format!("{}number-key/{series}/{:032x}", self.prefix, key.0)
+    }
+
+    pub(super) fn void(&self, series: &SeriesName, number: u64) -> Key {
+        self.numbered("void/", series, number)
+    }
+
+    /// Those of these numbers that are void.
+    pub(super) fn voids(&self, series: &SeriesName, numbers: &RangeInclusive<u64>) -> Range {
+        let (from, last) = (self.void(series, *numbers.start()), self.void(series, *numbers.end()));
+        Range { from, to: Some(behind(&last)), count_max: 0, is_descending: false }
+    }
+
+    /// The series of a key of [`Keys::void`], and the number; `None` where it is none.
+    pub(super) fn void_of(&self, key: &str) -> Option<(SeriesName, u64)> {
+        read_numbered(key.strip_prefix(&self.prefix)?.strip_prefix("void/")?)
+    }
+
+    fn numbered(&self, kind: &str, series: &SeriesName, number: u64) -> Key {
+        format!("{}{kind}{series}/{number:020}", self.prefix)
+    }
+
     pub(super) fn pair(&self, format: &str, pair: Pair) -> Key {
         format!("{}conj/{format}/{}", self.prefix, pair_text(pair))
     }
@@ -118,7 +181,7 @@ impl Keys {
     }
 
     pub(super) fn conjunction(&self, format: &str, (tca, pair): ListPlace) -> Key {
-        format!("{}conj-t/{format}/{:016x}/{}", self.prefix, to_ordered(tca), pair_text(pair))
+        format!("{}conj-t/{format}/{}", self.prefix, place_text((tca, pair)))
     }
 
     /// The conjunctions of a format between two places, both included.
@@ -138,10 +201,34 @@ impl Keys {
 
     /// The anchor of a key of [`Keys::conjunction`]; `None` where it is none.
     pub(super) fn anchor_of(&self, key: &str) -> Option<AnchorKey> {
-        let (rest, pair) = key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?.rsplit_once('/')?;
-        let (format, time) = rest.rsplit_once('/')?;
-        let tca = of_ordered(u64::from_str_radix(time, 16).ok()?);
-        Some(AnchorKey { format: format.to_owned(), pair: read_pair(pair)?, tca })
+        let (rest, (tca, pair)) = split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-t/")?)?;
+        Some(AnchorKey { format: rest.to_owned(), pair, tca })
+    }
+
+    /// The ids beside an anchor.
+    pub(super) fn externals(&self, AnchorKey { format, pair, tca }: &AnchorKey) -> Key {
+        format!("{}conj-x/{format}/{}", self.prefix, place_text((*tca, *pair)))
+    }
+
+    /// An anchor with an id.
+    pub(super) fn external(&self, AnchorKey { format, pair, tca }: &AnchorKey, external: &ExternalId) -> Key {
+        format!("{}{}", self.external_prefix(format, external), place_text((*tca, *pair)))
+    }
+
+    /// The anchors with an id.
+    pub(super) fn anchors_of_external(&self, format: &str, external: &ExternalId) -> Range {
+        Range::prefix(self.external_prefix(format, external))
+    }
+
+    /// The anchor of a key of [`Keys::external`]; `None` where it is none.
+    pub(super) fn anchor_of_external(&self, format: &str, key: &str) -> Option<AnchorKey> {
+        let (_, (tca, pair)) = split_place(key.strip_prefix(&self.prefix)?.strip_prefix("conj-e/")?)?;
+        Some(AnchorKey { format: format.to_owned(), pair, tca })
+    }
+
+    fn external_prefix(&self, format: &str, external: &ExternalId) -> String {
+        let id: String = external.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}conj-e/{format}/{id}/", self.prefix)
     }
 
     /// What shows the clocks of the nodes that hold a slot: all horizons, and all holders.
@@ -159,6 +246,23 @@ impl Keys {
 /// The first key behind that one.
 fn behind(key: &str) -> Key {
     format!("{key}\0")
+}
+
+/// Time and pair as the end of a key.
+fn place_text((tca, pair): ListPlace) -> String {
+    format!("{:016x}/{}", to_ordered(tca), pair_text(pair))
+}
+
+/// What stands before a time and a pair at the end of a key.
+fn split_place(key: &str) -> Option<(&str, ListPlace)> {
+    let (rest, pair) = key.rsplit_once('/')?;
+    let (rest, time) = rest.rsplit_once('/')?;
+    Some((rest, (of_ordered(u64::from_str_radix(time, 16).ok()?), read_pair(pair)?)))
+}
+
+fn read_numbered(text: &str) -> Option<(SeriesName, u64)> {
+    let (series, number) = text.split_once('/')?;
+    Some((SeriesName::from_text(series).ok()?, number.parse().ok()?))
 }
 
 fn pair_text(Pair { primary, secondary }: Pair) -> String {
@@ -193,8 +297,20 @@ mod tests {
         assert!(of_times.is_sorted(), "{of_times:?}");
         for (tca, key) in times.into_iter().zip(&of_times) {
             let anchor = AnchorKey { format: "conjunction".to_owned(), pair, tca };
+            let of_id = keys.external(&anchor, &ExternalId::new("a/é").expect("short"));
+            assert_eq!(keys.anchor_of_external("conjunction", &of_id).as_ref(), Some(&anchor), "{of_id}");
             assert_eq!(keys.anchor_of(key), Some(anchor), "{key}");
         }
+        let (acme, longer) = ["acme", "acme.2026"].map(|name| SeriesName::from_text(name).expect("a name")).into();
+        for number in [0, 7, u64::MAX] {
+            assert_eq!(keys.numbers_of(&keys.numbers(&acme, number)), Some((acme.clone(), number)));
+            assert_eq!(keys.void_of(&keys.void(&longer, number)), Some((longer.clone(), number)));
+        }
+        assert_eq!(keys.series_of(&keys.series(&longer)).as_ref(), Some(&longer));
+        assert!(keys.numbers(&acme, 9) < keys.numbers(&acme, 10) && keys.series(&acme) < keys.series(&longer));
+        let of_acme = keys.numbers_from(&acme, 0);
+        assert!(keys.numbers(&longer, 5) < of_acme.from || Some(keys.numbers(&longer, 5)) >= of_acme.to);
+        assert_eq!(keys.numbers_of(&keys.void(&acme, 1)), None);
         let day = WrittenDay::numbered(20_000);
         let last = EventId::from_text("0005cd7556b05092aecc815daa77f99c").expect("an id");
         assert_eq!(keys.day_of(&keys.request_day(day, last)), Some(day));

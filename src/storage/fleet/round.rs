@@ -2,26 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::anchors::anchors_of;
+use super::conjunctions::anchors_of;
 use super::keys::Keys;
 use super::ledgers::ledger_of;
+use super::numbers::{NumberRound, NumbersNeed};
 use super::requests::request_of;
 use super::rows::{
     Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_list_to_bytes,
     request_to_bytes,
 };
-use super::shared_store::SharedStore;
+use super::shared_store::{BYTES_MAX, OPERATIONS_MAX, SharedStore};
 use crate::conjunction::{Anchor, AnchorPlan, Pair};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
 use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay, append_row};
-
-/// Operations of one kind in a transaction: etcd takes 128 of each, and two compare what this node knows of its fleet.
-pub(super) const OPERATIONS_MAX: usize = 126;
-
-/// Bytes of a transaction, about: etcd takes 1.5 MiB.
-pub(super) const BYTES_MAX: usize = 1_400_000;
 
 /// What a pair is taken to need in a transaction: a thousand anchors.
 const PAIR_LEN: usize = 12_000;
@@ -47,6 +42,7 @@ struct Need<'a> {
     days: BTreeSet<WrittenDay>,
     requests: usize,
     anchors: usize,
+    numbers: NumbersNeed<'a>,
     bytes: usize,
 }
 
@@ -68,13 +64,16 @@ impl<'a> Need<'a> {
                     self.bytes += PAIR_LEN;
                 }
             }
+            RecordPlan::Number(plan) => self.bytes += self.numbers.add_number(plan),
+            RecordPlan::Void(plan) => self.bytes += self.numbers.add_void(plan),
         }
     }
 
     fn fits(&self) -> bool {
         let (ledgers, pairs) = (self.ledgers.len(), self.pairs.len());
-        let written = 2 * ledgers + self.requests + self.days.len() + pairs + self.anchors;
-        let compared = 2 * ledgers + self.requests + pairs;
+        let numbers = self.numbers.rows();
+        let written = 2 * ledgers + self.requests + self.days.len() + pairs + self.anchors + numbers;
+        let compared = 2 * ledgers + self.requests + pairs + numbers;
         let is_short = written <= OPERATIONS_MAX && compared <= OPERATIONS_MAX;
         is_short && self.requests <= REQUESTS_MAX && self.bytes <= BYTES_MAX
     }
@@ -87,7 +86,8 @@ pub(super) struct Round<'a> {
     ledgers: BTreeMap<LedgerId, OfLedger>,
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
-    /// Rows that the appends stand behind.
+    numbers: NumberRound,
+    /// Rows that the appends and the numbers stand behind.
     predecessors: Vec<Entry>,
 }
 
@@ -114,7 +114,7 @@ struct OfPair {
 }
 
 impl<'a> Round<'a> {
-    /// Reads what the plans were decided on, and of the rows that appends stand behind those whose keys `lacks` names.
+    /// Reads what the plans were decided on, and of the rows that they stand behind those whose keys `lacks` names.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -133,13 +133,18 @@ impl<'a> Round<'a> {
                     requests.extend(plan.mark.map(|mark| mark.key));
                 }
                 RecordPlan::Anchor(plan) => drop(pairs.insert((plan.format.clone(), plan.pair))),
+                RecordPlan::Number(_) | RecordPlan::Void(_) => {}
             }
         }
         let of_ledgers = ledgers.iter().map(|ledger| Range::one(keys.ledger(*ledger)));
         let of_requests = requests.iter().map(|key| Range::one(keys.request(*key)));
         let of_pairs = pairs.iter().map(|(format, pair)| Range::one(keys.pair(format, *pair)));
-        let before = predecessors(keys, plans).into_iter().filter(|key| lacks(key)).map(Range::one);
-        let ranges: Vec<Range> = of_ledgers.chain(of_requests).chain(of_pairs).chain(before).collect();
+        let mut numbers = NumberRound::of(plans);
+        let before = predecessors(keys, plans).into_iter().chain(NumberRound::predecessors(keys, plans));
+        let before = before.filter(|key| lacks(key)).map(Range::one);
+        let of_numbers = numbers.ranges(keys);
+        let ranges: Vec<Range> =
+            of_ledgers.chain(of_requests).chain(of_pairs).chain(of_numbers).chain(before).collect();
         let mut found = store.read(&ranges)?.into_iter();
         let mut next = || found.next().expect("there is an answer to each range");
         let mut round = Round {
@@ -148,6 +153,7 @@ impl<'a> Round<'a> {
             ledgers: BTreeMap::new(),
             requests: BTreeMap::new(),
             pairs: BTreeMap::new(),
+            numbers: NumberRound::default(),
             predecessors: Vec::new(),
         };
         for ledger in ledgers {
@@ -166,6 +172,8 @@ impl<'a> Round<'a> {
             let of_pair = OfPair { revision: revision_of(&found), anchors: anchors_of(&found)?, new: 0 };
             round.pairs.insert(pair, of_pair);
         }
+        numbers.take(|| next().into_iter().next())?;
+        round.numbers = numbers;
         round.predecessors = found.flatten().collect();
         Ok(round)
     }
@@ -176,6 +184,8 @@ impl<'a> Round<'a> {
         match plan {
             RecordPlan::Append(plan) => self.add_append(plan),
             RecordPlan::Anchor(plan) => self.add_anchor(plan),
+            RecordPlan::Number(plan) => self.numbers.add_number(plan),
+            RecordPlan::Void(plan) => self.numbers.add_void(plan),
         }
     }
 
@@ -217,27 +227,28 @@ impl<'a> Round<'a> {
             let done = of_request.done.expect("its plan was added");
             let key = self.keys.request(*hash);
             transaction.compare.push(Compare::Modified(key.clone(), of_request.revision));
-            transaction.write.push(put(key.clone(), request_to_bytes(&key, &done)));
+            transaction.write.push(Write::put(key.clone(), request_to_bytes(&key, &done)));
             days.entry(WrittenDay::of(done.recorded)).or_insert((done.last, Vec::new())).1.push(*hash);
         }
         for (day, (last, hashes)) in days {
             let key = self.keys.request_day(day, last);
-            transaction.write.push(put(key.clone(), request_list_to_bytes(&key, &hashes)));
+            transaction.write.push(Write::put(key.clone(), request_list_to_bytes(&key, &hashes)));
         }
         for ((format, pair), of_pair) in &self.pairs {
             let key = self.keys.pair(format, *pair);
             transaction.compare.push(Compare::Modified(key.clone(), of_pair.revision));
             transaction.otherwise.push(Range::one(key.clone()));
-            transaction.write.push(put(key.clone(), pair_to_bytes(&key, self.attempt, &of_pair.anchors)));
+            transaction.write.push(Write::put(key.clone(), pair_to_bytes(&key, self.attempt, &of_pair.anchors)));
             for anchor in &of_pair.anchors[of_pair.anchors.len() - of_pair.new..] {
                 let key = self.keys.conjunction(format, (anchor.tca, *pair));
-                transaction.write.push(put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
+                transaction.write.push(Write::put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
             }
         }
+        self.numbers.write(self.keys, self.attempt, &mut transaction);
         transaction
     }
 
-    /// The rows that its appends stand behind, of those that were asked for.
+    /// The rows that its plans stand behind, of those that were asked for.
     pub(super) fn predecessors(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.predecessors.iter().map(|entry| (entry.key.as_str(), entry.value.as_slice()))
     }
@@ -251,18 +262,21 @@ impl<'a> Round<'a> {
         transaction.compare.push(Compare::Created(event.clone(), Revision::ABSENT));
         transaction.otherwise.push(Range::one(event.clone()));
         let summary = LedgerSummary { genesis, head: commit.head() };
-        transaction.write.push(put(key.clone(), ledger_to_bytes(&key, &summary)));
-        transaction.write.push(put(event, commit_to_bytes(&commit)));
+        transaction.write.push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
+        transaction.write.push(Write::put(event, commit_to_bytes(&commit)));
     }
 }
 
-/// What of a transaction a journal keeps once it is committed: the rows that events and anchors are read from. All else follows
-/// from them.
+/// What of a transaction a journal keeps once it is committed: the rows that events, anchors, numbers and voids are read from.
+/// All else follows from them.
 pub(super) fn journalled<'t>(
     keys: &'t Keys,
     transaction: &'t Transaction,
 ) -> impl Iterator<Item = (&'t str, &'t [u8])> {
-    let is_kept = |key: &str| keys.event_of(key).is_some() || keys.pair_of(key).is_some();
+    let is_kept = |key: &str| {
+        let is_record = keys.event_of(key).is_some() || keys.pair_of(key).is_some();
+        is_record || keys.numbers_of(key).is_some() || keys.void_of(key).is_some()
+    };
     transaction.write.iter().filter_map(move |write| match write {
         Write::Put { key, value, .. } if is_kept(key) => Some((key.as_str(), value.as_slice())),
         Write::Put { .. } | Write::Delete(_) => None,
@@ -274,7 +288,7 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
     let mut seen = BTreeSet::new();
     let head_before = |plan: &RecordPlan| match plan {
         RecordPlan::Append(plan) if seen.insert(plan.ledger()) => plan.before.map(|head| keys.event(head.id)),
-        RecordPlan::Append(_) | RecordPlan::Anchor(_) => None,
+        RecordPlan::Append(_) | RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
     };
     plans.iter().filter_map(head_before).collect()
 }
@@ -290,8 +304,4 @@ pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
 
 fn revision_of(found: &[Entry]) -> Revision {
     found.first().map_or(Revision::ABSENT, |entry| entry.modified)
-}
-
-fn put(key: String, value: Vec<u8>) -> Write {
-    Write::Put { key, value, lease: None }
 }

@@ -8,14 +8,15 @@
 //! request       recorded 8, last event 16, CRC-32C
 //! request list  keys 16 each, CRC-32C
 //! pair          attempt 16, then each anchor in the order of creation: time 8, rank 4; CRC-32C
+//! externals     what other originators call an anchor (`externals_row`); CRC-32C
 //! conjunction   rank 4, then what is known of its reports (`tally_row`); CRC-32C over version and rank
 //! ```
 //!
 //! The attempt is that of the transaction that wrote the row: whoever got no answer knows by it that its own has landed.
 
-use crate::conjunction::{Anchor, ReportTally, Tca};
+use crate::conjunction::{Anchor, ExternalId, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, Link};
-use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend, append_row, tally_row};
+use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend, append_row, externals_row, tally_row};
 
 const VERSION: u8 = 1;
 const CRC_LEN: usize = 4;
@@ -161,8 +162,18 @@ pub(super) fn conjunction_of_bytes(key: &str, bytes: &[u8]) -> Option<(u32, Opti
     Some((rank, tally_row::from_bytes(tally)))
 }
 
+/// Ids of other originators as bytes, under the key of their anchor's.
+pub(super) fn externals_to_bytes(key: &str, externals: &[ExternalId]) -> Vec<u8> {
+    sealed(key, externals_row::to_bytes(externals))
+}
+
+/// Reads the row of that key; `None` when it is not what was written.
+pub(super) fn externals_of_bytes(key: &str, bytes: &[u8]) -> Option<Vec<ExternalId>> {
+    externals_row::from_bytes(opened(key, bytes)?)
+}
+
 /// Version, content, checksum.
-fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
+pub(super) fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
     let mut bytes = vec![VERSION];
     bytes.extend(content);
     let crc = crc_of(key, &bytes);
@@ -171,7 +182,7 @@ fn sealed(key: &str, content: Vec<u8>) -> Vec<u8> {
 }
 
 /// The content of what was sealed under that key; `None` when it is not what was written.
-fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn opened<'a>(key: &str, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (content, crc) = bytes.split_last_chunk::<CRC_LEN>()?;
     let is_whole = crc_of(key, content) == u32::from_be_bytes(*crc);
     content.strip_prefix(&[VERSION]).filter(|_| is_whole)
@@ -181,7 +192,7 @@ fn crc_of(key: &str, content: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key.as_bytes()), content)
 }
 
-fn take<const LEN: usize>(bytes: &mut &[u8]) -> Option<[u8; LEN]> {
+pub(super) fn take<const LEN: usize>(bytes: &mut &[u8]) -> Option<[u8; LEN]> {
     let (taken, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
     Some(*taken)
@@ -191,19 +202,22 @@ fn take_id(bytes: &mut &[u8]) -> Option<EventId> {
     EventId::from_value(u128::from_be_bytes(take(bytes)?))
 }
 
-fn take_time(bytes: &mut &[u8]) -> Option<EventTime> {
+pub(super) fn take_time(bytes: &mut &[u8]) -> Option<EventTime> {
     EventTime::from_micros(u64::from_be_bytes(take(bytes)?))
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::conjunction::Seen;
     use crate::storage::samples::{NOW, append, create, plan};
     use crate::time::UnixNanos;
 
     /// Whatever bit is flipped, and wherever it is cut, it is not read; nor under another name.
-    fn assert_only_whole<T: PartialEq + std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Option<T>) {
+    pub(in crate::storage::fleet) fn assert_only_whole<T: PartialEq + std::fmt::Debug>(
+        bytes: &[u8],
+        read: impl Fn(&[u8]) -> Option<T>,
+    ) {
         assert!(read(bytes).is_some());
         for at in 0..bytes.len() * 8 {
             let mut flipped = bytes.to_vec();
@@ -238,6 +252,11 @@ mod tests {
         let bytes = pair_to_bytes("k", Attempt(3), &anchors);
         assert_eq!(pair_of_bytes("k", &bytes), Some(anchors.to_vec()));
         assert_only_whole(&bytes, |bytes| pair_of_bytes("k", bytes));
+
+        let externals = ["A-1", "é"].map(|text| ExternalId::new(text).expect("short"));
+        let bytes = externals_to_bytes("k", &externals);
+        assert_eq!(externals_of_bytes("k", &bytes), Some(externals.to_vec()));
+        assert_only_whole(&bytes, |bytes| externals_of_bytes("k", bytes));
     }
 
     #[test]

@@ -14,6 +14,12 @@ use crate::storage::coordinator::{
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::time::UnixNanos;
 
+/// Operations of one kind in a transaction: etcd takes 128 of each, and two compare what this node knows of its fleet.
+pub(super) const OPERATIONS_MAX: usize = 126;
+
+/// Bytes of a transaction, about: etcd takes 1.5 MiB.
+pub(super) const BYTES_MAX: usize = 1_400_000;
+
 /// How often a transaction is sent, the same each time, before its outcome is called unknown. Each time takes about a second
 /// at most, so that callers are answered before they have waited too long.
 const SENT_MAX: u32 = 6;
@@ -191,6 +197,17 @@ impl SharedStore {
         }
         let error = CoordinatorError::NoAnswer(format!("{SENT_MAX} times in a row"));
         Err(NotWritten::Unknown(self.note_failure(&error)))
+    }
+
+    /// Writes what is not missed where another node was faster. Returns whether none was.
+    pub(super) fn write_what_may_be_lost(&self, transaction: Transaction) -> Result<bool, StoreError> {
+        if transaction.write.is_empty() {
+            return Ok(true);
+        }
+        match self.write(transaction, |_| false) {
+            Ok(written) => Ok(written != Written::Stale),
+            Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
+        }
     }
 
     /// What it means that a write was refused with this and nothing of it is there: whether to decide again.

@@ -3,10 +3,10 @@
 use tokio::sync::oneshot;
 
 use super::record_error::RecordError;
-use crate::conjunction::{GroupRequest, Grouped};
-use crate::ledger::{KeyHash, LedgerRequest, Link};
+use crate::conjunction::{ExternalId, GroupRequest, Grouped};
+use crate::ledger::{GivenNumbers, KeyHash, LedgerRequest, Link, NumberRequest, VoidRequest, VoidedNumber};
 use crate::minting::Durable;
-use crate::storage::records::RecordPlan;
+use crate::storage::records::{AnchorKey, RecordPlan};
 
 /// Events that were appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,29 +17,46 @@ pub struct Appended {
     pub links: Vec<Link>,
 }
 
+/// What a request about numbers did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbered<T> {
+    /// Whether the same request was done before, so nothing was written now.
+    pub is_replayed: bool,
+    /// The numbers that were given, or the one that is void.
+    pub stored: T,
+}
+
 /// What is to be done, and who waits for it.
 #[derive(Debug)]
 pub(super) enum Job {
     Ledger(LedgerRequest, Caller<Appended>),
     Group(GroupRequest, Caller<Vec<Grouped>>),
+    Externals(Externals, Caller<()>),
+    Number(NumberRequest, Caller<Numbered<GivenNumbers>>),
+    Void(VoidRequest, Caller<Numbered<VoidedNumber>>),
 }
+
+/// Ids of other originators, and the anchors to keep them beside.
+pub(super) type Externals = Vec<(AnchorKey, ExternalId)>;
 
 pub(super) type Caller<T> = oneshot::Sender<Result<T, RecordError>>;
 
 impl Job {
-    /// How many events or reports it has.
+    /// How many events, reports or numbers it has.
     pub(super) fn len(&self) -> usize {
         match self {
             Job::Ledger(request, _) => request.event_count(),
             Job::Group(request, _) => request.len(),
+            Job::Externals(externals, _) => externals.len(),
+            Job::Number(..) | Job::Void(..) => 1,
         }
     }
 
-    /// The key of its request.
+    /// The key of its request, if that is forgotten after a while.
     pub(super) fn key(&self) -> Option<KeyHash> {
         match self {
             Job::Ledger(request, _) => request.mark().map(|mark| mark.key),
-            Job::Group(..) => None,
+            Job::Group(..) | Job::Externals(..) | Job::Number(..) | Job::Void(..) => None,
         }
     }
 
@@ -48,6 +65,9 @@ impl Job {
         match self {
             Job::Ledger(_, caller) => send(caller, Err(error)),
             Job::Group(_, caller) => send(caller, Err(error)),
+            Job::Externals(_, caller) => send(caller, Err(error)),
+            Job::Number(_, caller) => send(caller, Err(error)),
+            Job::Void(_, caller) => send(caller, Err(error)),
         }
     }
 }
@@ -79,6 +99,9 @@ impl DurablePlans {
 pub(super) enum Outcome {
     Ledger(LedgerRequest, Caller<Appended>, Result<Appended, RecordError>),
     Group(GroupRequest, Caller<Vec<Grouped>>, Result<Vec<Grouped>, RecordError>),
+    Externals(Externals, Caller<()>, Result<(), RecordError>),
+    Number(NumberRequest, Caller<Numbered<GivenNumbers>>, Result<Numbered<GivenNumbers>, RecordError>),
+    Void(VoidRequest, Caller<Numbered<VoidedNumber>>, Result<Numbered<VoidedNumber>, RecordError>),
 }
 
 impl Reply {
@@ -119,6 +142,9 @@ impl Outcome {
         match self {
             Outcome::Ledger(_, caller, outcome) => send(caller, outcome),
             Outcome::Group(_, caller, outcome) => send(caller, outcome),
+            Outcome::Externals(_, caller, outcome) => send(caller, outcome),
+            Outcome::Number(_, caller, outcome) => send(caller, outcome),
+            Outcome::Void(_, caller, outcome) => send(caller, outcome),
         }
     }
 
@@ -126,6 +152,9 @@ impl Outcome {
         match self {
             Outcome::Ledger(request, caller, _) => Job::Ledger(request, caller),
             Outcome::Group(request, caller, _) => Job::Group(request, caller),
+            Outcome::Externals(externals, caller, _) => Job::Externals(externals, caller),
+            Outcome::Number(request, caller, _) => Job::Number(request, caller),
+            Outcome::Void(request, caller, _) => Job::Void(request, caller),
         }
     }
 }

@@ -13,6 +13,6 @@ mod request_sweep;
 mod round;
 
 pub use horizon_keeper::{ExtensionCounts, HorizonKeeper, KeeperState};
-pub use job::Appended;
+pub use job::{Appended, Numbered};
 pub use record_error::{RecordError, log_unreadable};
 pub use record_keeper::RecordKeeper;

@@ -5,6 +5,7 @@
 //! `POWER_LOSS_SEED=7 cargo test --lib power_loss`; `POWER_LOSS_SEEDS=10000` runs that many.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::sync::mpsc::{self, Sender};
 
 use rand::rngs::StdRng;
@@ -13,11 +14,11 @@ use tokio::sync::oneshot::{self, Receiver as Answer};
 
 use super::*;
 use crate::conjunction::Grouped;
-use crate::ledger::{EventId, KeyHash, LedgerId, LedgerRequest, Link};
+use crate::ledger::{EventId, GivenNumbers, KeyHash, LedgerId, LedgerRequest, Link, SeriesName, VoidedNumber};
 use crate::storage::embedded::simulation::{Fault, SimulatedDatabase};
-use crate::storage::keepers::job::Appended;
-use crate::storage::records::{DoneRequest, RecordStore};
-use crate::storage::samples::{NOW, append, create, reports};
+use crate::storage::keepers::job::{Appended, Numbered};
+use crate::storage::records::{DoneRequest, RecordStore, SeriesSummary};
+use crate::storage::samples::{NOW, append, create, number_request, reports, series, void_request};
 use crate::time::ManualClock;
 
 const SEEDS: u64 = 300;
@@ -62,7 +63,21 @@ struct Told {
     ledgers: Vec<LedgerId>,
     /// By second object and time, the anchor that a report was told.
     grouped: BTreeMap<(u64, i64), i64>,
+    numbers: ToldNumbers,
     counts: Counts,
+}
+
+/// What callers asked of numbers and were told.
+#[derive(Default)]
+struct ToldNumbers {
+    /// By key, the series and how many of its numbers were asked for.
+    asked: BTreeMap<String, (SeriesName, u16)>,
+    /// By key, what was given to it.
+    given: BTreeMap<String, GivenNumbers>,
+    /// Keys whose outcome nobody knows.
+    unknown: BTreeSet<String>,
+    /// What was told to be void.
+    voids: BTreeMap<(SeriesName, u64), VoidedNumber>,
 }
 
 /// How often what happened, to see that the disk was unkind enough.
@@ -74,12 +89,16 @@ struct Counts {
     unknown_and_lost: u64,
     failed: u64,
     full: u64,
+    numbers: u64,
+    voids: u64,
 }
 
 /// What was asked in one round, with the answers to come.
 enum Waiting {
     Append(u128, Answer<Result<Appended, RecordError>>),
     Group(u64, Vec<i64>, Answer<Result<Vec<Grouped>, RecordError>>),
+    Number(String, Answer<Result<Numbered<GivenNumbers>, RecordError>>),
+    Void(Answer<Result<Numbered<VoidedNumber>, RecordError>>),
 }
 
 /// The process is over.
@@ -120,6 +139,9 @@ impl Told {
             jobs.send(Job::Group(reports(&times, 1, secondary), answer)).expect("the writer lives");
             return Waiting::Group(secondary, times, answered);
         }
+        if random.random_bool(0.4) {
+            return self.numbers.ask_once(jobs, random);
+        }
         let key = self.next_key(random);
         let (answer, answered) = oneshot::channel();
         jobs.send(Job::Ledger(self.asked[&key].order(key), answer)).expect("the writer lives");
@@ -159,6 +181,21 @@ impl Told {
                 },
                 Waiting::Group(secondary, times, mut answer) => match answer.try_recv() {
                     Ok(Ok(grouped)) => self.hear_grouped(secondary, &times, &grouped),
+                    Ok(Err(RecordError::Unavailable | RecordError::Unknown)) | Err(_) => {}
+                    Ok(Err(other)) => panic!("{other:?}"),
+                },
+                Waiting::Number(key, mut answer) => match answer.try_recv() {
+                    Ok(Ok(numbered)) => self.numbers.hear_given(&key, numbered, &mut self.counts),
+                    Ok(Err(RecordError::Unavailable)) => {}
+                    Ok(Err(RecordError::Unknown)) | Err(_) => self.numbers.hear_unknown(key),
+                    Ok(Err(other)) => panic!("{key}: {other:?}"),
+                },
+                Waiting::Void(mut answer) => match answer.try_recv() {
+                    Ok(Ok(Numbered { stored, .. })) => {
+                        let told = self.numbers.voids.entry((stored.series.clone(), stored.number));
+                        assert_eq!(*told.or_insert(stored.clone()), stored, "it was told in another way before");
+                        self.counts.voids += 1;
+                    }
                     Ok(Err(RecordError::Unavailable | RecordError::Unknown)) | Err(_) => {}
                     Ok(Err(other)) => panic!("{other:?}"),
                 },
@@ -222,6 +259,7 @@ impl Told {
         assert!(stored.keys().all(|key| allowed(&key)), "what was refused is stored");
         check_chains(records, stored.values().flatten().copied().collect());
         self.check_anchors(records);
+        self.numbers.check(records);
     }
 
     fn check_anchors(&self, records: &dyn RecordStore) {
@@ -230,6 +268,80 @@ impl Told {
             let stored = records.neighbours(order.format(), &mut order.keys()).expect("reads");
             let known = order.join_stored(&stored).expect("no id is expected").expect("it was acknowledged");
             assert_eq!(known[0].anchor.0, *anchor, "the report at {time} of {secondary}");
+        }
+    }
+}
+
+impl ToldNumbers {
+    /// Asks for numbers with a new key or an old one, or to make a number void.
+    fn ask_once(&mut self, jobs: &Sender<Job>, random: &mut StdRng) -> Waiting {
+        if let Some(given) = self.given.values().nth(random.random_range(0..40)).filter(|_| random.random_bool(0.3)) {
+            let (answer, answered) = oneshot::channel();
+            let request = void_request(&given.series, random.random_range(given.first..=given.last), "cancelled");
+            jobs.send(Job::Void(request, answer)).expect("the writer lives");
+            return Waiting::Void(answered);
+        }
+        let retried: Vec<&String> = match random.random_range(0..4) {
+            0 => self.given.keys().collect(),
+            1 => self.unknown.iter().collect(),
+            _ => Vec::new(),
+        };
+        let key = match retried.len() {
+            0 => self.asked.len().to_string(),
+            many => retried[random.random_range(0..many)].clone(),
+        };
+        let new = || (series(&format!("series-{}", random.random_range(0..3))), random.random_range(1..6));
+        let (name, count) = self.asked.entry(key.clone()).or_insert_with(new);
+        let (answer, answered) = oneshot::channel();
+        jobs.send(Job::Number(number_request(name, *count, &key), answer)).expect("the writer lives");
+        Waiting::Number(key, answered)
+    }
+
+    fn hear_given(&mut self, key: &str, Numbered { is_replayed, stored }: Numbered<GivenNumbers>, counts: &mut Counts) {
+        assert_eq!((&stored.series, stored.count()), (&self.asked[key].0, self.asked[key].1.into()), "{key} is whole");
+        counts.numbers += 1;
+        self.unknown.remove(key);
+        if let Some(before) = self.given.insert(key.to_owned(), stored.clone()) {
+            assert!(is_replayed && before == stored, "{key} was given {before:?} before, and {stored:?} now");
+        }
+    }
+
+    fn hear_unknown(&mut self, key: String) {
+        if !self.given.contains_key(&key) {
+            self.unknown.insert(key);
+        }
+    }
+
+    /// Every series is 1, 2, 3 and so on, each number given once, and each key has its first ones.
+    fn check(&self, records: &dyn RecordStore) {
+        let mut stored = BTreeMap::new();
+        for SeriesSummary { series, first, last, .. } in records.series(None, usize::MAX).expect("reads") {
+            let (mut next, mut recorded) = (1, None);
+            for given in records.given(&series, 0, usize::MAX).expect("reads") {
+                assert_eq!(given.first, next, "{series} has a gap");
+                assert!(Some(given.recorded) >= recorded, "{series} goes back");
+                (next, recorded) = (given.last + 1, Some(given.recorded));
+                assert!(
+                    stored.insert((series.clone(), given.mark.key), given).is_none(),
+                    "a key was given numbers twice"
+                );
+            }
+            assert_eq!((first, last), (1, next - 1));
+        }
+        let place = |key: &String| {
+            let (name, _) = &self.asked[key];
+            (name.clone(), KeyHash::of_series(name, key))
+        };
+        for (key, given) in &self.given {
+            assert_eq!(stored.get(&place(key)), Some(given), "{key} was acknowledged");
+        }
+        let allowed: BTreeSet<_> = self.given.keys().chain(&self.unknown).map(place).collect();
+        assert!(stored.keys().all(|key| allowed.contains(key)), "what was refused is stored");
+        let keys: Vec<_> = stored.keys().cloned().collect();
+        let by_key = records.given_to(&keys).expect("reads");
+        assert!(by_key.iter().zip(stored.values()).all(|(found, given)| found.as_ref() == Some(given)));
+        for ((name, number), void) in &self.voids {
+            assert_eq!(records.voids(name, *number..=*number).expect("reads"), slice::from_ref(void));
         }
     }
 }
@@ -331,7 +443,12 @@ fn no_acknowledged_record_is_lost_or_doubled_by_any_loss_of_power() {
         sum.unknown_and_lost += counts.unknown_and_lost;
         sum.failed += counts.failed;
         sum.full += counts.full;
+        sum.numbers += counts.numbers;
+        sum.voids += counts.voids;
     }
-    let least = [sum.replayed, sum.unknown_and_kept, sum.unknown_and_lost, sum.failed, sum.full].into_iter().min();
+    println!("{sum:?}");
+    let least =
+        [sum.replayed, sum.unknown_and_kept, sum.unknown_and_lost, sum.failed, sum.full, sum.numbers, sum.voids];
+    let least = least.into_iter().min();
     assert!(!is_many || least > Some(20), "the disk is too kind: {sum:?}");
 }

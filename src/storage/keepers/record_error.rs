@@ -3,7 +3,7 @@
 use tracing::error;
 
 use crate::conjunction::GroupRefusal;
-use crate::ledger::AppendRefusal;
+use crate::ledger::{AppendRefusal, NumberRefusal, VoidRefusal};
 use crate::minting::Refusal;
 use crate::storage::failure::{FailureKind, StoreError, WithCauses};
 
@@ -19,6 +19,12 @@ pub enum RecordError {
     /// The key came with another request.
     #[error("the idempotency key was used before for other events")]
     KeyConflict,
+    /// No number can be given.
+    #[error(transparent)]
+    Number(NumberRefusal),
+    /// The number cannot be made void.
+    #[error(transparent)]
+    Void(VoidRefusal),
     /// A report cannot be grouped.
     #[error("a report cannot be grouped")]
     Group(GroupRefusal),
@@ -42,6 +48,12 @@ pub enum RecordError {
 /// Logs why the store cannot be read, and returns what its caller is told.
 pub fn log_unreadable(error: &StoreError) -> RecordError {
     error!("the records cannot be read: {}", WithCauses(error));
+    RecordError::of_failure(error.failure_kind())
+}
+
+/// Logs why the store did not take what may be written again, and returns what its caller is told.
+pub(super) fn log_unwritten(error: &StoreError) -> RecordError {
+    error!("the records cannot be written: {}", WithCauses(error));
     RecordError::of_failure(error.failure_kind())
 }
 

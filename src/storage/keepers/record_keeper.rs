@@ -9,14 +9,14 @@ use tokio::sync::{oneshot, watch};
 use tracing::error;
 
 use super::clock_check::check_clock;
-use super::job::{Appended, Caller, Job};
+use super::job::{Appended, Caller, Job, Numbered};
 use super::record_error::{RecordError, WAITING_MAX, log_unreadable};
 use super::record_writer::RecordWriter;
 use super::report_tallies::ReportTallies;
-use crate::conjunction::{Anchor, GroupRequest, Grouped, Seen};
-use crate::ledger::LedgerRequest;
-use crate::storage::failure::{FailureKind, WithCauses};
-use crate::storage::records::{RecordStore, Records};
+use crate::conjunction::{Anchor, ExternalId, GroupRequest, Grouped, Seen};
+use crate::ledger::{GivenNumbers, LedgerRequest, NumberRequest, VoidRequest, VoidedNumber};
+use crate::storage::failure::{FailureKind, StoreError, WithCauses};
+use crate::storage::records::{AnchorKey, RecordStore, Records};
 use crate::time::Clock;
 
 /// Reports that are looked up in the store at once, which takes about a millisecond.
@@ -97,6 +97,22 @@ impl RecordKeeper {
         self.send(|caller| Job::Ledger(request, caller)).await
     }
 
+    /// Gives the next numbers of a series, and returns when they are durable. Dropping the future gives up the wait alone.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub async fn give(&self, request: NumberRequest) -> Result<Numbered<GivenNumbers>, RecordError> {
+        self.send(|caller| Job::Number(request, caller)).await
+    }
+
+    /// Makes a number void, and returns when that is durable. Dropping the future gives up the wait alone.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub async fn make_void(&self, request: VoidRequest) -> Result<Numbered<VoidedNumber>, RecordError> {
+        self.send(|caller| Job::Void(request, caller)).await
+    }
+
     /// Groups reports, and returns when the anchors of new conjunctions are durable.
     ///
     /// # Errors
@@ -113,6 +129,18 @@ impl RecordKeeper {
             self.tallies.count(&format, pair, grouped.anchor, Seen { at, tca });
         }
         Ok(grouped)
+    }
+
+    /// Keeps ids of other originators beside anchors that are stored, and returns when those that are new are durable.
+    ///
+    /// # Errors
+    /// [`RecordError`]; the same may be asked for again.
+    pub async fn add_externals(&self, externals: Vec<(AnchorKey, ExternalId)>) -> Result<(), RecordError> {
+        let new = self.read_aside(move |records| new_externals(records, externals)).await;
+        match new.map_err(|error| log_unreadable(&error))? {
+            new if new.is_empty() => Ok(()),
+            new => self.send(|caller| Job::Externals(new, caller)).await,
+        }
     }
 
     /// The reports that are counted and not stored yet.
@@ -158,6 +186,20 @@ impl RecordKeeper {
         // Without one the thread has panicked, and said so.
         kind.unwrap_or(FailureKind::NotUsable)
     }
+}
+
+/// Those of ids beside anchors that there is room for and that are not there.
+fn new_externals(
+    records: &dyn RecordStore,
+    externals: Vec<(AnchorKey, ExternalId)>,
+) -> Result<Vec<(AnchorKey, ExternalId)>, StoreError> {
+    let anchors: Vec<AnchorKey> = externals.iter().map(|(anchor, _)| anchor.clone()).collect();
+    let there = records.externals(&anchors)?;
+    let is_new = |(of_anchor, external): (Vec<ExternalId>, (AnchorKey, ExternalId))| {
+        let is_new = of_anchor.len() < ExternalId::COUNT_MAX && !of_anchor.contains(&external.1);
+        is_new.then_some(external)
+    };
+    Ok(there.into_iter().zip(externals).filter_map(is_new).collect())
 }
 
 impl Drop for RecordKeeper {

@@ -2,11 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::job::{Appended, Job, Outcome, Reply};
-use super::record_error::{RecordError, log_unreadable};
+use super::job::{Appended, Job, Numbered, Outcome, Reply};
+use super::record_error::{RecordError, log_unreadable, log_unwritten};
 use crate::conjunction::{GroupRequest, Grouped, NewAnchors};
-use crate::ledger::{AppendPlan, EventTime, Head, KeyHash, LedgerId, LedgerRequest, RequestMark};
+use crate::ledger::{
+    AppendPlan, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, NumberPlan, NumberRequest,
+    RequestMark, SeriesHead, SeriesName, VoidPlan, VoidRequest, VoidedNumber,
+};
 use crate::minting::Refusal;
+use crate::storage::failure::StoreError;
 use crate::storage::records::{DoneRequest, RecordPlan, RecordStore};
 
 /// The plans of a round, and the replies to be sent once they are durable.
@@ -28,6 +32,10 @@ pub(super) fn decide(records: &dyn RecordStore, now: Result<EventTime, Refusal>,
         heads: HashMap::new(),
         done: HashMap::new(),
         anchors: NewAnchors::default(),
+        known_given: known_numbers(records, &jobs),
+        given: HashMap::new(),
+        series: HashMap::new(),
+        voids: HashMap::new(),
     };
     let replies = jobs.into_iter().map(|job| round.decide(job)).collect();
     Decided { plans: round.plans, replies }
@@ -43,6 +51,20 @@ fn known_requests(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<Key
     Some(known.into_iter().flatten().map(|done| (done.key, done)).collect())
 }
 
+/// What was given before to the keys of these jobs; `None` if that cannot be read together.
+fn known_numbers(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyHash, GivenNumbers>> {
+    let of_job = |job: &Job| match job {
+        Job::Number(request, _) => Some((request.series.clone(), request.mark.key)),
+        Job::Ledger(..) | Job::Group(..) | Job::Externals(..) | Job::Void(..) => None,
+    };
+    let keys: Vec<(SeriesName, KeyHash)> = jobs.iter().filter_map(of_job).collect();
+    if keys.is_empty() {
+        return Some(HashMap::new());
+    }
+    let known = records.given_to(&keys).ok()?;
+    Some(known.into_iter().flatten().map(|given| (given.mark.key, given)).collect())
+}
+
 struct Round<'a> {
     records: &'a dyn RecordStore,
     /// Of each key of this round the request that was done before, if it was; `None` if they could not be read together.
@@ -55,9 +77,17 @@ struct Round<'a> {
     done: HashMap<KeyHash, AppendPlan>,
     /// The anchors planned in this round.
     anchors: NewAnchors,
+    /// What the keys of this round were given before; `None` if that could not be read together.
+    known_given: Option<HashMap<KeyHash, GivenNumbers>>,
+    /// What the plans give, by the keys of their requests.
+    given: HashMap<KeyHash, GivenNumbers>,
+    /// The heads of series after the plans.
+    series: HashMap<SeriesName, SeriesHead>,
+    /// The numbers that the plans make void.
+    voids: HashMap<(SeriesName, u64), VoidedNumber>,
 }
 
-impl Round<'_> {
+impl<'a> Round<'a> {
     fn decide(&mut self, job: Job) -> Reply {
         let outcome = match job {
             Job::Ledger(request, caller) => {
@@ -67,6 +97,19 @@ impl Round<'_> {
             Job::Group(request, caller) => {
                 let outcome = self.group(&request);
                 Outcome::Group(request, caller, outcome)
+            }
+            Job::Externals(externals, caller) => {
+                // They change nothing that is decided on, so they are written at once.
+                let outcome = self.records.add_externals(&externals).map_err(|error| log_unwritten(&error));
+                Outcome::Externals(externals, caller, outcome)
+            }
+            Job::Number(request, caller) => {
+                let outcome = self.give(&request);
+                Outcome::Number(request, caller, outcome)
+            }
+            Job::Void(request, caller) => {
+                let outcome = self.make_void(&request);
+                Outcome::Void(request, caller, outcome)
             }
         };
         Reply::new(outcome, self.plans.len())
@@ -137,4 +180,52 @@ impl Round<'_> {
         self.plans.extend(plans.into_iter().map(RecordPlan::Anchor));
         Ok(grouped)
     }
+
+    fn give(&mut self, request: &NumberRequest) -> Result<Numbered<GivenNumbers>, RecordError> {
+        let (records, key) = (self.records, request.mark.key);
+        let before = match (self.given.get(&key), &self.known_given) {
+            (Some(planned), _) => Some(planned.clone()),
+            (None, Some(known)) => known.get(&key).cloned(),
+            (None, None) => read(records.given_to(&[(request.series.clone(), key)]))?.pop().flatten(),
+        };
+        if let Some(before) = before {
+            let stored = request.replay(before).map_err(RecordError::Number)?;
+            return Ok(Numbered { is_replayed: true, stored });
+        }
+        let now = self.now.clone().map_err(RecordError::Clock)?;
+        let head = match self.series.get(&request.series) {
+            Some(head) => Some(*head),
+            None => read(records.series_head(&request.series))?,
+        };
+        let plan = NumberPlan::make(request, head, now).map_err(RecordError::Number)?;
+        let stored = plan.given.clone();
+        self.series.insert(stored.series.clone(), stored.head());
+        self.given.insert(key, stored.clone());
+        self.plans.push(RecordPlan::Number(plan));
+        Ok(Numbered { is_replayed: false, stored })
+    }
+
+    /// A number of this round is not known to anybody yet, and cannot be made void in it.
+    fn make_void(&mut self, request: &VoidRequest) -> Result<Numbered<VoidedNumber>, RecordError> {
+        let VoidRequest { series, number, .. } = request;
+        let found = read(self.records.number(series, *number))?;
+        let place = (series.clone(), *number);
+        let before = self.voids.get(&place).or(found.as_ref().and_then(|found| found.void.as_ref()));
+        if let Some(before) = before {
+            let stored = request.replay(before.clone()).map_err(RecordError::Void)?;
+            return Ok(Numbered { is_replayed: true, stored });
+        }
+        let now = self.now.clone().map_err(RecordError::Clock)?;
+        let given = found.as_ref().map(|found| &found.given);
+        let plan = VoidPlan::make(request, given, now).map_err(RecordError::Void)?;
+        let stored = plan.void.clone();
+        self.voids.insert(place, stored.clone());
+        self.plans.push(RecordPlan::Void(plan));
+        Ok(Numbered { is_replayed: false, stored })
+    }
+}
+
+/// What was read; that it cannot be is logged.
+fn read<T>(found: Result<T, StoreError>) -> Result<T, RecordError> {
+    found.map_err(|error| log_unreadable(&error))
 }

@@ -12,15 +12,20 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::Receiver as Answer;
 
 use super::*;
-use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, Grouped, Pair, ReportTally, Tca};
-use crate::ledger::{AppendPlan, AppendRefusal, EventId, Head, KeyHash, LedgerId, LedgerRequest, Link, RequestMark};
-use crate::storage::keepers::job::Appended;
+use crate::conjunction::{Anchor, AnchorPlan, ExternalId, GroupRequest, Grouped, Pair, ReportTally, Tca};
+use crate::ledger::{
+    AppendPlan, AppendRefusal, EventId, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberRequest,
+    RequestMark, SeriesHead, SeriesName, VoidedNumber,
+};
+use crate::storage::keepers::job::{Appended, Numbered};
 use crate::storage::memory::MemoryRecords;
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordStore, StoredAppend, StoredConjunction,
-    TalliedAnchor, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordStore, SeriesSummary, StoredAppend,
+    StoredConjunction, TalliedAnchor, WrittenDay,
 };
-use crate::storage::samples::{NOW, append, at, create, plan, reports};
+use crate::storage::samples::{
+    NOW, append, at, create, given_plan, number_request, plan, reports, series, void_request,
+};
 use crate::time::ManualClock;
 
 /// Records into which another writer writes just before this one does.
@@ -71,6 +76,11 @@ impl OtherWriter {
                 let anchor = Anchor::create(tca, &near[0]);
                 RecordPlan::Anchor(AnchorPlan::of_report(format, *pair, anchor))
             }
+            RecordPlan::Number(plan) => match self.does_the_same {
+                true => RecordPlan::Number(plan.clone()),
+                false => given_plan(&plan.given.series, 2, &format!("other {}", self.writes), plan.before),
+            },
+            RecordPlan::Void(plan) => RecordPlan::Void(plan.clone()),
         };
         records.write(&[written]).expect("nobody comes before the other writer");
     }
@@ -170,6 +180,23 @@ impl RecordStore for Contended {
         self.records.add_reports(tallies)
     }
 
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError> {
+        self.records.add_externals(externals)
+    }
+
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
+        self.records.externals(anchors)
+    }
+
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError> {
+        self.records.anchors_of_external(format, external, count_max)
+    }
+
     fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
         self.records.back_up(folder)
     }
@@ -180,6 +207,28 @@ impl RecordStore for Contended {
 
     fn reopen(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl NumberStore for Contended {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        self.records.series_head(series)
+    }
+
+    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+        self.records.series(after, count_max)
+    }
+
+    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.records.given(series, from, count_max)
+    }
+
+    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        self.records.given_to(keys)
+    }
+
+    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+        self.records.voids(series, numbers)
     }
 }
 
@@ -212,6 +261,13 @@ impl Bench {
         let (caller, answer) = oneshot::channel();
         self.jobs.send(Job::Ledger(request, caller)).expect("the writer lives");
         answer
+    }
+
+    fn give(&mut self, request: NumberRequest) -> Result<Numbered<GivenNumbers>, RecordError> {
+        let (caller, mut answer) = oneshot::channel();
+        self.jobs.send(Job::Number(request, caller)).expect("the writer lives");
+        self.serve();
+        answer.try_recv().expect("it was replied to")
     }
 
     fn send_reports(&self, request: GroupRequest) -> Answer<Result<Vec<Grouped>, RecordError>> {
@@ -248,6 +304,32 @@ impl Bench {
         }
         stored
     }
+}
+
+#[test]
+fn numbers_are_decided_on_again_until_nobody_is_faster() {
+    let (name, mut bench) = (series("acme"), Bench::new());
+    for (at, times) in [1, 2, DECISIONS_MAX - 1].into_iter().enumerate() {
+        let last = bench.records.series_head(&name).expect("memory");
+        bench.records.contend(times, false);
+        let given = bench.give(number_request(&name, 1, &at.to_string())).expect("nobody is faster in the end");
+        assert_eq!(bench.records.times(), times);
+        // The other writer takes two each time.
+        let before = last.map_or(0, |head| head.last) + 2 * u64::from(times);
+        assert_eq!((given.is_replayed, given.stored.first), (false, before + 1));
+        let again = bench.give(number_request(&name, 1, &at.to_string())).expect("is known");
+        assert_eq!((again.is_replayed, again.stored), (true, given.stored));
+    }
+    // Sent to both.
+    bench.records.contend(1, true);
+    let same = bench.give(number_request(&name, 1, "same")).expect("it is known by now");
+    assert!(same.is_replayed);
+    bench.records.contend(1, true);
+    let (caller, mut answer) = oneshot::channel();
+    bench.jobs.send(Job::Void(void_request(&name, 1, "cancelled"), caller)).expect("the writer lives");
+    bench.serve();
+    let void = answer.try_recv().expect("it was replied to").expect("it was given");
+    assert!(void.is_replayed, "another writer made it void for the same reason");
 }
 
 #[test]

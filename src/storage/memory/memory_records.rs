@@ -1,16 +1,20 @@
 //! Records in ordered maps, with everything that a database does for them and nothing that lasts.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::{Bound, RangeInclusive};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::conjunction::{Anchor, AnchorPlan, Pair, ReportTally, Tca};
-use crate::ledger::{AppendPlan, EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use super::memory_numbers::MemoryNumbers;
+use crate::conjunction::{Anchor, AnchorPlan, ExternalId, Pair, ReportTally, Tca};
+use crate::ledger::{
+    AppendPlan, EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
+};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, TalliedAnchor, WriteError, WrittenDay, days_to_forget,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, NumberStore, RecordPlan, RecordStore,
+    SeriesSummary, StoredAppend, StoredConjunction, TalliedAnchor, WriteError, WrittenDay, days_to_forget,
+    externals_row,
 };
 
 /// Records that are gone with the value.
@@ -29,6 +33,10 @@ struct Maps {
     anchors: BTreeMap<AnchorKey, u32>,
     /// The anchors of every format by time, and what is known of their reports.
     by_time: BTreeMap<(String, ListPlace), Option<ReportTally>>,
+    /// The ids of other originators beside anchors that have any, and the anchors of each of these ids.
+    externals: BTreeMap<AnchorKey, Vec<ExternalId>>,
+    by_external: BTreeSet<(String, ExternalId, ListPlace)>,
+    numbers: MemoryNumbers,
 }
 
 impl RecordStore for MemoryRecords {
@@ -38,6 +46,8 @@ impl RecordStore for MemoryRecords {
             let is_current = match plan {
                 RecordPlan::Append(plan) => maps.write_append(plan),
                 RecordPlan::Anchor(plan) => maps.write_anchor(plan),
+                RecordPlan::Number(plan) => maps.numbers.write(plan),
+                RecordPlan::Void(plan) => maps.numbers.write_void(plan),
             };
             if !is_current {
                 plans[..written].iter().rev().for_each(|plan| maps.take_back(plan));
@@ -133,6 +143,9 @@ impl RecordStore for MemoryRecords {
             if maps.by_time.get(&place_of(key)) == Some(tally) {
                 maps.by_time.remove(&place_of(key));
                 maps.anchors.remove(key);
+                for external in maps.externals.remove(key).into_iter().flatten() {
+                    maps.by_external.remove(&(key.format.clone(), external, (key.tca, key.pair)));
+                }
             }
         }
         Ok(())
@@ -169,6 +182,40 @@ impl RecordStore for MemoryRecords {
         Ok(())
     }
 
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError> {
+        let mut maps = self.maps_to_write();
+        for (key, external) in externals {
+            if maps.anchors.contains_key(key)
+                && externals_row::add(maps.externals.entry(key.clone()).or_default(), external)
+            {
+                maps.by_external.insert((key.format.clone(), external.clone(), (key.tca, key.pair)));
+            }
+        }
+        Ok(())
+    }
+
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
+        let maps = self.maps();
+        Ok(anchors.iter().map(|key| maps.externals.get(key).cloned().unwrap_or_default()).collect())
+    }
+
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError> {
+        let maps = self.maps();
+        let of_both = |place| (format.to_owned(), external.clone(), place);
+        let found = maps.by_external.range(of_both(ListRange::FIRST)..=of_both(ListRange::LAST)).rev();
+        let key = |(format, _, (tca, pair)): &(String, ExternalId, ListPlace)| AnchorKey {
+            format: format.clone(),
+            pair: *pair,
+            tca: *tca,
+        };
+        Ok(found.take(count_max).map(key).collect())
+    }
+
     fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
         Err(StoreError::new(FailureKind::NotUsable, "nothing is kept in memory that a backup could restore"))
     }
@@ -179,6 +226,29 @@ impl RecordStore for MemoryRecords {
 
     fn reopen(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+impl NumberStore for MemoryRecords {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        Ok(self.maps().numbers.head(series))
+    }
+
+    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+        Ok(self.maps().numbers.series(after, count_max))
+    }
+
+    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+        Ok(self.maps().numbers.given(series, from, count_max))
+    }
+
+    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        let maps = self.maps();
+        Ok(keys.iter().map(|key| maps.numbers.given_to(key)).collect())
+    }
+
+    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+        Ok(self.maps().numbers.voids(series, numbers))
     }
 }
 
@@ -232,6 +302,8 @@ impl Maps {
                 self.anchors.remove(&key_of(plan));
                 self.by_time.remove(&(plan.format.clone(), (plan.anchor.tca, plan.pair)));
             }
+            RecordPlan::Number(plan) => self.numbers.take_back(plan),
+            RecordPlan::Void(plan) => self.numbers.take_back_void(plan),
         }
     }
 

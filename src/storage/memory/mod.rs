@@ -1,6 +1,7 @@
 //! The engine that keeps nothing: for trying the program out, and for tests.
 
 mod memory_engine;
+mod memory_numbers;
 mod memory_records;
 
 pub(super) use memory_engine::MemoryEngine;

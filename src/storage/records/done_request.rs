@@ -18,13 +18,13 @@ pub struct DoneRequest {
 }
 
 impl DoneRequest {
-    /// What a plan does, if a key came with it.
+    /// What a plan does, if a key came with it that is forgotten after a while.
     pub(in crate::storage) fn of(plan: &RecordPlan) -> Option<DoneRequest> {
         match plan {
             RecordPlan::Append(plan) => {
                 Some(DoneRequest { key: plan.mark?.key, recorded: plan.recorded, last: plan.head().id })
             }
-            RecordPlan::Anchor(_) => None,
+            RecordPlan::Anchor(_) | RecordPlan::Number(_) | RecordPlan::Void(_) => None,
         }
     }
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::done_request::DoneRequest;
+use super::number_store::NumberStore;
 use super::record_plan::RecordPlan;
 use super::register::{AnchorKey, ListRange, StoredConjunction, TalliedAnchor};
 use super::stored_append::StoredAppend;
 use super::written_day::WrittenDay;
-use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::time::UnixNanos;
@@ -18,11 +19,11 @@ use crate::time::UnixNanos;
 /// The records of a store, in whichever engine. Clones are the same records.
 pub type Records = Arc<dyn RecordStore>;
 
-/// The events of every ledger and the anchors of every pair.
+/// The events of every ledger, the anchors of every pair, and the numbers of every series.
 ///
 /// Reads show what is durable, or will be before a later write of this process is. They wait for the disk at most, or,
 /// where the store [is remote](RecordStore::is_remote), for another machine; they may be called from any thread. Every read fails with a [`StoreError`] when the store is damaged or refuses.
-pub trait RecordStore: Debug + Send + Sync {
+pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// How many of these plans, from the first on, can be written at once; at least one if there is any.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
         plans.len()
@@ -32,8 +33,9 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [fit](Self::fitting).
     ///
     /// Whether what they were decided on still holds is asked inside the transaction that writes them: the head of the
-    /// ledger, or the anchors near a new one. An engine that several processes write to asks the same of the keys of
-    /// requests, which [`request`](Self::request) tells of.
+    /// ledger or of the series, the anchors near a new one, or that a number is not void. An engine that several processes
+    /// write to asks the same of the keys of requests, which [`request`](Self::request) and [`given_to`](NumberStore::given_to)
+    /// tell of.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -151,13 +153,37 @@ pub trait RecordStore: Debug + Send + Sync {
     /// [`StoreError`]; whether it is stored is unknown.
     fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError>;
 
+    /// Keeps ids of other originators beside anchors, of each the first [so many](ExternalId::COUNT_MAX), and returns when they
+    /// will survive a crash. Of anchors that are not stored nothing is kept.
+    ///
+    /// # Errors
+    /// [`StoreError`]; whether they are stored is unknown.
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError>;
+
+    /// Of each of these anchors the ids of other originators, in the order in which they came.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
+
+    /// The anchors of a format that an id of another originator is kept beside, at most so many, the latest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError>;
+
     /// Anchors behind that one, at most so many: format after format, and of each from the latest time to the earliest.
     ///
     /// # Errors
     /// [`StoreError`].
     fn anchors(&self, after: Option<&AnchorKey>, count_max: usize) -> Result<Vec<TalliedAnchor>, StoreError>;
 
-    /// Forgets anchors, but for those whose reports were counted since they were read.
+    /// Forgets anchors, and what is kept beside them, but for those whose reports were counted since they were read.
     ///
     /// # Errors
     /// [`StoreError`]; whether they are forgotten is unknown.
@@ -211,6 +237,8 @@ pub struct BackedUp {
     pub appends: u64,
     /// Conjunctions of all formats.
     pub conjunctions: u64,
+    /// Numbers of all series.
+    pub numbers: u64,
 }
 
 /// A ledger as a list shows it.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
+use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 
 /// A stored conjunction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,19 @@ pub struct StoredPair {
     pub format: String,
     /// The objects.
     pub pair: Pair,
-    /// By their times, each with what is known of its reports; at least one.
-    pub anchors: Vec<(Anchor, Option<ReportTally>)>,
+    /// By their times, at least one.
+    pub anchors: Vec<StoredAnchor>,
+}
+
+/// An anchor with all that is stored beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredAnchor {
+    /// The anchor.
+    pub anchor: Anchor,
+    /// What is known of its reports.
+    pub tally: Option<ReportTally>,
+    /// The ids that other originators have given it.
+    pub externals: Vec<ExternalId>,
 }
 
 /// Where a conjunction stands in a list: by time, then by objects.
@@ -63,11 +74,13 @@ pub struct ListRange {
 }
 
 impl ListRange {
+    /// Before the place of every conjunction, and behind it.
+    pub(in crate::storage) const FIRST: ListPlace = (Tca(i64::MIN), Pair { primary: 0, secondary: 0 });
+    pub(in crate::storage) const LAST: ListPlace = (Tca(i64::MAX), Pair { primary: u64::MAX, secondary: u64::MAX });
+
     /// The first and the last place that it covers; `None` if it covers none.
     pub(in crate::storage) fn places(&self) -> Option<(ListPlace, ListPlace)> {
-        const LEAST: Pair = Pair { primary: 0, secondary: 0 };
-        const GREATEST: Pair = Pair { primary: u64::MAX, secondary: u64::MAX };
-        let (mut from, mut to) = ((*self.times.start(), LEAST), (*self.times.end(), GREATEST));
+        let (mut from, mut to) = ((*self.times.start(), ListRange::FIRST.1), (*self.times.end(), ListRange::LAST.1));
         match self.after {
             // No pair has an object 0 or of this number, so the neighbour of a place can be written so.
             Some((tca, Pair { primary, secondary })) if self.latest_first => {

@@ -7,9 +7,10 @@ use super::json_text::JsonText;
 use super::match_reading::MatchReading;
 use super::written_ids::WrittenIds;
 use crate::id::{DecodeFilter, Decoded, DecoderAt, KSUID, Match, NearId};
+use crate::ledger::{NumberReading, SeriesName};
 
 /// The answer for one text: `id`, `matches`, `ambiguous`, `rejected` and `did_you_mean`; `shaped_like` where there are such
-/// formats, and `unlikely` where all readings are [unlikely](crate::id::Match::is_unlikely) and the filter pins none: then
+/// formats, `numbers` where it is a number of a series, and `unlikely` where all readings are [unlikely](crate::id::Match::is_unlikely) and the filter pins none: then
 /// they are no matches. Where it was to be read leniently, `as_given` tells whether the matches are of the text itself.
 ///
 /// Borrows the names, and encodes the ids only when it is written: most of an answer is names and ids.
@@ -44,6 +45,8 @@ pub struct DecodeAnswer<'a> {
     near: Vec<NearId<'a>>,
     /// The names of formats whose ids have the shape of a text that is no id, or hardly one: it may be of another salt.
     pub shaped_like: Vec<&'a str>,
+    /// What it is as a number of a series.
+    pub numbers: Vec<NumberReading>,
     known: &'a AnswerParts,
 }
 
@@ -75,7 +78,23 @@ impl<'a> DecodeAnswer<'a> {
         let is_doubtful = decoded.matches.first().is_none_or(|best| !best.is_plausible());
         let near = if is_doubtful { decoder.near_ids(id, filter) } else { Vec::new() };
         let shaped_like = if is_doubtful && near.is_empty() { decoder.shaped_like(id, filter) } else { Vec::new() };
-        DecodeAnswer { id, decoded, withheld, read_as, is_lenient: filter.lenient, near, shaped_like, known }
+        DecodeAnswer {
+            id,
+            decoded,
+            withheld,
+            read_as,
+            is_lenient: filter.lenient,
+            near,
+            shaped_like,
+            numbers: Vec::new(),
+            known,
+        }
+    }
+
+    /// The same of a text that may be a number of a series, too.
+    #[must_use]
+    pub fn with_numbers(self, numbers: Vec<NumberReading>) -> DecodeAnswer<'a> {
+        DecodeAnswer { numbers, ..self }
     }
 
     /// The text that its matches are readings of, where it was read leniently; `None` if they are of the text as it was given.
@@ -106,9 +125,9 @@ impl<'a> DecodeAnswer<'a> {
         }
     }
 
-    /// Whether the text is an id of any format.
+    /// Whether the text is an id of any format, or a number of a series.
     pub fn is_match(&self) -> bool {
-        !self.decoded.matches.is_empty()
+        !self.decoded.matches.is_empty() || !self.numbers.is_empty()
     }
 
     /// Every reading, the one with the most evidence first.
@@ -161,10 +180,22 @@ impl<'a> DecodeAnswer<'a> {
         if !self.shaped_like.is_empty() {
             json.raw(r#","shaped_like":"#).strings(self.shaped_like.iter().copied());
         }
+        if !self.numbers.is_empty() {
+            json.raw(r#","numbers":"#);
+            for (at, reading) in self.numbers.iter().enumerate() {
+                write_number(json.raw(if at == 0 { "[" } else { "," }), reading);
+            }
+            json.raw("]");
+        }
         if !self.withheld.is_empty() {
             json.raw(r#","unlikely":"#);
             self.write_unlikely(out);
         }
         JsonText(out).raw("}");
     }
+}
+
+fn write_number(json: &mut JsonText<'_>, NumberReading { rule, series, number, check }: &NumberReading) {
+    json.raw(r#"{"rule":"#).string(rule).raw(r#","series":"#).string_or_null(series.as_ref().map(SeriesName::as_str));
+    json.raw(r#","number":""#).digits((*number).into()).raw(r#"","check":"#).string_or_null(check.as_deref()).raw("}");
 }

@@ -5,6 +5,7 @@ use super::digit_rows::{draw_digits, ink_of};
 use super::match_reading::MatchReading;
 use super::style::{BOLD, DIM, INDENT, Style, line};
 use crate::id::{FieldKind, Width};
+use crate::ledger::NumberReading;
 
 /// The best reading in full and every other in one line; for a text of no format, why not.
 ///
@@ -29,7 +30,11 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
     let mut out = String::new();
     let mut readings = answer.readings();
     let Some(reading) = readings.next() else {
-        draw_no_match(&mut out, answer, style);
+        match answer.numbers.is_empty() {
+            true => draw_no_match(&mut out, answer, style),
+            false => line(&mut out, &style.paint(BOLD, &escape_controls(answer.id))),
+        }
+        draw_numbers(&mut out, answer);
         return out;
     };
     line(&mut out, &style.paint(BOLD, &escape_controls(answer.id)));
@@ -47,8 +52,18 @@ pub fn ruler(answer: &DecodeAnswer<'_>, style: Style) -> String {
         line(&mut out, "or");
         draw_table(&mut out, style, others);
     }
+    draw_numbers(&mut out, answer);
     draw_near(&mut out, answer, style);
     out
+}
+
+/// What it is as a number of a series.
+fn draw_numbers(out: &mut String, answer: &DecodeAnswer<'_>) {
+    for NumberReading { rule, series, number, check } in &answer.numbers {
+        let series = series.as_ref().map_or_else(String::new, |series| format!(" of the series {series}"));
+        let check = check.as_ref().map_or_else(String::new, |check| format!("; its check {check} is right"));
+        line(out, &format!("number {number}{series}, as numbers.{rule} writes it{check}"));
+    }
 }
 
 fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
@@ -75,7 +90,7 @@ fn draw_no_match(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
 /// What a text is near to that is no id, or hardly one.
 fn draw_near(out: &mut String, answer: &DecodeAnswer<'_>, style: Style) {
     // The first of them is drawn where there is no reading to draw.
-    let drawn = usize::from(!answer.is_match());
+    let drawn = usize::from(answer.readings().next().is_none());
     let rows: Vec<_> = answer.did_you_mean().skip(drawn).map(|text| (None, [text.to_owned()])).collect();
     if !rows.is_empty() {
         line(out, "");

@@ -1,6 +1,9 @@
 //! Conjunction Data Messages.
 
-use idmint::conjunction::cdm::{CdmForm, Document};
+use idmint::conjunction::Sighting;
+use idmint::conjunction::cdm::{CdmForm, Document, Message};
+
+const ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
 
 pub(super) fn read_kvn(bytes: &[u8]) {
     read(CdmForm::Kvn, bytes);
@@ -18,14 +21,24 @@ pub(super) fn read_space_track(bytes: &[u8]) {
 /// it stays as it is.
 fn read(form: CdmForm, bytes: &[u8]) {
     let Ok(document) = Document::read(form, bytes) else { return };
-    let ids = vec!["zwwqlzz-pjjmxmd-lkpvwq"; document.messages().len()];
+    let ids = vec![ID; document.messages().len()];
     assert!(!ids.is_empty());
-    let annotated = document.annotate(&ids);
+    let annotated = document.annotate(&sightings(&document), &ids);
     let again = Document::read(form, &annotated[..]).unwrap();
     assert_eq!(again.messages().len(), ids.len());
     for (message, before) in again.messages().iter().zip(document.messages()) {
         assert_eq!(message.report(), before.report());
-        assert!(message.existing_id().is_some());
+        assert!(is_noted(message));
     }
-    assert_eq!(again.annotate(&ids), annotated);
+    assert_eq!(again.annotate(&sightings(&again), &ids), annotated);
+}
+
+fn sightings<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<Sighting> {
+    let sighting = |message: &Message| Sighting { report: *message.report(), noted: is_noted(message).then_some(0) };
+    document.messages().iter().map(sighting).collect()
+}
+
+/// Whether it has an id of ours: in a comment, or in the keyword, which may also have another originator's.
+fn is_noted(message: &Message) -> bool {
+    message.existing_id().is_some() || message.conjunction_id().is_some_and(|keyword| keyword.text == ID)
 }

@@ -14,6 +14,7 @@ mod lengths;
 mod links;
 mod many;
 mod nodes;
+mod numbers;
 mod one_chain;
 mod provoked;
 mod quorum;

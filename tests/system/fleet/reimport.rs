@@ -13,9 +13,13 @@ use super::lengths::short_or_whole;
 use super::nodes::{Minter, assert_all_different, node, starting, until_within};
 use crate::appending::{Appender, Place, Seen, StopOnDrop, assert_all_is_kept, begin};
 use crate::http1::{Answer, Client, post_json};
+use crate::numbering::Callers;
 use crate::service::{Ended, Home, Service, until};
 
 const SLOTS: u32 = 4;
+
+/// Callers who ask for numbers meanwhile.
+const NUMBER_CALLERS: usize = 6;
 
 /// Longer than the floor of a fence is ahead, on however slow a machine.
 const LONG: Duration = Duration::from_secs(240);
@@ -61,22 +65,27 @@ fn restore_under_appenders(away: Duration) {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
+    let numbering = Callers::of(&nodes);
     let minters = [&nodes[0], &nodes[1]].map(Minter::at);
     let ledgers = begin(&nodes[0], 4);
     let places: Vec<Place> = nodes.iter().map(Place::of).collect();
     let (granted, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut late = None;
     let seen: Vec<Seen> = std::thread::scope(|scope| {
-        let _stop = StopOnDrop(&stop);
+        let (_stop, stop_numbering) = (StopOnDrop(&stop), numbering.stop_at_the_end());
+        for caller in 0..NUMBER_CALLERS {
+            let numbering = &numbering;
+            scope.spawn(move || numbering.ask(caller));
+        }
         let caller = |number: usize| {
             let caller = Appender::new(number, &places[number % 3], &ledgers);
             scope.spawn(|| caller.run(&granted, &stop))
         };
         let callers: Vec<_> = (0..9).map(caller).collect();
         let go_on = |count: u64| {
-            let target = granted.load(Ordering::Relaxed) + count;
-            until_within(LONG, "appends are acknowledged", || {
-                (granted.load(Ordering::Relaxed) >= target).then_some(())
+            let (target, least) = (granted.load(Ordering::Relaxed) + count, numbering.told() + 50);
+            until_within(LONG, "appends and numbers are acknowledged", || {
+                (granted.load(Ordering::Relaxed) >= target && numbering.told() >= least).then_some(())
             });
         };
         go_on(150);
@@ -85,6 +94,7 @@ fn restore_under_appenders(away: Duration) {
         // In the midst of appends, one of which it may have committed and told nobody of: its callers ask another node.
         nodes.pop().expect("there are three").kill();
         places[2].move_to(nodes[0].address());
+        numbering.move_place(2, nodes[0].address());
         go_on(150);
         let ledger = create(&nodes[1], "late").json()["ledger"].as_str().unwrap().to_owned();
         let appended = append(&nodes[0], &ledger, "once");
@@ -105,6 +115,7 @@ fn restore_under_appenders(away: Duration) {
         go_on(150);
         late = Some((ledger, appended, reported));
         stop.store(true, Ordering::Relaxed);
+        drop(stop_numbering);
         callers.into_iter().map(|caller| caller.join().expect("the caller found nothing wrong")).collect()
     });
     for node in &nodes {
@@ -112,6 +123,7 @@ fn restore_under_appenders(away: Duration) {
     }
     let count: usize = seen.iter().map(|seen| seen.kept.len()).sum();
     println!("{count} events by callers");
+    assert!(numbering.check(&nodes[0], NUMBER_CALLERS) > 100);
     assert_all_is_kept(&nodes[1], ledgers, seen);
     let (late, appended, reported) = late.expect("it was told");
     let again = append(&nodes[1], &late, "once");

@@ -11,10 +11,11 @@ use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
 use crate::cluster::token::{Entropy, Token};
 use crate::conjunction::Pair;
-use crate::ledger::{EventTime, LedgerId};
+use crate::ledger::{EventTime, LedgerId, SeriesName};
 use crate::storage::{
     AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, Entry, FormatsError,
-    KeptFormat, KnownFleet, LedgerSummary, Namespace, Range, RecordAdopter, remembered_among,
+    KeptFormat, KnownFleet, LedgerSummary, Namespace, NumberStore, Range, RecordAdopter, SeriesSummary,
+    remembered_among,
 };
 use crate::time::UnixNanos;
 
@@ -80,6 +81,8 @@ pub struct AdoptedRecords {
     pub ledgers: AdoptedCount,
     /// Pairs of objects, and their conjunctions.
     pub pairs: AdoptedCount,
+    /// Series, their numbers, and the keys of their requests.
+    pub series: AdoptedCount,
 }
 
 impl Adoption {
@@ -241,6 +244,11 @@ impl Adoption {
             tell(&records);
             Ok(())
         })?;
+        for_each_series(folder, |numbers, series| {
+            records.series += adopter.adopt_series(series, numbers)?;
+            tell(&records);
+            Ok(())
+        })?;
         let mut after: Option<(String, Pair)> = None;
         loop {
             let page = folder.pairs(after.as_ref().map(|(format, pair)| (format.as_str(), *pair)), PAGE_LEN)?;
@@ -273,6 +281,20 @@ fn for_each_ledger(
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.head.id.ledger());
         page.iter().try_for_each(&mut see)?;
+    }
+}
+
+fn for_each_series(
+    folder: &AdoptedFolder,
+    mut see: impl FnMut(&dyn NumberStore, &SeriesSummary) -> Result<(), AdoptionError>,
+) -> Result<(), AdoptionError> {
+    let Some(numbers) = folder.numbers() else { return Ok(()) };
+    let mut after: Option<SeriesName> = None;
+    loop {
+        let page = numbers.series(after.as_ref(), PAGE_LEN)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.series.clone());
+        page.iter().try_for_each(|series| see(numbers, series))?;
     }
 }
 

@@ -16,15 +16,16 @@ use crate::cluster::slot_lease::{Founding, Unheard};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
 use crate::cluster::token::{Entropy, Token};
-use crate::conjunction::{Pair, ReportTally, Seen, Tca};
-use crate::ledger::AppendPlan;
+use crate::conjunction::{ExternalId, Pair, ReportTally, Seen, Tca};
+use crate::ledger::{AppendPlan, GivenNumbers, VoidPlan};
 use crate::storage::samples::{
-    NOW, anchor, anchor_of, append, at, create, links, near, plan, ready, write, write_ledger,
+    NOW, anchor, anchor_of, append, at, create, give, links, near, plan, ready, series, void_request, write,
+    write_ledger,
 };
 use crate::storage::{
     AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry,
-    FailureKind, FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, Range, RecordPlan,
-    RecordStore, StoreError, Transaction, Write,
+    FailureKind, FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, NumberStore, Range,
+    RecordPlan, RecordStore, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -65,6 +66,7 @@ fn format(tick: &str) -> KeptFormat {
 struct Node {
     folder: TempDir,
     ledgers: Vec<Vec<AppendPlan>>,
+    given: Vec<GivenNumbers>,
 }
 
 impl Node {
@@ -90,7 +92,16 @@ impl Node {
         let many: Vec<RecordPlan> = (1..=150).map(|second| anchor_of("conjunction", (7, 100 + second), 9, 0)).collect();
         records.write(&many).expect("nothing was written meanwhile");
         records.add_reports(&[(tallied(), tally())]).expect("the store works");
-        Node { folder, ledgers }
+        records.add_externals(&externals().map(|external| (tallied(), external))).expect("the store works");
+        let order = |at: u16| give(&*records, &series("acme-2026"), 1 + at % 3, &format!("order-{at}"));
+        let mut given: Vec<GivenNumbers> = (0..250).map(order).collect();
+        given.push(give(&*records, &series("acme"), 1, "order-1"));
+        for given in [&given[1], &given[249]] {
+            let request = void_request(&given.series, given.last, "cancelled");
+            let plan = VoidPlan::make(&request, Some(given), at(NOW)).expect("it was given");
+            records.write(&[RecordPlan::Void(plan)]).expect("it is not void");
+        }
+        Node { folder, ledgers, given }
     }
 
     fn adopted(&self) -> Result<AdoptedFolder, StoreError> {
@@ -105,6 +116,10 @@ impl Node {
 
 fn tallied() -> AnchorKey {
     AnchorKey { format: "conjunction".to_owned(), pair: Pair { primary: 1, secondary: 2 }, tca: Tca(5_000_000) }
+}
+
+fn externals() -> [ExternalId; 2] {
+    ["20240201T00hz", "A/7"].map(|text| ExternalId::new(text).expect("short"))
 }
 
 fn tally() -> ReportTally {
@@ -195,6 +210,19 @@ fn assert_all_is_there(node: &Node, store: &Arc<MemoryCoordinator>) {
     let of_tallied = conjunctions.iter().find(|one| (one.pair, one.anchor.tca) == (tallied().pair, tallied().tca));
     assert_eq!(of_tallied.expect("it is there").tally, Some(tally()));
     assert_eq!(records.conjunctions(&all("other"), 10).expect("reads").len(), 1);
+    assert_eq!(records.externals(&[tallied()]).expect("reads"), [externals()]);
+    let listed = records.series(None, 9).expect("reads");
+    assert_eq!(listed.iter().map(|one| (one.first, one.last)).collect::<Vec<_>>(), [(1, 1), (1, 499)]);
+    assert_eq!(records.given(&series("acme-2026"), 0, 999).expect("reads"), node.given[..250]);
+    for given in &node.given {
+        let of_key = records.given_to(&[(given.series.clone(), given.mark.key)]).expect("reads");
+        assert_eq!(of_key, [Some(given.clone())]);
+    }
+    let voids = records.voids(&series("acme-2026"), 0..=999).expect("reads");
+    assert_eq!(voids.iter().map(|void| void.number).collect::<Vec<_>>(), [3, 499]);
+    for external in externals() {
+        assert_eq!(records.anchors_of_external("conjunction", &external, 9).expect("reads"), [tallied()]);
+    }
 }
 
 #[test]
@@ -208,6 +236,7 @@ fn a_fleet_has_all_of_a_folder_and_no_node_starts_there_any_more() {
     assert_eq!((records.formats, records.ledgers.written, records.ledgers.parts), (1, 5, 506));
     assert_eq!((records.ledgers.requests, records.ledgers.found), (505, 0), "one key is older than three days");
     assert_eq!((records.pairs.written, records.pairs.parts, records.pairs.found), (152, 153, 0));
+    assert_eq!((records.series.written, records.series.parts, records.series.requests), (2, 500, 251));
     assert_eq!(steps[..2], [AdoptionStep::Marked, AdoptionStep::FloorRaised(floor)]);
     let refused = node.start().expect_err("its ids go on in the fleet");
     assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
@@ -271,7 +300,7 @@ fn a_run_that_ended_between_the_two_marks_of_the_folder_is_gone_on_with_by_the_s
 #[test]
 fn what_the_fleet_has_otherwise_is_named_and_the_folder_stays_as_it_was() {
     let put = |store: &MemoryCoordinator, key: &str, value: Vec<u8>| {
-        let write = vec![Write::Put { key: key.to_owned(), value, lease: None }];
+        let write = vec![Write::put(key.to_owned(), value)];
         store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     };
     let of_fleet = {
@@ -315,7 +344,7 @@ fn a_format_that_differs_is_named_with_the_difference() {
     let mut other = FleetMeta::new(Token::new(1), sound.share, UnixNanos::default());
     other.formats.insert("snowflake".to_owned(), format("1s").description);
     let value = other.to_bytes();
-    let write = vec![Write::Put { key: keys().meta(), value, lease: None }];
+    let write = vec![Write::put(keys().meta(), value)];
     store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
     let refused = run(&sound, &node).expect_err("another tick");
     assert_eq!(refused.failure_kind(), FailureKind::Damaged);
@@ -376,7 +405,7 @@ fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name()
 fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
     for commits in 2..100 {
         let (node, store) = (Node::new(), Arc::new(MemoryCoordinator::default()));
-        let write = vec![Write::Put { key: keys().meta(), value: founded.to_bytes(), lease: None }];
+        let write = vec![Write::put(keys().meta(), founded.to_bytes())];
         store.commit(&Transaction { write, ..Transaction::default() }).expect("memory answers");
         run(&adoption(lost_after(commits, &store)), &node).expect_err("it is broken off");
         if !records(&store).ledgers(None, 10).expect("reads").is_empty() {

@@ -38,7 +38,10 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let filter = decode_filter(&query, request.extensions())?;
     service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
-    let answer = decoding.decode(&id, filter);
+    let mut answer = decoding.decode_with_numbers(&id, filter);
+    if let Some(permit) = permit_of(request.extensions()) {
+        answer.numbers.retain(|reading| permit.reads_number(reading.series.as_ref()));
+    }
     match media {
         _ if !answer.is_match() => Err(no_match(&answer)),
         MediaType::Text => Ok(no_store(media, ruler(&answer, Style::Plain))),

@@ -106,9 +106,15 @@ impl Checked {
     fn check(&self, value: u128) -> [u8; LEN] {
         let letters = self.alphabet().letters();
         let radix = letters.len() as u128;
-        let check = MODULUS + 1 - value % MODULUS * (radix * radix) % MODULUS;
+        let check = mod_97_check(value, radix);
         [check / radix, check % radix].map(|digit| letters[usize::try_from(digit).expect("a digit")])
     }
+}
+
+/// What two digits of this radix behind a number have to say, so that all of it leaves 1 when it is divided by 97: 2 to 98. Of the
+/// number no more is needed than what it leaves itself.
+pub(crate) fn mod_97_check(number: u128, radix: u128) -> u128 {
+    MODULUS + 1 - number % MODULUS * (radix * radix) % MODULUS
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod positional;
 
 pub(in crate::id::encoding) use block_copy::{CHUNK_MAX, Endings, write_block};
 pub use checked::Checked;
+pub(crate) use checked::mod_97_check;
 pub(in crate::id::encoding) use digits::Radix;
 pub(in crate::id::encoding) use division::split;
 pub(in crate::id::encoding) use pairs::Pairs;

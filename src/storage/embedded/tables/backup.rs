@@ -5,18 +5,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableError, Value, WriteTransaction};
+use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 
 use super::anchor_table::ANCHORS;
 use super::append_table::APPENDS;
-use super::database::{Database, DatabaseError};
+use super::database::{Database, DatabaseError, if_there};
+use super::external_table::{BY_EXTERNAL, EXTERNALS};
 use super::formats_table::KEPT;
 use super::logged::COMMITS;
+use super::number_tables::{NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::REGISTER;
 use super::request_table::REQUESTS;
 use crate::storage::embedded::data_dir::DATABASE_NAME;
 use crate::storage::embedded::file_system::{MachineFiles, create_folder};
-use crate::storage::records::{BackedUp, append_row};
+use crate::storage::records::{BackedUp, append_row, number_rows};
 
 /// Copies everything to a database in a folder that is empty, or made; durable when this returns. It gets no horizon.
 ///
@@ -36,13 +38,20 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
         let from = engine.begin_read()?;
         Ok(copy.attempt(|engine| {
             let to = engine.begin_write()?;
-            copy_table(&from, &to, KEPT, |_| true)?;
+            copy_table(&from, &to, KEPT, |_, _| 0)?;
             to.open_table(COMMITS)?.insert((), last)?;
-            copy_table(&from, &to, REQUESTS, |_| true)?;
-            copy_table(&from, &to, REGISTER, |_| true)?;
+            copy_table(&from, &to, REQUESTS, |_, _| 0)?;
+            copy_table(&from, &to, REGISTER, |_, _| 0)?;
+            copy_table(&from, &to, NUMBER_KEYS, |_, _| 0)?;
+            copy_table(&from, &to, VOIDS, |_, _| 0)?;
+            copy_table(&from, &to, EXTERNALS, |_, _| 0)?;
+            copy_table(&from, &to, BY_EXTERNAL, |_, _| 0)?;
             let done = BackedUp {
-                appends: copy_table(&from, &to, APPENDS, |row| append_row::is_last(row))?,
-                conjunctions: copy_table(&from, &to, ANCHORS, |_| true)?,
+                appends: copy_table(&from, &to, APPENDS, |_, row| u64::from(append_row::is_last(row)))?,
+                conjunctions: copy_table(&from, &to, ANCHORS, |_, _| 1)?,
+                numbers: copy_table(&from, &to, NUMBERS, |name, row| {
+                    number_rows::given_of_bytes(name, row).map_or(0, |given| given.count())
+                })?,
             };
             to.commit()?;
             Ok(done)
@@ -50,23 +59,19 @@ pub(super) fn copy(database: &Database, folder: &Path) -> Result<BackedUp, Datab
     })?
 }
 
-/// Copies the rows of a table, and says how many of them count. A table that was never made has none.
+/// Copies the rows of a table, and says what they count for together. A table that was never made has none.
 fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,
     table: TableDefinition<'_, K, V>,
-    counts: impl Fn(&V::SelfType<'_>) -> bool,
+    counts: impl Fn(K::SelfType<'_>, &V::SelfType<'_>) -> u64,
 ) -> Result<u64, redb::Error> {
-    let rows = match from.open_table(table) {
-        Ok(rows) => rows,
-        Err(TableError::TableDoesNotExist(_)) => return Ok(0),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(rows) = if_there(from, table)? else { return Ok(0) };
     let mut copies = to.open_table(table)?;
     let mut count = 0;
     for row in rows.iter()? {
         let (name, row) = row?;
-        count += u64::from(counts(&row.value()));
+        count += counts(name.value(), &row.value());
         copies.insert(name.value(), row.value())?;
     }
     Ok(count)

@@ -6,7 +6,9 @@ use redb::{ReadableTable, TableDefinition};
 
 use super::*;
 use crate::storage::failure::FailureKind;
-use crate::storage::samples::{NOW, anchor, append, links, near, plan, write_ledger};
+use crate::storage::samples::{
+    NOW, anchor, append, give, given_plan, links, near, plan, series, void_plan, write_ledger,
+};
 
 fn in_memory() -> (Arc<Database>, RecordTables) {
     let database = Arc::new(Database::in_memory().expect("memory suffices"));
@@ -100,6 +102,51 @@ fn a_damaged_anchor_is_named_wherever_it_is_met() {
     let refused = records.write(&[anchor(1_500_000, 1)]).expect_err("its neighbour is damaged");
     assert!(refused.to_string().contains(named), "{refused}");
     assert_eq!(near(&records, 5_000_000), [(5_000_000, 0)]);
+}
+
+#[test]
+fn a_damaged_number_is_named_and_its_key_not_taken_for_one_that_is_free() {
+    let (database, records) = in_memory();
+    let (acme, other) = (series("acme"), series("other"));
+    let given = give(&records, &acme, 3, "a");
+    give(&records, &other, 1, "a");
+    records.write(&[void_plan(&acme, 2, "cancelled")]).expect("it is not void");
+    let by_key = [(acme.clone(), given.mark.key)];
+    spoil(&database, VOIDS, ("acme", 2));
+    assert_damaged(records.voids(&acme, 0..=9), "what is known of 2 of acme is not what was written");
+    spoil(&database, NUMBER_KEYS, ("acme", given.mark.key.0));
+    assert_damaged(records.given_to(&by_key), "of acme is not what was written");
+    spoil(&database, NUMBERS, ("acme", 3));
+    let named = "the numbers of acme up to 3 are not what was written";
+    assert_damaged(records.series_head(&acme), named);
+    assert_damaged(records.given(&acme, 0, 9), named);
+    assert_damaged(records.series(None, 9), named);
+    let refused = records.write(&[given_plan(&acme, 1, "b", Some(given.head()))]);
+    assert!(refused.expect_err("nothing is given behind damage").to_string().contains(named));
+    assert_eq!(records.series_head(&other).expect("the other series is sound").map(|head| head.last), Some(1));
+}
+
+#[test]
+fn a_database_of_an_earlier_version_has_no_numbers_until_one_is_given() {
+    let (database, records) = in_memory();
+    let remove = |engine: &Engine| {
+        let transaction = engine.begin_write()?;
+        assert!(transaction.delete_table(NUMBERS)? && transaction.delete_table(NUMBER_KEYS)?);
+        assert!(transaction.delete_table(VOIDS)?);
+        transaction.commit()
+    };
+    database.attempt(remove).expect("the database works");
+    drop(records);
+    let (acme, records) = (series("acme"), RecordTables::open(Arc::clone(&database)).expect("it is sound"));
+    assert_eq!(records.series(None, 9).expect("reads"), []);
+    assert_eq!(
+        (records.given(&acme, 0, 9).expect("reads"), records.voids(&acme, 0..=9).expect("reads")),
+        (vec![], vec![])
+    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    assert_eq!(backup::copy(&database, &folder.path().join("copy")).expect("copies").numbers, 0);
+    assert_eq!(give(&records, &acme, 3, "a").last, 3);
+    assert_eq!(backup::copy(&database, &folder.path().join("other")).expect("copies").numbers, 3);
 }
 
 #[test]

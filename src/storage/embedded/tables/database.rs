@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::{fmt, io};
 
+use redb::{Key, ReadOnlyTable, ReadTransaction, TableDefinition, TableError, Value};
+
 use super::logged::{Engine, LostEnd};
 #[cfg(test)]
 use crate::storage::embedded::block_file::BlockFile;
@@ -316,6 +318,18 @@ fn reason<E: std::error::Error + Copy + 'static>(error: &io::Error) -> Option<E>
 fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     format!("its pages make no sense: {}", text.unwrap_or("the engine gave no reason"))
+}
+
+/// A table to read; `None` if it was never made.
+pub(super) fn if_there<K: Key + 'static, V: Value + 'static>(
+    transaction: &ReadTransaction,
+    table: TableDefinition<'_, K, V>,
+) -> Result<Option<ReadOnlyTable<K, V>>, redb::Error> {
+    match transaction.open_table(table) {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! The records of ids with memory, in tables of the database: appends, anchors, and beside them the requests and the anchors
-//! by time.
+//! by time; and numbers.
 //!
 //! What is decided rests on the first two, so that nothing can disagree: the head of a ledger is its last row, and an
 //! idempotency key stands in the row of the append that it came with. The table of requests says only where to look for a
@@ -9,27 +9,34 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
-use redb::{ReadOnlyTable, TableHandle};
+use redb::{ReadOnlyTable, TableDefinition, TableHandle};
 
 use super::anchor_table::{self, ANCHORS, anchors_within};
 use super::append_table::{self, APPENDS};
 use super::backup;
-use super::database::{Database, DatabaseError};
+use super::database::{Database, DatabaseError, if_there};
+use super::external_table::{self, BY_EXTERNAL, EXTERNALS, Externals};
 use super::logged::{self, Engine};
+use super::number_tables::{self, NUMBER_KEYS, NUMBERS, VOIDS};
 use super::register_table::{self, REGISTER};
 use super::request_table::{self, REQUESTS};
-use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
-use crate::ledger::{EventId, EventTime, Head, KeyHash, LedgerId, Link};
+use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
+use crate::ledger::{
+    EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
+};
 use crate::storage::embedded::database_file::OtherLayout;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::append_row;
+use crate::storage::records::number_rows;
 use crate::storage::records::{
-    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, RecordPlan, RecordStore, StoredAppend,
-    StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
+    AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordPlan, RecordStore, SeriesSummary,
+    StoredAnchor, StoredAppend, StoredConjunction, StoredPair, TalliedAnchor, WriteError, WrittenDay,
 };
 
 /// Keys that are looked at before what was committed last shows: others wait meanwhile.
 const LOOKED_AT_MAX: usize = 100;
+
+type NumberTable = TableDefinition<'static, number_rows::Name<'static>, &'static [u8]>;
 
 /// The records of one database.
 #[derive(Debug)]
@@ -68,15 +75,30 @@ impl RecordTables {
         Ok(self.database.attempt(|engine| {
             let transaction = engine.begin_read()?;
             let (anchors, register) = (transaction.open_table(ANCHORS)?, transaction.open_table(REGISTER)?);
+            let externals = if_there(&transaction, EXTERNALS)?;
             let stored = |(format, pair): (String, Pair)| {
                 let of_pair = anchors_within(&anchors, &format, pair, &(Tca(i64::MIN)..=Tca(i64::MAX)))?;
-                let tallied =
-                    |anchor: Anchor| Ok((anchor, register_table::tally_of(&register, &format, (anchor.tca, pair))?));
-                let anchors = of_pair.into_iter().map(tallied).collect::<Result<_, redb::Error>>()?;
+                let stored = |anchor: Anchor| {
+                    let key = AnchorKey { format: format.clone(), pair, tca: anchor.tca };
+                    let tally = register_table::tally_of(&register, &format, (anchor.tca, pair))?;
+                    Ok(StoredAnchor { anchor, tally, externals: external_table::beside(externals.as_ref(), &key)? })
+                };
+                let anchors = of_pair.into_iter().map(stored).collect::<Result<_, redb::Error>>()?;
                 Ok(StoredPair { format, pair, anchors })
             };
             anchor_table::pairs(&anchors, after, count_max)?.into_iter().map(stored).collect()
         })?)
+    }
+
+    /// Reads one of the tables of numbers; nothing where it was never made.
+    fn read_numbers<T>(
+        &self,
+        table: NumberTable,
+        read: impl FnOnce(&ReadOnlyTable<number_rows::Name<'static>, &'static [u8]>) -> Result<Vec<T>, redb::Error>,
+    ) -> Result<Vec<T>, StoreError> {
+        Ok(self
+            .database
+            .attempt(|engine| if_there(&engine.begin_read()?, table)?.map_or(Ok(Vec::new()), |table| read(&table)))?)
     }
 
     fn read_appends<T>(
@@ -176,9 +198,11 @@ impl RecordStore for RecordTables {
             {
                 let mut register = transaction.open_table(REGISTER)?;
                 let mut anchors = transaction.open_table(ANCHORS)?;
+                let mut externals = Externals::open(&transaction)?;
                 for anchor in old {
                     if register_table::remove(&mut register, anchor)? {
                         anchor_table::remove(&mut anchors, &anchor.key)?;
+                        externals.remove(&anchor.key)?;
                     }
                 }
             }
@@ -222,6 +246,33 @@ impl RecordStore for RecordTables {
         })?)
     }
 
+    fn add_externals(&self, externals: &[(AnchorKey, ExternalId)]) -> Result<(), StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let transaction = engine.begin_write()?;
+            external_table::add(&transaction, externals)?;
+            transaction.commit()
+        })?)
+    }
+
+    fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let table = if_there(&engine.begin_read()?, EXTERNALS)?;
+            anchors.iter().map(|key| external_table::beside(table.as_ref(), key)).collect()
+        })?)
+    }
+
+    fn anchors_of_external(
+        &self,
+        format: &str,
+        external: &ExternalId,
+        count_max: usize,
+    ) -> Result<Vec<AnchorKey>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            let by_external = if_there(&engine.begin_read()?, BY_EXTERNAL)?;
+            by_external.map_or(Ok(Vec::new()), |it| external_table::anchors_of(&it, format, external, count_max))
+        })?)
+    }
+
     fn back_up(&self, folder: &Path) -> Result<BackedUp, StoreError> {
         Ok(backup::copy(&self.database, folder)?)
     }
@@ -235,7 +286,36 @@ impl RecordStore for RecordTables {
     }
 }
 
-/// Makes the tables in a database that is new.
+impl NumberStore for RecordTables {
+    fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            engine.look(|transaction| number_tables::head_of(&transaction.open_table(NUMBERS)?, series))
+        })?)
+    }
+
+    fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| number_tables::series(numbers, after, count_max))
+    }
+
+    fn given(&self, series: &SeriesName, from: u64, count_max: usize) -> Result<Vec<GivenNumbers>, StoreError> {
+        self.read_numbers(NUMBERS, |numbers| number_tables::given(numbers, series, from, count_max))
+    }
+
+    fn given_to(&self, keys: &[(SeriesName, KeyHash)]) -> Result<Vec<Option<GivenNumbers>>, StoreError> {
+        Ok(self.database.attempt(|engine| {
+            engine.look(|transaction| {
+                let (numbers, of_keys) = (transaction.open_table(NUMBERS)?, transaction.open_table(NUMBER_KEYS)?);
+                number_tables::given_to(&numbers, &of_keys, keys)
+            })
+        })?)
+    }
+
+    fn voids(&self, series: &SeriesName, numbers: RangeInclusive<u64>) -> Result<Vec<VoidedNumber>, StoreError> {
+        self.read_numbers(VOIDS, |voids| number_tables::voids(voids, series, &numbers))
+    }
+}
+
+/// Makes the tables in a database that is new. Those of numbers may be missing in one that is not: nothing was written to them.
 fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
     let there: Vec<String> = engine.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect();
     let is_there = |name: &&str| there.iter().any(|there| there == name);
@@ -253,6 +333,11 @@ fn make_tables(engine: &Engine) -> Result<(), redb::Error> {
     transaction.open_table(REQUESTS)?;
     transaction.open_table(ANCHORS)?;
     transaction.open_table(REGISTER)?;
+    transaction.open_table(EXTERNALS)?;
+    transaction.open_table(BY_EXTERNAL)?;
+    transaction.open_table(NUMBERS)?;
+    transaction.open_table(NUMBER_KEYS)?;
+    transaction.open_table(VOIDS)?;
     transaction.commit()
 }
 

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 
 use super::journal_record::JournalRecord;
 use super::journalled_commit::{JournalledCommit, RowPlace};
+use super::number_copies::NumberCopies;
 use super::segments;
 use crate::conjunction::{Anchor, Pair};
 use crate::ledger::{EventId, EventTime, LedgerId};
 use crate::storage::etcd::Namespace;
 use crate::storage::fleet::keys::Keys;
 use crate::storage::fleet::known_fleet::FleetEra;
+use crate::storage::fleet::numbers;
 use crate::storage::fleet::rows::{Commit, commit_of_bytes, pair_of_bytes};
 
-/// Copies of journals: what is in them, by ledgers and pairs. The rows themselves stay in the files.
+/// Copies of journals: what is in them, by ledgers, pairs and series. The rows of ledgers stay in the files.
 #[derive(Debug)]
 pub struct JournalCopies {
     keys: Keys,
@@ -26,6 +28,7 @@ pub struct JournalCopies {
     pub(super) ledgers: BTreeMap<LedgerId, BTreeMap<EventId, JournalledCommit>>,
     /// The anchors of each pair.
     pub(super) pairs: BTreeMap<(String, Pair), Vec<JournalledAnchor>>,
+    pub(super) numbers: NumberCopies,
     /// Files whose end cannot be read, and how many bytes that is: torn by a kill or by the copy, or damaged.
     unreadable: Vec<(PathBuf, u64)>,
 }
@@ -76,6 +79,7 @@ impl JournalCopies {
             origins: Vec::new(),
             ledgers: BTreeMap::new(),
             pairs: BTreeMap::new(),
+            numbers: NumberCopies::default(),
             unreadable: Vec::new(),
         };
         for path in paths {
@@ -94,6 +98,7 @@ impl JournalCopies {
             }
             copies.origins.push((path.clone(), origins));
         }
+        copies.numbers.settle();
         Ok(copies)
     }
 
@@ -120,6 +125,7 @@ impl JournalCopies {
     pub fn of_origin(mut self, origin: u128) -> JournalCopies {
         self.ledgers.values_mut().for_each(|commits| commits.retain(|_, commit| commit.era.origin == origin));
         self.pairs.values_mut().for_each(|anchors| anchors.retain(|anchor| anchor.era.origin == origin));
+        self.numbers.retain_origin(origin);
         self
     }
 
@@ -197,6 +203,14 @@ impl JournalCopies {
                 *known = commit;
             }
             return true;
+        }
+        if let Some((series, last)) = self.keys.numbers_of(key) {
+            let commit = numbers::commit_of_bytes(key, &series, last, value);
+            return commit.map(|commit| self.numbers.add_commit(commit, era)).is_some();
+        }
+        if let Some((series, number)) = self.keys.void_of(key) {
+            let void = numbers::void_of_bytes(key, (&series, number), value);
+            return void.map(|void| self.numbers.add_void(void, era)).is_some();
         }
         let (Some(of), Some(anchors)) = (self.keys.pair_of(key), pair_of_bytes(key, value)) else { return false };
         let known = self.pairs.entry(of).or_default();

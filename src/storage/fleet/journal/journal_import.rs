@@ -9,22 +9,23 @@ use std::sync::Arc;
 use super::chain_choice::ChainChoice;
 use super::journal_copies::{JournalCopies, JournalError, JournalledAnchor};
 use super::journalled_commit::JournalledCommit;
-use crate::conjunction::{Anchor, Pair};
-use crate::ledger::{EventId, EventTime, LedgerId};
+use super::reimported::{LostAppend, LostConjunction, Reimported};
+use crate::conjunction::Anchor;
+use crate::ledger::{EventTime, LedgerId};
 use crate::storage::coordinator::{Compare, Coordinator, Range, Revision, Transaction, Write};
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
-use crate::storage::fleet::adopted_batch::write_lists;
-use crate::storage::fleet::anchors::anchors_of;
+use crate::storage::fleet::adoption::write_lists;
+use crate::storage::fleet::conjunctions::anchors_of;
 use crate::storage::fleet::keys::Keys;
 use crate::storage::fleet::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::storage::fleet::ledgers::ledger_of;
 use crate::storage::fleet::requests::request_of;
-use crate::storage::fleet::round::{BYTES_MAX, OPERATIONS_MAX, REQUESTS_MAX, has_landed};
+use crate::storage::fleet::round::{REQUESTS_MAX, has_landed};
 use crate::storage::fleet::rows::{
     Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_to_bytes,
 };
-use crate::storage::fleet::shared_store::{NotWritten, SharedStore, Written};
+use crate::storage::fleet::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
 use crate::storage::records::{DoneRequest, LedgerSummary, remembered_among, remembered_since};
 
 /// Rows that are looked for at once.
@@ -34,53 +35,14 @@ const ROWS_READ_MAX: usize = 100;
 const PAIRS_MAX: usize = 20;
 
 /// Rows of a ledger and pairs have this attempt where they are put together anew: written again they are the same bytes.
-const IMPORTED: Attempt = Attempt(0);
+pub(super) const IMPORTED: Attempt = Attempt(0);
 
 /// Writes what journals have to a coordinator.
 pub struct JournalImport<'a> {
-    store: SharedStore,
-    copies: &'a JournalCopies,
+    pub(super) store: SharedStore,
+    pub(super) copies: &'a JournalCopies,
     /// Keys of requests before that are free again.
     since: EventTime,
-}
-
-/// What was done, and what cannot be.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Reimported {
-    /// Ledgers that were continued, or began.
-    pub ledgers: u64,
-    /// Their events.
-    pub events: u64,
-    /// Keys of requests that came with them.
-    pub requests: u64,
-    /// Conjunctions.
-    pub conjunctions: u64,
-    /// Appends that are lost.
-    pub lost: Vec<LostAppend>,
-    /// Conjunctions that are lost.
-    pub lost_conjunctions: Vec<LostConjunction>,
-}
-
-/// Appends of one transaction that are in a journal and cannot be brought back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostAppend {
-    /// The place of the first event.
-    pub first_place: u64,
-    /// The events, which are of one ledger.
-    pub events: Vec<EventId>,
-    /// Whether the ledger has another event in their place; else no journal has what stands before them.
-    pub is_replaced: bool,
-}
-
-/// A conjunction that is in a journal and cannot be brought back: another one of the same objects has come within its reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LostConjunction {
-    /// The name of the format.
-    pub format: String,
-    /// The objects.
-    pub pair: Pair,
-    /// Its anchor.
-    pub anchor: Anchor,
 }
 
 /// Why an import was broken off. What was written is whole; run again it goes on.
@@ -125,6 +87,7 @@ impl<'a> JournalImport<'a> {
             self.import_ledger(*ledger, &mut done)?;
         }
         self.import_pairs(&mut done)?;
+        self.import_numbers(&mut done)?;
         Ok(done)
     }
 
@@ -177,12 +140,12 @@ impl<'a> JournalImport<'a> {
         let summary = LedgerSummary { genesis, head: last.0.head() };
         let key = self.store.keys.ledger(ledger);
         transaction.compare.push(Compare::Modified(key.clone(), revision));
-        transaction.write.push(put(key.clone(), ledger_to_bytes(&key, &summary)));
+        transaction.write.push(Write::put(key.clone(), ledger_to_bytes(&key, &summary)));
         for (commit, row) in &rows {
             let key = self.store.keys.event(commit.head().id);
             transaction.compare.push(Compare::Created(key.clone(), Revision::ABSENT));
             transaction.otherwise.push(Range::one(key.clone()));
-            transaction.write.push(put(key, row.clone()));
+            transaction.write.push(Write::put(key, row.clone()));
         }
         let written = self.put_requests(&requests, &mut transaction)?;
         self.commit(&transaction)?;
@@ -202,7 +165,7 @@ impl<'a> JournalImport<'a> {
             if is_free {
                 let key = self.store.keys.request(done.key);
                 transaction.compare.push(Compare::Modified(key.clone(), revision));
-                transaction.write.push(put(key.clone(), request_to_bytes(&key, done)));
+                transaction.write.push(Write::put(key.clone(), request_to_bytes(&key, done)));
                 put_now.push(*done);
             }
         }
@@ -258,9 +221,9 @@ impl<'a> JournalImport<'a> {
                 transaction.otherwise.push(Range::one(key.clone()));
                 for anchor in new {
                     let key = keys.conjunction(format, (anchor.tca, *pair));
-                    transaction.write.push(put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
+                    transaction.write.push(Write::put(key.clone(), conjunction_to_bytes(&key, anchor.rank, None)));
                 }
-                transaction.write.push(put(key.clone(), pair_to_bytes(&key, IMPORTED, &anchors)));
+                transaction.write.push(Write::put(key.clone(), pair_to_bytes(&key, IMPORTED, &anchors)));
                 done.conjunctions += count(new);
             }
             if !transaction.write.is_empty() {
@@ -270,7 +233,7 @@ impl<'a> JournalImport<'a> {
         Ok(())
     }
 
-    fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
+    pub(super) fn commit(&self, transaction: &Transaction) -> Result<(), StoreError> {
         match self.store.write(transaction.clone(), |stored| has_landed(transaction, stored)) {
             Ok(Written::Committed(_)) => Ok(()),
             Ok(Written::Stale) => Err(overtaken()),
@@ -331,13 +294,9 @@ fn missing(journalled: &[JournalledAnchor], there: &mut Vec<Anchor>) -> Vec<Anch
     lost
 }
 
-fn overtaken() -> StoreError {
+pub(super) fn overtaken() -> StoreError {
     let error = "somebody else writes records to the fleet; end the nodes that were started, and run it again";
     StoreError::new(FailureKind::Unreachable, error)
-}
-
-fn put(key: String, value: Vec<u8>) -> Write {
-    Write::Put { key, value, lease: None }
 }
 
 fn count(items: impl IntoIterator) -> u64 {

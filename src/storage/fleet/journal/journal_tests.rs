@@ -274,7 +274,7 @@ fn whoever_appends_meanwhile_is_not_written_over() {
         scratch.store.restore(&samples.store.copy());
         write(&scratch.forgetful(), plan.clone());
         let written = scratch.stored(&["ledger", "event"]);
-        let put = |(key, value)| crate::storage::coordinator::Write::Put { key, value, lease: None };
+        let put = |(key, value)| crate::storage::coordinator::Write::put(key, value);
         Transaction { write: written.into_iter().map(put).collect(), ..Transaction::default() }
     };
     // Another node appends between the look and the write.

@@ -8,6 +8,9 @@
 //! journal_copies     read again, those of all nodes together
 //! chain_choice       which commits continue a chain, and which are lost
 //! journal_import     written to a coordinator, as far as they continue what is there
+//! number_copies      of numbers what journals have
+//! number_import      numbers, written to a coordinator
+//! reimported         what came back, and what is lost
 //! ```
 //!
 //! Whatever an answer of a node rests on is in its journal: what it committed itself; what another one committed and it told a
@@ -21,6 +24,9 @@ mod journal_copies;
 mod journal_import;
 mod journal_record;
 mod journalled_commit;
+mod number_copies;
+mod number_import;
+mod reimported;
 mod segments;
 
 #[cfg(test)]
@@ -32,4 +38,5 @@ mod sample_nodes;
 
 pub use append_journal::AppendJournal;
 pub use journal_copies::{JournalCopies, JournalError};
-pub use journal_import::{ImportError, JournalImport, LostAppend, LostConjunction, Reimported};
+pub use journal_import::{ImportError, JournalImport};
+pub use reimported::{LostAppend, LostConjunction, LostNumbers, Reimported};

@@ -1,4 +1,4 @@
-//! Histories drawn from a seed: three nodes append, are killed and asked again, their coordinator is restored from a backup of
+//! Histories drawn from a seed: three nodes append and give numbers, are killed and asked again, their coordinator is restored from a backup of
 //! some moment, and what journals have is imported. A failing seed replays: `RESTORE_SEED=7 cargo test --lib any_restore`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -9,10 +9,12 @@ use rand::{RngExt, SeedableRng};
 
 use super::Reimported;
 use super::sample_nodes::{FIRST, SampleNodes};
-use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId, Link};
+use crate::ledger::{
+    AppendPlan, EventId, GivenNumbers, KeyHash, LedgerId, Link, NumberPlan, SeriesName, VoidPlan, VoidedNumber,
+};
 use crate::storage::fleet::FleetRecords;
-use crate::storage::records::{RecordPlan, RecordStore};
-use crate::storage::samples::{NOW, anchor_of, append, create, plan};
+use crate::storage::records::{NumberStore, RecordPlan, RecordStore};
+use crate::storage::samples::{NOW, anchor_of, append, at, create, given_plan, plan, series, void_request};
 
 const SEEDS: u64 = 300;
 const NODES: usize = 3;
@@ -30,6 +32,13 @@ struct History {
     /// The appends nobody was told of, since their nodes were killed.
     unanswered: Vec<AppendPlan>,
     conjunctions: u64,
+    /// The last numbers of each series.
+    series: BTreeMap<SeriesName, GivenNumbers>,
+    /// What callers were told of numbers.
+    told: Vec<GivenNumbers>,
+    /// The numbers nobody was told of.
+    untold: Vec<GivenNumbers>,
+    voids: BTreeMap<(SeriesName, u64), VoidedNumber>,
     now: u64,
 }
 
@@ -45,6 +54,10 @@ impl History {
             acknowledged: Vec::new(),
             unanswered: Vec::new(),
             conjunctions: 0,
+            series: BTreeMap::new(),
+            told: Vec::new(),
+            untold: Vec::new(),
+            voids: BTreeMap::new(),
             now: NOW,
         }
     }
@@ -52,7 +65,7 @@ impl History {
     fn step(&mut self) {
         self.now += self.dice.random_range(0..2_000);
         let node = self.dice.random_range(0..NODES);
-        match self.dice.random_range(0..10) {
+        match self.dice.random_range(0..16) {
             0 | 1 => {
                 let event = format!("genesis {}", self.now);
                 let plan = plan(&create(&event, self.key()), None, self.now);
@@ -70,6 +83,23 @@ impl History {
                 if let Some(plan) = self.unanswered.pop() {
                     assert!(self.nodes[node].append(plan.head().id).unwrap().is_some());
                     self.acknowledged.push(plan);
+                }
+            }
+            10..=13 => self.give(node),
+            14 => {
+                if let Some(given) = self.untold.pop() {
+                    let key = (given.series.clone(), given.mark.key);
+                    assert_eq!(self.nodes[node].given_to(&[key]).unwrap(), [Some(given.clone())]);
+                    self.told.push(given);
+                }
+            }
+            15 => {
+                let chosen = self.dice.random_range(0..self.told.len().max(1));
+                if let Some(given) = self.told.get(chosen).filter(|given| !self.voids.contains_key(&place(given))) {
+                    let request = void_request(&given.series, given.first, "cancelled");
+                    let plan = VoidPlan::make(&request, Some(given), at(self.now)).unwrap();
+                    self.nodes[node].write(&[RecordPlan::Void(plan.clone())]).unwrap();
+                    self.voids.insert(place(given), plan.void);
                 }
             }
             _ => {
@@ -102,6 +132,29 @@ impl History {
         self.ledgers.extend(plans.into_iter().map(|plan| (plan.ledger(), plan)));
     }
 
+    /// Numbers of one series, by a node that may be killed before it has written them down.
+    fn give(&mut self, node: usize) {
+        let name = series(["acme", "acme-2", "b"][self.dice.random_range(0..3)]);
+        let head = self.series.get(&name).map(GivenNumbers::head);
+        let plan = given_plan(&name, self.dice.random_range(1..4), &self.key().to_string(), head);
+        let RecordPlan::Number(NumberPlan { given, .. }) = &plan else { unreachable!("made above") };
+        if self.dice.random_range(0..8) == 0 {
+            self.samples.killed(node, FIRST).write(std::slice::from_ref(&plan)).unwrap_err();
+            self.nodes[node] = self.samples.node(node, FIRST);
+            self.untold.push(given.clone());
+        } else {
+            self.nodes[node].write(std::slice::from_ref(&plan)).unwrap();
+            self.told.push(given.clone());
+        }
+        self.series.insert(name, given.clone());
+    }
+
+    /// The numbers of each series, as they are stored.
+    fn numbers(&self) -> BTreeMap<SeriesName, Vec<GivenNumbers>> {
+        let records = self.samples.forgetful();
+        self.series.keys().map(|name| (name.clone(), records.given(name, 0, usize::MAX).unwrap())).collect()
+    }
+
     fn key(&mut self) -> u128 {
         self.dice.random()
     }
@@ -113,19 +166,55 @@ impl History {
     }
 }
 
-/// How much came back, and how much was lost.
-fn restore(seed: u64) -> (u64, u64) {
+/// Where a number is that may be made void.
+fn place(given: &GivenNumbers) -> (SeriesName, u64) {
+    (given.series.clone(), given.first)
+}
+
+/// What became of numbers: each series is a prefix of what it was, and whole if all journals were there.
+fn check_numbers(
+    history: &History,
+    truth: &BTreeMap<SeriesName, Vec<GivenNumbers>>,
+    of_backup: &BTreeMap<SeriesName, Vec<GivenNumbers>>,
+    done: &Reimported,
+    has_all: bool,
+) {
+    let there = history.numbers();
+    for (name, truth) in truth {
+        let there = &there[name];
+        assert!(truth.starts_with(there), "{name} is a prefix of what it was");
+        assert!(there.len() >= of_backup.get(name).map_or(0, Vec::len), "and nothing less than the backup");
+        assert_eq!(there.first().map_or(1, |given| given.first), 1);
+        assert!(there.is_sorted_by(|one, next| one.last + 1 == next.first), "{name} has no gap");
+        let lost = done.lost_numbers.iter().filter(|lost| lost.given.series == *name);
+        assert!(lost.clone().all(|lost| !there.contains(&lost.given) && truth.contains(&lost.given)));
+    }
+    let records = history.samples.forgetful();
+    for given in &history.told {
+        let is_back = there[&given.series].contains(given);
+        assert!(is_back || !has_all, "{given:?} was told");
+        let of_key = records.given_to(&[(given.series.clone(), given.mark.key)]).unwrap().remove(0);
+        assert_eq!(of_key, is_back.then(|| given.clone()), "its key with it");
+        let void = history.voids.get(&place(given)).filter(|_| has_all);
+        let is_void = records.number(&given.series, given.first).unwrap().and_then(|number| number.void);
+        assert!(void.is_none_or(|void| is_void.as_ref() == Some(void)), "{given:?} is void");
+    }
+}
+
+/// How much came back, and how much was lost: events, and numbers.
+fn restore(seed: u64) -> [u64; 4] {
     let mut history = History::of(seed);
     let backed_up_at = history.dice.random_range(0..STEPS);
     let mut backup = history.samples.store.copy();
-    let mut of_backup = BTreeMap::new();
+    let (mut of_backup, mut numbers_of_backup) = (BTreeMap::new(), BTreeMap::new());
     for step in 0..STEPS {
         if step == backed_up_at {
             (backup, of_backup) = (history.samples.store.copy(), history.chains());
+            numbers_of_backup = history.numbers();
         }
         history.step();
     }
-    let truth = history.chains();
+    let (truth, true_numbers) = (history.chains(), history.numbers());
     let conjunctions = history.samples.stored(&["conj-t"]);
     history.samples.store.restore(&backup);
     let is_whole = history.dice.random_range(0..2) == 0;
@@ -134,6 +223,7 @@ fn restore(seed: u64) -> (u64, u64) {
     let copies = history.samples.copies(journals);
     let done = history.samples.import(&copies);
 
+    check_numbers(&history, &true_numbers, &numbers_of_backup, &done, has_all);
     let there = history.chains();
     for (ledger, truth) in &truth {
         let before = of_backup.get(ledger).map_or(0, Vec::len);
@@ -154,25 +244,28 @@ fn restore(seed: u64) -> (u64, u64) {
         assert_eq!(known.map(|done| done.last), is_back.then_some(plan.head().id), "seed {seed}: its key with it");
     }
     if has_all {
-        assert_eq!((done.lost.len(), done.lost_conjunctions.len()), (0, 0), "seed {seed}");
+        let lost = (done.lost.len(), done.lost_conjunctions.len(), done.lost_numbers.len());
+        assert_eq!(lost, (0, 0, 0), "seed {seed}");
         assert_eq!(history.samples.stored(&["conj-t"]), conjunctions, "seed {seed}");
     }
     let revision = history.samples.store.revision();
     let again = history.samples.import(&copies);
-    assert_eq!(Reimported { lost: Vec::new(), ..again }, Reimported::default(), "seed {seed}");
+    let anything = Reimported { lost: Vec::new(), lost_numbers: Vec::new(), ..again };
+    assert_eq!(anything, Reimported::default(), "seed {seed}");
     assert_eq!(history.samples.store.revision(), revision, "seed {seed}: nothing is written twice");
-    (done.events, u64::try_from(is_lost.len()).unwrap())
+    let lost_numbers = done.lost_numbers.iter().map(|lost| lost.given.count()).sum();
+    [done.events, u64::try_from(is_lost.len()).unwrap(), done.numbers, lost_numbers]
 }
 
 #[test]
-fn after_any_restore_a_ledger_is_a_prefix_of_what_it_was_and_all_of_it_where_all_journals_are_there() {
+fn after_any_restore_all_records_are_a_prefix_of_what_they_were_and_all_of_it_where_all_journals_are_there() {
     let seeds = std::env::var("RESTORE_SEED").ok().map(|seed| seed.parse().unwrap());
-    let (mut back, mut lost) = (0, 0);
+    let mut sums = [0; 4];
     for seed in seeds.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {
-        let (events, missing) = restore(seed);
-        back += events;
-        lost += missing;
+        sums.iter_mut().zip(restore(seed)).for_each(|(sum, more)| *sum += more);
     }
-    println!("{back} events came back, {lost} were lost");
-    assert!(seeds.is_some() || back > 1_000 && lost > 100, "the dice are too kind: {back} back, {lost} lost");
+    let [events, lost, numbers, lost_numbers] = sums;
+    println!("{events} events came back, {lost} were lost; {numbers} numbers came back, {lost_numbers} were lost");
+    let are_fair = events > 1_000 && lost > 100 && numbers > 1_000 && lost_numbers > 100;
+    assert!(seeds.is_some() || are_fair, "the dice are too kind: {sums:?}");
 }

@@ -1,17 +1,19 @@
 //! Whether plans may be written: what each was decided on must hold still, in the tables and the plans before it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
-use redb::{Table, WriteTransaction};
+use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::logged_rows::opened;
 use crate::conjunction::{Anchor, AnchorPlan, Tca};
-use crate::ledger::{AppendPlan, Head, LedgerId};
+use crate::ledger::{AppendPlan, Head, LedgerId, NumberPlan, SeriesHead, SeriesName, VoidPlan};
 use crate::storage::embedded::tables::anchor_row;
 use crate::storage::embedded::tables::anchor_table::{ANCHORS, anchors_within};
 use crate::storage::embedded::tables::append_table::{APPENDS, head_of};
+use crate::storage::embedded::tables::number_tables::{self, NUMBERS, VOIDS};
 use crate::storage::records::append_row;
+use crate::storage::records::number_rows;
 use crate::storage::records::{AnchorKey, RecordPlan};
 
 /// Whether all plans may be written in their order, as far as a transaction sees.
@@ -19,12 +21,13 @@ pub(in crate::storage::embedded::tables) fn all_hold(
     transaction: &WriteTransaction,
     plans: &[RecordPlan],
 ) -> Result<bool, redb::Error> {
-    let (heads, new_anchors) = (HashMap::new(), BTreeMap::new());
-    let mut check = PlanCheck { transaction, appends: None, anchors: None, heads, new_anchors };
+    let mut check = PlanCheck::of(transaction);
     for plan in plans {
         let holds = match plan {
             RecordPlan::Append(plan) => check.append(plan)?,
             RecordPlan::Anchor(plan) => check.anchor(plan)?,
+            RecordPlan::Number(plan) => check.number(plan)?,
+            RecordPlan::Void(plan) => check.void(plan)?,
         };
         if !holds {
             return Ok(false);
@@ -41,9 +44,48 @@ struct PlanCheck<'a> {
     heads: HashMap<LedgerId, Option<Head>>,
     /// The anchors of the plans so far.
     new_anchors: BTreeMap<AnchorKey, Anchor>,
+    numbers: Option<NumberTable<'a>>,
+    voids: Option<NumberTable<'a>>,
+    /// The heads of series after the plans so far.
+    series: HashMap<SeriesName, SeriesHead>,
+    /// The numbers that are void by the plans so far.
+    new_voids: HashSet<(SeriesName, u64)>,
 }
 
-impl PlanCheck<'_> {
+type NumberTable<'a> = Table<'a, number_rows::Name<'static>, &'static [u8]>;
+
+impl<'a> PlanCheck<'a> {
+    fn of(transaction: &'a WriteTransaction) -> PlanCheck<'a> {
+        PlanCheck {
+            transaction,
+            appends: None,
+            anchors: None,
+            heads: HashMap::new(),
+            new_anchors: BTreeMap::new(),
+            numbers: None,
+            voids: None,
+            series: HashMap::new(),
+            new_voids: HashSet::new(),
+        }
+    }
+
+    /// Whether the series has the head that the numbers were decided on for.
+    fn number(&mut self, NumberPlan { before, given }: &NumberPlan) -> Result<bool, redb::Error> {
+        let head = match self.series.get(&given.series) {
+            Some(head) => Some(*head),
+            None => number_tables::head_of(opened(&mut self.numbers, self.transaction, NUMBERS)?, &given.series)?,
+        };
+        self.series.insert(given.series.clone(), given.head());
+        Ok(head == *before)
+    }
+
+    /// Whether the number is not void.
+    fn void(&mut self, VoidPlan { void, .. }: &VoidPlan) -> Result<bool, redb::Error> {
+        let is_new = self.new_voids.insert((void.series.clone(), void.number));
+        let voids = opened(&mut self.voids, self.transaction, VOIDS)?;
+        Ok(is_new && voids.get(number_rows::name_of_void(void))?.is_none())
+    }
+
     /// Whether the ledger has the head that the append was made for.
     fn append(&mut self, plan: &AppendPlan) -> Result<bool, redb::Error> {
         let ledger = plan.ledger();

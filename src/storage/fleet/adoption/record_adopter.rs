@@ -6,22 +6,26 @@
 use std::sync::Arc;
 
 use super::adopted_batch::AdoptedBatch;
-use super::anchors::anchors_of;
-use super::keys::Keys;
-use super::known_fleet::KnownFleet;
-use super::ledgers::ledger_of;
-use super::requests::request_of;
-use super::rows::{Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes};
-use super::shared_store::SharedStore;
 use crate::conjunction::Anchor;
 use crate::ledger::{EventId, EventTime, LedgerId};
 use crate::storage::coordinator::{Coordinator, Key, Range, Revision};
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
-use crate::storage::records::{DoneRequest, LedgerSummary, StoredAppend, StoredPair, append_row, remembered_since};
+use crate::storage::fleet::conjunctions::anchors_of;
+use crate::storage::fleet::keys::Keys;
+use crate::storage::fleet::known_fleet::KnownFleet;
+use crate::storage::fleet::ledgers::ledger_of;
+use crate::storage::fleet::requests::request_of;
+use crate::storage::fleet::rows::{
+    Attempt, Commit, commit_to_bytes, conjunction_to_bytes, externals_to_bytes, ledger_to_bytes, pair_to_bytes,
+};
+use crate::storage::fleet::shared_store::SharedStore;
+use crate::storage::records::{
+    AnchorKey, DoneRequest, LedgerSummary, StoredAnchor, StoredAppend, StoredPair, append_row, remembered_since,
+};
 
 /// Rows of adopted records have this attempt: what is written again is the same bytes.
-const ADOPTED: Attempt = Attempt(0);
+pub(super) const ADOPTED: Attempt = Attempt(0);
 
 /// Bytes of appends that share a row, about. Each row of a ledger is read as a whole.
 const ROW_LEN: usize = 64 * 1024;
@@ -34,20 +38,20 @@ const PAGE_LEN: usize = 200;
 
 /// Writes records into the store of a fleet, or only compares them with what is there.
 pub struct RecordAdopter {
-    store: SharedStore,
-    is_trial: bool,
+    pub(super) store: SharedStore,
+    pub(super) is_trial: bool,
 }
 
 /// What became of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AdoptedCount {
-    /// Ledgers and pairs that were not there.
+    /// Ledgers, pairs and series that were not there.
     pub written: u64,
-    /// Ledgers and pairs that were there already.
+    /// Those that were there already.
     pub found: u64,
-    /// Appends of these ledgers, or anchors of these pairs.
+    /// Appends of these ledgers, anchors of these pairs, or numbers of these series.
     pub parts: u64,
-    /// Keys of requests that came with these appends.
+    /// Keys of requests that came with these appends, or numbers.
     pub requests: u64,
 }
 
@@ -193,19 +197,29 @@ impl RecordAdopter {
             let key = keys.pair(format, *pair);
             count.parts += u64::try_from(anchors.len()).expect("a pair has few");
             if found.is_empty() {
-                for (anchor, tally) in anchors {
+                for StoredAnchor { anchor, tally, externals } in anchors {
                     let key = keys.conjunction(format, (anchor.tca, *pair));
                     let value = conjunction_to_bytes(&key, anchor.rank, tally.as_ref());
                     batch.replace(key, value)?;
+                    if externals.is_empty() {
+                        continue;
+                    }
+                    let anchor = AnchorKey { format: format.clone(), pair: *pair, tca: anchor.tca };
+                    for external in externals {
+                        batch.replace(keys.external(&anchor, external), Vec::new())?;
+                    }
+                    let key = keys.externals(&anchor);
+                    let value = externals_to_bytes(&key, externals);
+                    batch.replace(key, value)?;
                 }
-                let mut created: Vec<Anchor> = anchors.iter().map(|(anchor, _)| *anchor).collect();
+                let mut created: Vec<Anchor> = anchors.iter().map(|stored| stored.anchor).collect();
                 created.sort_by_key(|anchor| (anchor.rank, anchor.tca));
                 let value = pair_to_bytes(&key, ADOPTED, &created);
                 batch.create(key, value)?;
                 count.written += 1;
             } else {
                 let there = anchors_of(&found)?;
-                if !anchors.iter().all(|(anchor, _)| there.contains(anchor)) {
+                if !anchors.iter().all(|stored| there.contains(&stored.anchor)) {
                     let what = format!("the conjunctions of {} and {} in {format}", pair.primary, pair.secondary);
                     return Err(AdoptError::Differs { what, key });
                 }

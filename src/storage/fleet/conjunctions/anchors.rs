@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use super::rows::{Attempt, conjunction_of_bytes, conjunction_to_bytes, pair_of_bytes, pair_to_bytes};
-use super::shared_store::{NotWritten, SharedStore, Written, damaged};
+use super::externals::Beside;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
 use crate::storage::coordinator::{Compare, Entry, Key, Range, Transaction, Write};
 use crate::storage::failure::StoreError;
+use crate::storage::fleet::rows::{Attempt, conjunction_of_bytes, conjunction_to_bytes, pair_of_bytes, pair_to_bytes};
+use crate::storage::fleet::shared_store::{OPERATIONS_MAX, SharedStore, damaged};
 use crate::storage::records::{AnchorKey, ListRange, StoredConjunction, TalliedAnchor};
 
 /// Tallies that are written in one transaction.
@@ -16,12 +17,12 @@ const TALLIES_MAX: usize = 100;
 /// How often tallies are written again that another node was writing, too.
 const TALLY_TRIES_MAX: usize = 3;
 
-/// Anchors that are forgotten in one transaction: each and its pair are compared and written.
+/// Anchors that are forgotten in one transaction, fewer if much stands beside them: each and its pair are compared and written.
 const SWEPT_MAX: usize = 60;
 
 impl SharedStore {
     /// For each of these spans of time of a pair its anchors within, by their times, and the rows of these pairs.
-    pub(super) fn anchors_within(
+    pub(in crate::storage::fleet) fn anchors_within(
         &self,
         format: &str,
         spans: &[(Pair, RangeInclusive<Tca>)],
@@ -47,7 +48,7 @@ impl SharedStore {
     }
 
     /// Conjunctions by time, at most so many.
-    pub(super) fn conjunctions(
+    pub(in crate::storage::fleet) fn conjunctions(
         &self,
         range: &ListRange,
         count_max: usize,
@@ -64,7 +65,10 @@ impl SharedStore {
     }
 
     /// Adds to what is known of the reports of conjunctions. They are hints: where other nodes are always faster they are lost.
-    pub(super) fn add_reports(&self, tallies: &[(AnchorKey, ReportTally)]) -> Result<(), StoreError> {
+    pub(in crate::storage::fleet) fn add_reports(
+        &self,
+        tallies: &[(AnchorKey, ReportTally)],
+    ) -> Result<(), StoreError> {
         for some in tallies.chunks(TALLIES_MAX) {
             for _ in 0..TALLY_TRIES_MAX {
                 if self.add_some_reports(some)? {
@@ -89,13 +93,13 @@ impl SharedStore {
             let tally = earlier.map_or(later, |earlier| earlier.followed_by(later));
             let value = conjunction_to_bytes(&key, rank, Some(&tally));
             transaction.compare.push(Compare::Modified(key.clone(), entry.modified));
-            transaction.write.push(Write::Put { key, value, lease: None });
+            transaction.write.push(Write::put(key, value));
         }
         self.write_what_may_be_lost(transaction)
     }
 
     /// Anchors from the last key to the first, those before that one, at most so many.
-    pub(super) fn anchors(
+    pub(in crate::storage::fleet) fn anchors(
         &self,
         after: Option<&AnchorKey>,
         count_max: usize,
@@ -112,33 +116,52 @@ impl SharedStore {
 
     /// Forgets anchors, but for those whose reports were counted since they were read. What another node writes at the same time
     /// is left to the next sweep.
-    pub(super) fn forget_anchors(
+    pub(in crate::storage::fleet) fn forget_anchors(
         &self,
         old: &[TalliedAnchor],
         attempt: impl Fn() -> Attempt,
     ) -> Result<(), StoreError> {
         for some in old.chunks(SWEPT_MAX) {
-            let transaction = self.forgetting(some, &attempt)?;
-            self.write_what_may_be_lost(transaction)?;
+            let beside = self.beside(some.iter().map(|anchor| &anchor.key))?;
+            let all: Vec<(&TalliedAnchor, Beside)> = some.iter().zip(beside).collect();
+            let operations = |(_, beside): &(_, Beside)| 2 + beside.row_count();
+            let mut need = all.first().map_or(0, operations);
+            let parts = all.chunk_by(|_, next| {
+                need += operations(next);
+                let fits = need <= OPERATIONS_MAX;
+                if !fits {
+                    need = operations(next);
+                }
+                fits
+            });
+            for part in parts {
+                let transaction = self.forgetting(part, &attempt)?;
+                self.write_what_may_be_lost(transaction)?;
+            }
         }
         Ok(())
     }
 
     /// The transaction that forgets a few anchors.
-    fn forgetting(&self, old: &[TalliedAnchor], attempt: &impl Fn() -> Attempt) -> Result<Transaction, StoreError> {
+    fn forgetting(
+        &self,
+        old: &[(&TalliedAnchor, Beside)],
+        attempt: &impl Fn() -> Attempt,
+    ) -> Result<Transaction, StoreError> {
         let key_of = |key: &AnchorKey| self.keys.conjunction(&key.format, (key.tca, key.pair));
         let of_pair = |key: &AnchorKey| self.keys.pair(&key.format, key.pair);
-        let pairs: BTreeSet<Key> = old.iter().map(|anchor| of_pair(&anchor.key)).collect();
-        let ranges = old.iter().map(|anchor| key_of(&anchor.key)).chain(pairs.iter().cloned()).map(Range::one);
+        let pairs: BTreeSet<Key> = old.iter().map(|(anchor, _)| of_pair(&anchor.key)).collect();
+        let ranges = old.iter().map(|(anchor, _)| key_of(&anchor.key)).chain(pairs.iter().cloned()).map(Range::one);
         let mut found = self.read(&ranges.collect::<Vec<_>>())?.into_iter();
         let mut transaction = Transaction::default();
         let mut forgotten: HashMap<Key, Vec<Tca>> = HashMap::new();
-        for (TalliedAnchor { key, tally }, found) in old.iter().zip(found.by_ref()) {
+        for ((TalliedAnchor { key, tally }, beside), found) in old.iter().zip(found.by_ref()) {
             let Some(entry) = found.first() else { continue };
             let (_, now) = conjunction_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))?;
             if now == *tally {
                 transaction.compare.push(Compare::Modified(entry.key.clone(), entry.modified));
                 transaction.write.push(Write::Delete(entry.key.clone()));
+                beside.forget(key, self, &mut transaction);
                 forgotten.entry(of_pair(key)).or_default().push(key.tca);
             }
         }
@@ -151,27 +174,16 @@ impl SharedStore {
                 true => Write::Delete(entry.key),
                 false => {
                     let value = pair_to_bytes(&entry.key, attempt(), &kept);
-                    Write::Put { key: entry.key, value, lease: None }
+                    Write::put(entry.key, value)
                 }
             });
         }
         Ok(transaction)
     }
-
-    /// Writes what is not missed where another node was faster. Returns whether none was.
-    fn write_what_may_be_lost(&self, transaction: Transaction) -> Result<bool, StoreError> {
-        if transaction.write.is_empty() {
-            return Ok(true);
-        }
-        match self.write(transaction, |_| false) {
-            Ok(written) => Ok(written != Written::Stale),
-            Err(NotWritten::Refused(error) | NotWritten::Unknown(error)) => Err(error),
-        }
-    }
 }
 
 /// The anchors of the row of a pair; none where there is no row.
-pub(super) fn anchors_of(found: &[Entry]) -> Result<Vec<Anchor>, StoreError> {
+pub(in crate::storage::fleet) fn anchors_of(found: &[Entry]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else { return Ok(Vec::new()) };
     pair_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))
 }

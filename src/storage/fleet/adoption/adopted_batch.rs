@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::Keys;
-use super::round::{BYTES_MAX, OPERATIONS_MAX, REQUESTS_MAX};
-use super::rows::{request_list_to_bytes, request_to_bytes};
-use super::shared_store::{NotWritten, SharedStore, Written};
 use crate::ledger::{EventId, KeyHash};
 use crate::storage::coordinator::{Compare, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::{FailureKind, StoreError};
+use crate::storage::fleet::keys::Keys;
+use crate::storage::fleet::round::REQUESTS_MAX;
+use crate::storage::fleet::rows::{request_list_to_bytes, request_to_bytes};
+use crate::storage::fleet::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
 use crate::storage::records::{DoneRequest, WrittenDay};
 
 /// What is written next. A row is written after those that were put before it, or together with them.
@@ -88,7 +88,7 @@ impl<'a> AdoptedBatch<'a> {
 
     fn put(&mut self, key: Key, value: Vec<u8>) {
         self.bytes += key.len() + value.len();
-        self.transaction.write.push(Write::Put { key, value, lease: None });
+        self.transaction.write.push(Write::put(key, value));
     }
 
     /// Writes what was put, if one row more, and the lists of requests, might not fit into the same transaction.
@@ -121,10 +121,10 @@ fn days_of(requests: &[DoneRequest]) -> BTreeMap<WrittenDay, (EventId, Vec<KeyHa
 }
 
 /// Puts the lists of these keys of requests, for the sweep.
-pub(super) fn write_lists(keys: &Keys, requests: &[DoneRequest], transaction: &mut Transaction) {
+pub(in crate::storage::fleet) fn write_lists(keys: &Keys, requests: &[DoneRequest], transaction: &mut Transaction) {
     for (day, (last, hashes)) in days_of(requests) {
         let key = keys.request_day(day, last);
         let value = request_list_to_bytes(&key, &hashes);
-        transaction.write.push(Write::Put { key, value, lease: None });
+        transaction.write.push(Write::put(key, value));
     }
 }

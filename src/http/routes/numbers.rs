@@ -1,0 +1,242 @@
+//! `/numbers`: numbers without gaps are given, made void and listed.
+
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Response};
+
+use crate::http::access::{DurableWork, Permit, permit_of};
+use crate::http::answer::{IDMINT_COUNT, MediaType, Problem, Slug, json, mark_outcome, media_type_of_body, negotiate};
+use crate::http::request::{
+    Object, Query, idempotency_key, key_required, no_query, path_params, read_body, strict_json, strict_query,
+    whole_number,
+};
+use crate::ledger::{
+    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberRequest, NumberRules, REASON_LEN_MAX, SeriesName, SeriesNameError,
+    VoidReason, VoidRequest, VoidedNumber,
+};
+use crate::service::Service;
+use crate::storage::{NumberRecord, Numbered, SeriesSummary};
+use crate::wire::{NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo};
+
+pub(in crate::http) const ROUTE: &str = "/numbers/{series}";
+pub(in crate::http) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
+
+/// The longest body, in bytes.
+const BODY_LEN_MAX: usize = 16 * 1024;
+
+/// How many numbers are listed unless it is said, and how many at most.
+const LIMIT: u64 = 100;
+const LIMIT_MAX: u64 = 1_000;
+
+/// About what reading a page takes.
+const PAGE_ESTIMATE: Duration = Duration::from_millis(2);
+
+const EXAMPLE: &str = "POST /numbers/invoice-2026 Idempotency-Key: order-1";
+const LIST_EXAMPLE: &str = "GET /numbers";
+
+/// Gives the next numbers of a series.
+///
+/// # Errors
+/// A [`Problem`]: nothing was given, or 504 `outcome-unknown`.
+pub(in crate::http) async fn give(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    give_next(&service, request).await.map_err(|problem| problem.or_example(|| EXAMPLE.to_owned()))
+}
+
+async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count"])?;
+    let [series] = path_params(ROUTE, &parts.uri)?;
+    let series = SeriesName::from_text(&series)?;
+    let count = whole_number(&query, "count", COUNT_MAX.into())?.and_then(|count| u16::try_from(count).ok());
+    let count = count.and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN);
+    let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("a number"))?;
+    if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?.is_empty() {
+        let detail = "a request for numbers has no body: how many there are to be stands in ?count=";
+        return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
+    }
+    let bounds = service.number_rules().bounds(&series);
+    let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
+    let of_service = Arc::clone(service);
+    let give = async move {
+        let numbered = of_service.give_numbers(request).await?;
+        Ok(given(of_service.number_rules(), &numbered))
+    };
+    DurableWork::of(&parts, &service.load().requests, give).await
+}
+
+fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
+    let given = &numbered.stored;
+    let text = |number| rules.text(&given.series, number);
+    let several = (given.count() > 1).then(|| (given.first..=given.last).map(text).collect::<Vec<_>>());
+    let mut response = json(&NumberAnswer {
+        series: given.series.to_string(),
+        number: given.first.to_string(),
+        text: text(given.first),
+        count: several.as_ref().map(|_| given.count()),
+        texts: several,
+    });
+    mark_outcome(&mut response, numbered.is_replayed);
+    response.headers_mut().insert(IDMINT_COUNT, HeaderValue::from(given.count()));
+    response
+}
+
+/// Makes a number void.
+///
+/// # Errors
+/// A [`Problem`]: it was not made void, or 504 `outcome-unknown`.
+pub(in crate::http) async fn make_void(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let example = || format!("POST {} {{\"reason\":\"the order was cancelled\"}}", parts.uri.path());
+    let or_example = |problem: Problem| problem.or_example(example);
+    negotiate(&parts.headers, &[MediaType::Json])?;
+    no_query(&parts.uri)?;
+    let [series, number] = path_params(VOID_ROUTE, &parts.uri)?;
+    let (series, number) = (SeriesName::from_text(&series)?, read_number("n", &number)?);
+    let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
+    media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
+    let reason = read_reason(&body).map_err(or_example)?;
+    let request = VoidRequest { series, number, reason, by: caller_of(&parts).map(str::to_owned) };
+    let of_service = Arc::clone(&service);
+    let make_void = async move {
+        let numbered = of_service.make_void(request).await?;
+        Ok(voided(of_service.number_rules(), &numbered))
+    };
+    DurableWork::of(&parts, &service.load().requests, make_void).await
+}
+
+fn read_reason(body: &[u8]) -> Result<VoidReason, Problem> {
+    let Object(VoidBody { reason }) = strict_json(body, Slug::InvalidParameter)?;
+    VoidReason::from_text(&reason).ok_or_else(|| {
+        let detail = format!(
+            "reason has {} bytes, it must have 1 to {REASON_LEN_MAX}, not all blank and no control characters",
+            reason.len()
+        );
+        Problem::new(Slug::InvalidParameter, detail).reason("reason").limit(REASON_LEN_MAX.to_string())
+    })
+}
+
+fn voided(rules: &NumberRules, Numbered { is_replayed, stored: void }: &Numbered<VoidedNumber>) -> Response<Body> {
+    let mut response = json(&VoidAnswer {
+        series: void.series.to_string(),
+        number: void.number.to_string(),
+        text: rules.text(&void.series, void.number),
+        void: void_info(void),
+    });
+    mark_outcome(&mut response, *is_replayed);
+    response
+}
+
+/// All series that the caller may read, a page at a time.
+///
+/// # Errors
+/// A [`Problem`].
+pub(in crate::http) async fn list_series(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["after"])?;
+    let after = query.get("after").map(SeriesName::from_text).transpose();
+    let after = after.map_err(|error| Problem::from(error).or_example(|| LIST_EXAMPLE.to_owned()))?;
+    let among = permit_of(request.extensions()).and_then(Permit::series).map(<[_]>::to_vec);
+    let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let read = move || {
+        let page = reading.series(among.as_deref(), after)?;
+        let next = page.next(|last| last.series.to_string());
+        Ok(json(&SeriesList { series: page.items.iter().map(series_info).collect(), next }))
+    };
+    service.load().requests.work_aside(read).await
+}
+
+/// The numbers of a series, a page at a time.
+///
+/// # Errors
+/// A [`Problem`].
+pub(in crate::http) async fn list(
+    State(service): State<Arc<Service>>,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    negotiate(request.headers(), &[MediaType::Json])?;
+    let query = strict_query(request.uri().query().unwrap_or_default(), &["after", "limit"])?;
+    let [series] = path_params(ROUTE, request.uri())?;
+    let series = SeriesName::from_text(&series)?;
+    let asked = list_query(&query);
+    let (after, limit) = asked.map_err(|problem| problem.or_example(|| format!("GET /numbers/{series}?limit=100")))?;
+    let _pass = service.load().requests.enter_bulk(PAGE_ESTIMATE)?;
+    let reading = Arc::clone(&service);
+    let read = move || {
+        let page = reading.numbers(&series, after, limit)?;
+        let next = page.next(|last| last.number.to_string());
+        let info = |listed: &NumberRecord| number_info(reading.number_rules(), listed);
+        let numbers = page.items.iter().map(info).collect();
+        Ok(json(&NumberList { series: series.to_string(), numbers, next }))
+    };
+    service.load().requests.work_aside(read).await
+}
+
+fn list_query(query: &Query<'_>) -> Result<(Option<u64>, usize), Problem> {
+    let after = query.get("after").map(|text| read_number("after", text)).transpose()?;
+    let limit = whole_number(query, "limit", LIMIT_MAX)?.unwrap_or(LIMIT);
+    Ok((after, usize::try_from(limit).expect("at most a thousand")))
+}
+
+/// A number of a series, as an address has it.
+fn read_number(name: &'static str, text: &str) -> Result<u64, Problem> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let number = text.parse().ok().filter(|number| is_plain && *number <= NUMBER_MAX);
+    number.ok_or_else(|| {
+        let detail = format!("{name} is {text:?}, it must be a whole number from 0 to {NUMBER_MAX}, as it is listed");
+        let problem = Problem::new(Slug::InvalidParameter, detail).reason(name).limit(NUMBER_MAX.to_string());
+        problem.or_example(|| LIST_EXAMPLE.to_owned())
+    })
+}
+
+/// What the caller was let in by.
+fn caller_of(parts: &Parts) -> Option<&str> {
+    permit_of(&parts.extensions).map(Permit::shown_by)
+}
+
+fn series_info(summary: &SeriesSummary) -> SeriesInfo {
+    SeriesInfo {
+        series: summary.series.to_string(),
+        first: summary.first.to_string(),
+        last: summary.last.to_string(),
+        updated: summary.updated.to_string(),
+    }
+}
+
+fn number_info(rules: &NumberRules, listed: &NumberRecord) -> NumberInfo {
+    let NumberRecord { number, given, void } = listed;
+    NumberInfo {
+        number: number.to_string(),
+        text: rules.text(&given.series, *number),
+        time: given.recorded.to_string(),
+        key: format!("{:032x}", given.mark.key.0),
+        by: given.by.clone(),
+        void: void.as_ref().map(void_info),
+    }
+}
+
+fn void_info(void: &VoidedNumber) -> VoidInfo {
+    VoidInfo { reason: void.reason.as_str().to_owned(), time: void.recorded.to_string(), by: void.by.clone() }
+}
+
+impl From<SeriesNameError> for Problem {
+    fn from(error: SeriesNameError) -> Problem {
+        let problem = Problem::new(Slug::InvalidParameter, error.to_string()).reason("series");
+        problem.or_example(|| EXAMPLE.to_owned())
+    }
+}

@@ -1,0 +1,169 @@
+//! Numbers that journals have and a coordinator has forgotten: each series is continued without a gap, and nothing that is there
+//! is written over.
+
+use std::collections::BTreeSet;
+
+use super::journal_import::{IMPORTED, ImportError, JournalImport, overtaken};
+use super::number_copies::JournalledNumbers;
+use super::reimported::{LostNumbers, Reimported};
+use crate::ledger::{GivenNumbers, SeriesName};
+use crate::storage::coordinator::{Compare, Range, Revision, Transaction, Write};
+use crate::storage::failure::StoreError;
+use crate::storage::fleet::numbers::{GivenCommit, VoidRow, put_commit, void_to_bytes};
+use crate::storage::records::SeriesSummary;
+
+/// What requests were given that goes into one transaction.
+const GIVEN_MAX: usize = 100;
+
+impl JournalImport<'_> {
+    /// Continues all series, and makes void what was.
+    pub(super) fn import_numbers(&self, done: &mut Reimported) -> Result<(), ImportError> {
+        for (series, journalled) in &self.copies.numbers.series {
+            let mut there = self.store.series_summary(series)?;
+            let (next, others) = choose(there.as_ref().map(|there| there.last), journalled);
+            done.series += u64::from(!next.is_empty());
+            for some in next.chunks(GIVEN_MAX) {
+                there = Some(self.continue_series(series, there, some)?);
+                done.numbers += some.iter().map(GivenNumbers::count).sum::<u64>();
+            }
+            self.report_lost_numbers(&others, there.map_or(0, |there| there.last), done)?;
+        }
+        self.import_voids(done)
+    }
+
+    /// Writes what was given behind the last number of a series, and returns the series after it.
+    fn continue_series(
+        &self,
+        series: &SeriesName,
+        before: Option<SeriesSummary>,
+        given: &[GivenNumbers],
+    ) -> Result<SeriesSummary, ImportError> {
+        let keys = &self.store.keys;
+        let of_keys = given.iter().map(|given| keys.number_key(series, given.mark.key));
+        let ranges = [keys.series(series)].into_iter().chain(of_keys).map(Range::one);
+        let mut found = self.store.read(&ranges.collect::<Vec<_>>())?.into_iter();
+        let revision = found.next().and_then(|found| found.first().map(|row| row.modified)).unwrap_or_default();
+        if self.store.series_summary(series)? != before {
+            return Err(overtaken().into());
+        }
+        let mut transaction = Transaction::default();
+        let commit = GivenCommit { attempt: IMPORTED, begins: before.is_none(), given: given.to_vec() };
+        let summary = put_commit(keys, before.as_ref(), revision, &commit, &mut transaction);
+        // A caller that was told of a number has asked again, before it came back, and was given another one: its key keeps that.
+        let in_use: BTreeSet<String> = found.flatten().map(|row| row.key).collect();
+        transaction.compare.retain(|compare| !in_use.contains(compare.key()));
+        transaction.write.retain(|write| !matches!(write, Write::Put { key, .. } if in_use.contains(key)));
+        self.commit(&transaction)?;
+        Ok(summary)
+    }
+
+    /// Says of what continues nothing whether it is lost, where the series ends with this number.
+    fn report_lost_numbers(&self, others: &[GivenNumbers], last: u64, done: &mut Reimported) -> Result<(), StoreError> {
+        for some in others.chunks(GIVEN_MAX) {
+            let keys: Vec<_> = some.iter().map(|given| (given.series.clone(), given.mark.key)).collect();
+            for (given, found) in some.iter().zip(self.store.given_to(&keys)?.found) {
+                if !self.is_there(given, found.as_ref())? {
+                    done.lost_numbers.push(LostNumbers { given: given.clone(), is_replaced: given.first <= last });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the request has its numbers, where its key is known to have been given these.
+    fn is_there(&self, given: &GivenNumbers, of_key: Option<&GivenNumbers>) -> Result<bool, StoreError> {
+        let is_same =
+            |there: &GivenNumbers| (there.first, there.last, there.mark) == (given.first, given.last, given.mark);
+        if of_key.is_some_and(is_same) {
+            return Ok(true);
+        }
+        let by_number = self.store.number(&given.series, given.first)?;
+        Ok(by_number.is_some_and(|there| is_same(&there.found.given)))
+    }
+
+    /// Makes void what was, if the number still is that of the same request: else the reason says nothing of it.
+    fn import_voids(&self, done: &mut Reimported) -> Result<(), ImportError> {
+        for journalled in &self.copies.numbers.voids {
+            let VoidRow { of, void, .. } = &journalled.row;
+            let there = self.store.number(&void.series, void.number)?.map(|there| there.found);
+            if there.is_some_and(|there| there.given.mark.key == *of && there.void.is_none()) {
+                let key = self.store.keys.void(&void.series, void.number);
+                let value = void_to_bytes(&key, &VoidRow { attempt: IMPORTED, of: *of, void: void.clone() });
+                self.commit(&Transaction {
+                    compare: vec![Compare::Created(key.clone(), Revision::ABSENT)],
+                    otherwise: vec![Range::one(key.clone())],
+                    write: vec![Write::put(key, value)],
+                    ..Transaction::default()
+                })?;
+                done.voids += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What of a series continues it behind its last number, in order, and what does not.
+fn choose(last: Option<u64>, journalled: &[JournalledNumbers]) -> (Vec<GivenNumbers>, Vec<GivenNumbers>) {
+    let (mut last, mut next, mut taken) = (last, Vec::new(), BTreeSet::new());
+    loop {
+        let continues = |journalled: &JournalledNumbers| match last {
+            None => journalled.begins,
+            Some(last) => last.checked_add(1) == Some(journalled.given.first),
+        };
+        // They are sorted by their first numbers.
+        let from = journalled.partition_point(|other| last.is_some_and(|last| other.given.first <= last));
+        let candidates = journalled.iter().enumerate().skip(from);
+        let candidates = candidates.take_while(|(_, other)| last.is_none() || continues(other));
+        // Where a restore had lost one before and the series went on with another, that one was there last.
+        let latest = candidates
+            .filter(|(_, other)| continues(other))
+            .max_by_key(|(_, other)| (other.era, other.given.recorded, other.given.last));
+        let Some((at, chosen)) = latest else { break };
+        last = Some(chosen.given.last);
+        taken.insert(at);
+        next.push(chosen.given.clone());
+    }
+    let others = journalled.iter().enumerate().filter(|(at, _)| !taken.contains(at));
+    (next, others.map(|(_, other)| other.given.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::NumberPlan;
+    use crate::storage::fleet::known_fleet::FleetEra;
+    use crate::storage::records::RecordPlan;
+    use crate::storage::samples::{given_plan, series};
+    use crate::time::UnixNanos;
+
+    /// What a key was given in an era: so many, from that number on.
+    fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
+        let RecordPlan::Number(NumberPlan { given, .. }) = given_plan(&series("acme"), 1, key, None) else {
+            unreachable!("made")
+        };
+        let given = GivenNumbers { first, last: first + count - 1, ..given };
+        JournalledNumbers { given, begins: first == 1, era: FleetEra { origin: 1, floor: UnixNanos::new(era) } }
+    }
+
+    fn firsts(given: &[GivenNumbers]) -> Vec<(u64, u64)> {
+        given.iter().map(|given| (given.first, given.last)).collect()
+    }
+
+    #[test]
+    fn a_series_is_continued_without_a_gap_by_what_was_there_last() {
+        let all = [
+            journalled(1, 1, "a", 1),
+            journalled(2, 2, "b", 1),
+            journalled(2, 1, "c", 2),
+            journalled(3, 1, "d", 2),
+            journalled(4, 1, "e", 1),
+            journalled(6, 1, "f", 2),
+        ];
+        let (next, others) = choose(None, &all);
+        assert_eq!((firsts(&next), firsts(&others)), (vec![(1, 1), (2, 2), (3, 3), (4, 4)], vec![(2, 3), (6, 6)]));
+        let (next, others) = choose(Some(3), &all);
+        assert_eq!((firsts(&next), others.len()), (vec![(4, 4)], 5));
+        assert_eq!(choose(None, &all[1..]).0, [], "nobody knows how it began");
+        assert_eq!(choose(Some(9), &all).0, []);
+    }
+}

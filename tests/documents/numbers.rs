@@ -1,0 +1,48 @@
+//! Requests about numbers, and what `openapi.yaml` has to say about their answers.
+
+use crate::interface::{Call, get, post};
+
+const SERIES: &str = "/numbers/{series}";
+const REASON: &str = r#"{"reason":"the order was cancelled"}"#;
+
+/// Always with the same key.
+pub(crate) fn give(target: &str, status: u16) -> Call {
+    post(SERIES, &format!("/numbers/{target}"), status).with("idempotency-key", "1")
+}
+
+fn make_void(number: &str, status: u16) -> Call {
+    post("/numbers/{series}/{n}/void", &format!("/numbers/{number}/void"), status)
+}
+
+/// They are made in this order.
+pub(crate) fn number_calls() -> Vec<Call> {
+    vec![
+        give("acme-2026", 201),
+        give("acme-2026", 200),
+        give("acme-2026?count=2", 422),
+        give("other?count=3", 201),
+        give("acme-2026", 406).with("accept", "text/plain"),
+        give("acme-2026", 400).sending("{}"),
+        give("acme-2026", 413).sending(" ".repeat(17_000)),
+        give("acme-2026", 403).with("sec-fetch-site", "cross-site"),
+        give("a%20b", 422),
+        post(SERIES, "/numbers/acme-2026", 400),
+        make_void("other/2", 201).sending(REASON),
+        make_void("other/2", 200).sending(REASON),
+        make_void("other/2", 409).sending(r#"{"reason":"another"}"#),
+        make_void("other/9", 404).sending(REASON),
+        make_void("other/x", 422).sending(REASON),
+        make_void("other/2", 400).sending("["),
+        make_void("other/2", 413).sending(" ".repeat(17_000)),
+        make_void("other/2", 415).with("content-type", "text/plain").sending(REASON),
+        make_void("other/2", 406).with("accept", "text/plain").sending(REASON),
+        get("/numbers", "/numbers", 200),
+        get("/numbers", "/numbers?after=acme-2026", 200),
+        get("/numbers", "/numbers?after=a%20b", 422),
+        get("/numbers", "/numbers", 406).with("accept", "text/plain"),
+        get(SERIES, "/numbers/other?after=1&limit=2", 200),
+        get(SERIES, "/numbers/other?limit=0", 422),
+        get(SERIES, "/numbers/none", 404),
+        get(SERIES, "/numbers/other", 406).with("accept", "text/plain"),
+    ]
+}
