@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::conjunction::{Cdm, Conjunction};
-use super::decode::{Decode, Encode, Inspect, Range};
+use super::decode::{Decode, Encode, Formats, Inspect, Range};
 use super::exit::Exit;
 use super::fleet::Fleet;
-use super::formats::Formats;
 use super::ledger::Ledger;
 use super::manual::{Completions, Man};
 use super::mint::Mint;
 use super::node::{Backup, Check, Health, Serve, Status};
+use super::numbers::Numbers;
 use super::print::complain;
 use super::token::Token;
 
@@ -50,6 +50,8 @@ enum Command {
     Check(Check),
     /// Work with ledgers of events.
     Ledger(Ledger),
+    /// Work with numbers without gaps.
+    Numbers(Numbers),
     /// Work with a fleet: nodes that share an etcd.
     Fleet(Fleet),
     /// Make tokens for the callers of a service.
@@ -88,6 +90,7 @@ pub fn run() -> ExitCode {
         Command::Backup(backup) => backup.run(),
         Command::Check(check) => check.run(),
         Command::Ledger(ledger) => ledger.run(),
+        Command::Numbers(numbers) => numbers.run(),
         Command::Fleet(fleet) => fleet.run(),
         Command::Token(token) => token.run(),
         Command::Health(health) => health.run(),

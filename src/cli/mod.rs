@@ -5,10 +5,10 @@ mod conjunction;
 
 mod decode;
 mod fleet;
-mod formats;
 mod ledger;
 mod mint;
 mod node;
+mod numbers;
 
 mod exit;
 mod manual;

@@ -1,7 +1,7 @@
 //! Writing to standard output, and to standard error why a command failed, or how far it is.
 
 use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -42,6 +42,52 @@ pub(super) fn print(text: fmt::Arguments<'_>) -> Result<(), Failure> {
         // Whoever reads may have seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}"))),
+    }
+}
+
+/// Standard output, line by line, until nobody reads it any more, which is no failure.
+pub(super) struct Lines {
+    out: BufWriter<StdoutLock<'static>>,
+    are_read: bool,
+}
+
+impl Lines {
+    /// With no line yet.
+    pub(super) fn begin() -> Lines {
+        Lines { out: BufWriter::new(io::stdout().lock()), are_read: true }
+    }
+
+    /// Whether somebody may still read.
+    pub(super) fn are_read(&self) -> bool {
+        self.are_read
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    /// 74.
+    pub(super) fn write(&mut self, line: &str) -> Result<(), Failure> {
+        let written = writeln!(self.out, "{line}");
+        self.note(written)
+    }
+
+    /// Writes what has not been written yet.
+    ///
+    /// # Errors
+    /// 74.
+    pub(super) fn end(mut self) -> Result<(), Failure> {
+        let flushed = self.out.flush();
+        self.note(flushed)
+    }
+
+    fn note(&mut self, written: io::Result<()>) -> Result<(), Failure> {
+        match written {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.are_read = false;
+                Ok(())
+            }
+            written => written.map_err(|error| Failure::new(Exit::Io, format!("standard output: {error}"))),
+        }
     }
 }
 

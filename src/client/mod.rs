@@ -18,6 +18,7 @@ mod health;
 mod http_client;
 mod ids;
 mod ledgers;
+mod numbers;
 mod prefetching;
 mod request;
 mod retry;

@@ -44,6 +44,11 @@ impl<'a> Request<'a> {
         Request { http: self.http.header("idempotency-key", key), is_repeatable: true, ..self }
     }
 
+    /// The same request again changes nothing, so it may be sent again.
+    pub(super) fn repeatedly(self) -> Request<'a> {
+        Request { is_repeatable: true, ..self }
+    }
+
     pub(super) fn query(self, parameters: &impl Serialize) -> Request<'a> {
         Request { http: self.http.query(parameters), ..self }
     }

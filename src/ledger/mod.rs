@@ -56,8 +56,8 @@ pub use chain::{ChainChecker, ChainError, ChainLines, ChainVerdict, LineTooLong}
 pub use event_error::EventError;
 pub use events::{ChecksumStep, Event, EventId, EventTime, LedgerId};
 pub use numbers::{
-    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberCheck, NumberPlan, NumberReading,
-    NumberRefusal, NumberRequest, NumberRule, NumberRules, NumberRulesError, NumberTemplate, REASON_LEN_MAX,
-    SeriesHead, SeriesName, SeriesNameError, SeriesPattern, TemplateError, VoidPlan, VoidReason, VoidRefusal,
-    VoidRequest, VoidedNumber,
+    CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberCheck, NumberKind, NumberPlan,
+    NumberReading, NumberRefusal, NumberRequest, NumberRule, NumberRules, NumberRulesError, NumberTemplate,
+    REASON_LEN_MAX, SeriesHead, SeriesName, SeriesNameError, SeriesPattern, TemplateError, VoidPlan, VoidReason,
+    VoidRefusal, VoidRequest, VoidedNumber,
 };

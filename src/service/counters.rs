@@ -1,5 +1,6 @@
 //! What the service counts where it happens. What the mint counts is read when metrics are scraped: see `metrics`.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use prometheus::proto::MetricFamily;
@@ -211,6 +212,17 @@ impl ServiceCounters {
         self.count_number_request(outcome, "given");
     }
 
+    /// Counts a request for a block of numbers.
+    pub(super) fn count_block(&self, count: NonZeroU32, outcome: &Result<u64, RecordError>) {
+        match outcome {
+            Ok(_) => {
+                self.numbers.inc_by(u64::from(count.get()));
+                self.number_requests.with_label_values(&["given"]).inc();
+            }
+            Err(error) => self.number_requests.with_label_values(&[number_outcome_of(error)]).inc(),
+        }
+    }
+
     /// Counts a request to make a number void that reached the store.
     pub(super) fn count_void(&self, outcome: &Result<Numbered<VoidedNumber>, RecordError>) {
         self.count_number_request(outcome, "voided");
@@ -220,8 +232,7 @@ impl ServiceCounters {
         let outcome = match outcome {
             Ok(Numbered { is_replayed: true, .. }) => "replayed",
             Ok(Numbered { is_replayed: false, .. }) => done,
-            Err(RecordError::Number(NumberRefusal::SeriesEnded { .. })) => "ended",
-            Err(error) => outcome_of(error),
+            Err(error) => number_outcome_of(error),
         };
         self.number_requests.with_label_values(&[outcome]).inc();
     }
@@ -257,6 +268,14 @@ impl ServiceCounters {
     /// What is registered, as it is now.
     pub(super) fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
+    }
+}
+
+/// What a request about numbers ended in that was not done.
+fn number_outcome_of(error: &RecordError) -> &'static str {
+    match error {
+        RecordError::Number(NumberRefusal::SeriesEnded { .. }) => "ended",
+        error => outcome_of(error),
     }
 }
 

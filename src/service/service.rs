@@ -9,6 +9,7 @@ use tracing::warn;
 use super::counters::ServiceCounters;
 use super::decoding::Decoding;
 use super::lifecycle::{Lifecycle, Reserver};
+use super::numbers::Blocks;
 use crate::cluster::{Entropy, KeptHighWater, LeaseRule, SlotKeeper};
 use crate::conjunction::{NoteForm, ObjectRules};
 use crate::id::DomainHash;
@@ -25,6 +26,7 @@ const UNHEARD_MAX: Duration = Duration::from_secs(3);
 pub struct Service {
     pub(super) parts: ServiceParts,
     pub(super) lifecycle: Lifecycle,
+    pub(super) blocks: Blocks,
     /// Replaced while the service runs.
     object_rules: RwLock<Arc<ObjectRules>>,
     dropped_lines: OnceLock<DroppedLines>,
@@ -96,7 +98,13 @@ impl Service {
     /// [`Service::serve_records`], the rest for [`Service::begin`].
     pub fn new(parts: ServiceParts) -> Service {
         let object_rules = RwLock::new(Arc::new(ObjectRules::default()));
-        Service { parts, lifecycle: Lifecycle::default(), object_rules, dropped_lines: OnceLock::new() }
+        Service {
+            parts,
+            lifecycle: Lifecycle::default(),
+            blocks: Blocks::default(),
+            object_rules,
+            dropped_lines: OnceLock::new(),
+        }
     }
 
     /// From now on ids with memory are served. They wait for no session.

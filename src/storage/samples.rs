@@ -1,6 +1,6 @@
 //! Requests, records and stores, for the tests of this folder.
 
-use std::num::NonZeroU16;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, Sighting, Tca};
@@ -113,19 +113,19 @@ pub(crate) fn series(name: &str) -> SeriesName {
 }
 
 /// A request for numbers.
-pub(crate) fn number_request(name: &SeriesName, count: u16, key: &str) -> NumberRequest {
-    let count = NonZeroU16::new(count).expect("some");
+pub(crate) fn number_request(name: &SeriesName, count: u32, key: &str) -> NumberRequest {
+    let count = NonZeroU32::new(count).expect("some");
     NumberRequest::new(name.clone(), count, NumberBounds::default(), key, Some("the token `till`"))
 }
 
 /// The plan of a request for numbers, behind this head.
-pub(crate) fn given_plan(name: &SeriesName, count: u16, key: &str, head: Option<SeriesHead>) -> RecordPlan {
+pub(crate) fn given_plan(name: &SeriesName, count: u32, key: &str, head: Option<SeriesHead>) -> RecordPlan {
     let plan = NumberPlan::make(&number_request(name, count, key), head, at(NOW));
     RecordPlan::Number(plan.expect("a series is long"))
 }
 
 /// Gives numbers at the end of a series.
-pub(crate) fn give(records: &dyn RecordStore, name: &SeriesName, count: u16, key: &str) -> GivenNumbers {
+pub(crate) fn give(records: &dyn RecordStore, name: &SeriesName, count: u32, key: &str) -> GivenNumbers {
     let head = records.series_head(name).expect("the store works");
     let plan = given_plan(name, count, key, head);
     records.write(std::slice::from_ref(&plan)).expect("nothing was written meanwhile");

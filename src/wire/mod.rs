@@ -24,7 +24,9 @@ pub use ledger::{
 };
 pub use ledger_check::{LedgerCheck, LedgerFault};
 pub use mint::{IdRow, MintAnswer, MintDetails, MintRequest, MintRows};
-pub use numbers::{NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo};
+pub use numbers::{
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo,
+};
 pub use range::{RangeAnswer, SortedEncodings};
 pub use report::{
     AnalysedObject, AnalysisRequest, ConjunctionInfo, ConjunctionInfos, PartialDetail, PartialReports, ReportDetail,

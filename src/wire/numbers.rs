@@ -21,6 +21,17 @@ pub struct NumberAnswer {
     pub texts: Option<Vec<String>>,
 }
 
+/// The answer of `POST /numbers/{series}` where the series is one of blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockAnswer {
+    /// The series.
+    pub series: String,
+    /// The first number.
+    pub first: String,
+    /// How many there are, one after the other.
+    pub count: u32,
+}
+
 /// The body of `POST /numbers/{series}/{n}/void`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -21,13 +21,14 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("cluster").with_floors(&[&["stored"], &["high_water"], &["slot_lease"], &["operation"], &["simulation"]]),
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
-    folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions"]]),
+    folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions", "numbers"]]),
     folder("http").with_floors(&[&["answer"], &["request", "sites"], &["access", "page"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),
     folder("server").with_floors(&[&["config"], &["telemetry"], &["process", "formats"]]),
-    folder("cli").with_floors(&[&["ledger", "conjunction", "decode", "node", "fleet"]]),
+    folder("cli")
+        .with_floors(&[&["running_service"], &["ledger", "numbers", "conjunction", "decode", "node", "fleet"]]),
 ];
 
 /// Which crates stay out of which folders.

@@ -419,7 +419,7 @@ async fn json_at(router: &Api, uri: &str) -> Value {
     serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
 }
 
-async fn ask(document: &Value, router: &Api, call: Call) {
+pub(crate) async fn ask(document: &Value, router: &Api, call: Call) {
     let Call { method, uri, headers, body, route, status } = call;
     let what = format!("{method} {uri:.80} {headers:?} {body:.80}");
     let request = Request::builder().method(&method).uri(&uri);

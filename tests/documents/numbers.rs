@@ -1,6 +1,11 @@
 //! Requests about numbers, and what `openapi.yaml` has to say about their answers.
 
-use crate::interface::{Call, get, post};
+use idmint::http::{Api, Sites};
+use idmint::server::config::Config;
+
+use crate::interface::{Call, ask, get, post};
+use crate::schema::openapi;
+use crate::service::{assembled, begin_in_memory};
 
 const SERIES: &str = "/numbers/{series}";
 const REASON: &str = r#"{"reason":"the order was cancelled"}"#;
@@ -45,4 +50,22 @@ pub(crate) fn number_calls() -> Vec<Call> {
         get(SERIES, "/numbers/none", 404),
         get(SERIES, "/numbers/other", 406).with("accept", "text/plain"),
     ]
+}
+
+#[tokio::test]
+async fn blocks_of_numbers_are_answered_as_described() {
+    let document = openapi();
+    let rows = "[numbers.rows]\npattern = 'rows-*'\nkind = 'blocks'";
+    let config = Config::load(None, std::iter::empty(), rows.parse().unwrap()).unwrap();
+    let (service, metrics) = assembled(&config);
+    begin_in_memory(&service).await;
+    let router = Api::new(service, metrics, Sites::default());
+    for call in [
+        post(SERIES, "/numbers/rows-1?count=1000", 201),
+        post(SERIES, "/numbers/rows-1", 201),
+        give("rows-1", 422),
+        make_void("rows-1/2", 422).sending(REASON),
+    ] {
+        ask(&document, &router, call).await;
+    }
 }

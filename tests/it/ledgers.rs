@@ -62,11 +62,14 @@ pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str, reason: &
 
 /// Asks what the example of a refusal says.
 pub(crate) async fn assert_example_works(service: &Service, problem: &Value) {
-    let (request, body) = text(&problem["example"]).split_once(" {").unwrap_or((text(&problem["example"]), ""));
+    let (request, body) = match text(&problem["example"]).split_once(" {") {
+        Some((request, rest)) => (request, format!("{{{rest}")),
+        None => (text(&problem["example"]), String::new()),
+    };
     let (request, header) = request.split_once(" Idempotency-Key: ").unwrap_or((request, ""));
     let (method, path) = request.split_once(' ').unwrap();
     let request = match method {
-        "POST" => post_request(path, &format!("{JSON}idempotency-key: {header}\r\n"), &format!("{{{body}")),
+        "POST" => post_request(path, &format!("{JSON}idempotency-key: {header}\r\n"), &body),
         _ => get_request(path),
     };
     let request = if header.is_empty() { request.replace("idempotency-key: \r\n", "") } else { request };

@@ -5,6 +5,7 @@
 mod answers;
 mod bad_input;
 mod bad_settings;
+mod blocks;
 #[path = "../vectors/cases.rs"]
 mod cases;
 mod cdm;

@@ -24,6 +24,7 @@ mod admin_listen;
 mod audit;
 mod audit_leaving;
 mod backup;
+mod blocks;
 mod cdm;
 mod commands;
 mod conjunctions;

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::http1::{Answer, Client, post_json, request};
 use crate::service::Service;
 
-const SERIES: usize = 5;
-
 /// What callers were told: by series and key, the number and how many.
 type Told = HashMap<(String, String), (u64, u64)>;
 
 /// Callers, and what they are told.
 pub(crate) struct Callers {
+    /// How many series they ask for numbers of.
+    series: usize,
     /// Where they ask; who is not answered goes to the next one.
     places: Vec<RwLock<SocketAddr>>,
     stop: AtomicBool,
@@ -29,7 +29,7 @@ pub(crate) struct Callers {
 }
 
 /// Tells callers to stop, also where the test has failed: they would ask for ever.
-pub(crate) struct StopAtTheEnd<'a>(&'a AtomicBool);
+pub(crate) struct StopAtTheEnd<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for StopAtTheEnd<'_> {
     fn drop(&mut self) {
@@ -38,8 +38,9 @@ impl Drop for StopAtTheEnd<'_> {
 }
 
 impl Callers {
-    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>) -> Callers {
+    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>, series: usize) -> Callers {
         Callers {
+            series,
             places: services.into_iter().map(|service| RwLock::new(service.address())).collect(),
             stop: AtomicBool::new(false),
             told: Mutex::default(),
@@ -71,7 +72,7 @@ impl Callers {
             let (series, key) = if is_old {
                 own[at % own.len()].clone()
             } else {
-                (format!("series-{}", (caller + at) % SERIES), format!("{caller}-{at}"))
+                (format!("series-{}", (caller + at) % self.series), format!("{caller}-{at}"))
             };
             let count = 1 + key.len() as u64 % 3;
             let line = format!("POST /numbers/{series}?count={count}");
@@ -123,10 +124,11 @@ impl Callers {
         // Whoever was told to stop may have sent a last request.
         let unheard = of_keys.len() - told.len();
         assert!(unheard <= callers, "{unheard} keys were given numbers that nobody was told of");
+        let mut client = Client::connect(service.address());
         for ((series, key), number) in &told {
             let line = format!("POST /numbers/{series}?count={}", number.1);
             let headers = format!("idempotency-key: {key}\r\n");
-            let answer = Client::connect(service.address()).exchange(request(&line, &headers, ""));
+            let answer = client.exchange(request(&line, &headers, ""));
             let again = answer.json()["number"].as_str().map(|number| number.parse().unwrap());
             assert_eq!((answer.status, again), (200, Some(number.0)), "{series} {key}");
         }
@@ -145,7 +147,7 @@ impl Callers {
             of_keys.len(),
             self.asked.into_inner()
         );
-        assert_eq!(listed.len(), SERIES);
+        assert_eq!(listed.len(), self.series);
         assert!(void > 0, "nothing was made void");
         total
     }
@@ -190,13 +192,16 @@ impl Connection<'_> {
 
 /// By series, everything that is listed.
 pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
-    let all = service.get("/numbers").json();
+    let mut client = Client::connect(service.address());
+    let mut get = |target: &str| client.exchange(request(&format!("GET {target}"), "", "")).json();
+    let all = get("/numbers");
+    assert!(all["next"].is_null(), "more series than a page holds");
     let mut listed = BTreeMap::new();
     for info in all["series"].as_array().unwrap() {
         let series = info["series"].as_str().unwrap();
         let (mut numbers, mut after) = (Vec::new(), String::new());
         loop {
-            let page = service.get(&format!("/numbers/{series}?limit=1000{after}")).json();
+            let page = get(&format!("/numbers/{series}?limit=1000{after}"));
             numbers.extend_from_slice(page["numbers"].as_array().unwrap());
             match page["next"].as_str() {
                 Some(next) => after = format!("&after={next}"),

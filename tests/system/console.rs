@@ -1,6 +1,7 @@
 //! Every console block of every document: what it types is typed, and what it shows is what comes back, but for ids and times.
 //!
-//! A page begins with a service of its own; a configuration that it shows is that of the blocks after it, up to the next heading.
+//! A page begins with a service of its own; a configuration that it shows is that of the blocks after it, up to the next heading that is
+//! not below its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,7 +186,9 @@ impl Shell {
         let folder = self.home.path("").display().to_string();
         let typed = command.replace("http://127.0.0.1:8080", &url).replace("/etc/idmint/", &folder);
         let typed = typed.replace("cargo run -- ", "idmint ");
-        let asks = ["idmint mint", "idmint ledger", "idmint health"].iter().any(|word| typed.starts_with(word));
+        let asks = ["idmint mint", "idmint ledger", "idmint numbers", "idmint health"]
+            .iter()
+            .any(|word| typed.starts_with(word));
         let typed = if asks { format!("{typed} --server {url}") } else { typed };
         let program = Path::new(env!("CARGO_BIN_EXE_idmint")).parent().unwrap();
         let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
@@ -206,15 +209,19 @@ fn every_console_block_of_every_document_does_what_it_shows() {
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let mut toml = String::new();
         let mut shell: Option<Shell> = None;
+        // How deep the last heading is, and the one that the configuration stands below.
+        let (mut depth, mut depth_of_toml) = (0, 0);
         for block in blocks(&page) {
             let console = match block {
                 Block::Configuration(text) => {
-                    (toml, shell) = (text, None);
+                    (toml, shell, depth_of_toml) = (text, None, depth);
                     continue;
                 }
-                Block::Heading(_) if toml.is_empty() => continue,
-                Block::Heading(_) => {
-                    (toml, shell) = (String::new(), None);
+                Block::Heading(text) => {
+                    depth = text.bytes().take_while(|byte| *byte == b'#').count();
+                    if !toml.is_empty() && depth <= depth_of_toml {
+                        (toml, shell) = (String::new(), None);
+                    }
                     continue;
                 }
                 Block::Console(console) => console,

@@ -1,14 +1,14 @@
 //! `idmint conjunction`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use indicatif::ProgressBar;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::print::{conjunction_bar, print};
+use crate::cli::print::{Lines, conjunction_bar, print};
 use crate::cli::running_service::{AccessArgs, ask_once, service_url};
 use crate::wire::ConjunctionInfo;
 
@@ -72,35 +72,25 @@ impl Conjunction {
 
 impl Export {
     fn run(self) -> Result<(), Failure> {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut lines = Lines::begin();
         // Lines on the same terminal say how far it is.
         let bar = if io::stdout().is_terminal() { ProgressBar::hidden() } else { conjunction_bar(None) };
         let mut after: Option<String> = None;
-        loop {
+        while lines.are_read() {
             let ServiceArgs { format, server, access } = &self.service;
             let page =
                 ask_once(access.client(server)?, async |client| client.conjunctions(format, after.as_deref()).await)?;
             for conjunction in &page.conjunctions {
-                let line = serde_json::to_string(conjunction).expect("texts and numbers always serialize");
-                if let Err(error) = writeln!(out, "{line}") {
-                    return not_written(&error);
-                }
+                lines.write(&serde_json::to_string(conjunction).expect("texts and numbers always serialize"))?;
             }
             bar.inc(page.conjunctions.len() as u64);
             after = page.next;
             if after.is_none() {
-                bar.finish_and_clear();
-                return out.flush().or_else(|error| not_written(&error));
+                break;
             }
         }
-    }
-}
-
-/// Whoever reads may have seen enough; anything else is a failure.
-fn not_written(error: &io::Error) -> Result<(), Failure> {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(Failure::new(Exit::Io, error)),
+        bar.finish_and_clear();
+        lines.end()
     }
 }
 

@@ -7,11 +7,9 @@ use indicatif::ProgressBar;
 use sha2::{Digest, Sha256};
 
 use super::event_file::EventFile;
-use super::idempotency_key::{key_of, parse_key};
-use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
-use crate::cli::running_service::block_on;
+use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
 use crate::client::{Answer, Client};
 use crate::ledger::{Event, LedgerId};
 use crate::wire::EventDetail;
@@ -37,7 +35,7 @@ pub(super) struct Append {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    service: ServiceArgs,
+    service: RetryArgs,
 }
 
 impl Append {

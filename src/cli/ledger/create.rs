@@ -6,11 +6,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::event_file::EventFile;
-use super::idempotency_key::{key_of, parse_key};
-use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
-use crate::cli::running_service::block_on;
+use crate::cli::running_service::{RetryArgs, block_on, key_of, parse_key};
 use crate::client::{Client, ClientError};
 use crate::ledger::{Event, EventId, LedgerId};
 use crate::wire::LedgerInfo;
@@ -32,7 +30,7 @@ pub(super) struct Create {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    service: ServiceArgs,
+    service: RetryArgs,
 }
 
 impl Create {

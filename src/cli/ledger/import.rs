@@ -6,10 +6,9 @@ use clap::Args;
 use indicatif::ProgressBar;
 
 use super::event_file::{EventFile, EventLines};
-use super::service_args::ServiceArgs;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::{SENT_SHOWN_FROM_LEN, print, progress_bar};
-use crate::cli::running_service::block_on;
+use crate::cli::running_service::{RetryArgs, block_on};
 use crate::client::{Client, ClientError};
 use crate::ledger::{ChainChecker, EventId, ImportPart, LedgerId};
 use crate::wire::LedgerInfo;
@@ -25,7 +24,7 @@ pub(super) struct Import {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    service: ServiceArgs,
+    service: RetryArgs,
 }
 
 /// A chain that holds.

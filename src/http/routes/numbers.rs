@@ -1,6 +1,6 @@
 //! `/numbers`: numbers without gaps are given, made void and listed.
 
-use std::num::NonZeroU16;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +16,14 @@ use crate::http::request::{
     whole_number,
 };
 use crate::ledger::{
-    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberRequest, NumberRules, REASON_LEN_MAX, SeriesName, SeriesNameError,
-    VoidReason, VoidRequest, VoidedNumber,
+    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX, SeriesName,
+    SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
 use crate::service::Service;
 use crate::storage::{NumberRecord, Numbered, SeriesSummary};
-use crate::wire::{NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo};
+use crate::wire::{
+    BlockAnswer, NumberAnswer, NumberInfo, NumberList, SeriesInfo, SeriesList, VoidAnswer, VoidBody, VoidInfo,
+};
 
 pub(in crate::http) const ROUTE: &str = "/numbers/{series}";
 pub(in crate::http) const VOID_ROUTE: &str = "/numbers/{series}/{n}/void";
@@ -56,13 +58,23 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     let query = strict_query(parts.uri.query().unwrap_or_default(), &["count"])?;
     let [series] = path_params(ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
-    let count = whole_number(&query, "count", COUNT_MAX.into())?.and_then(|count| u16::try_from(count).ok());
-    let count = count.and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN);
-    let key = idempotency_key(&parts.headers)?.ok_or_else(|| key_required("a number"))?;
+    let count = whole_number(&query, "count", COUNT_MAX.into())?.and_then(|count| u32::try_from(count).ok());
+    let count = count.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
+    let key = idempotency_key(&parts.headers)?;
     if !read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?.is_empty() {
         let detail = "a request for numbers has no body: how many there are to be stands in ?count=";
         return Err(Problem::new(Slug::MalformedRequest, detail).reason("body"));
     }
+    let key = match (service.number_rules().kind(&series), key) {
+        (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
+        (NumberKind::Blocks { reserve }, None) => return give_block(service, &parts, series, count, reserve).await,
+        (NumberKind::Blocks { .. }, Some(_)) => {
+            let detail =
+                format!("{series} is a series of blocks, whose numbers are given to no key: leave Idempotency-Key out");
+            let problem = Problem::new(Slug::InvalidParameter, detail).reason("idempotency-key");
+            return Err(problem.or_example(|| format!("POST /numbers/{series}?count={count}")));
+        }
+    };
     let bounds = service.number_rules().bounds(&series);
     let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
     let of_service = Arc::clone(service);
@@ -71,6 +83,26 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
         Ok(given(of_service.number_rules(), &numbered))
     };
     DurableWork::of(&parts, &service.load().requests, give).await
+}
+
+/// Gives numbers from memory; they were reserved before.
+async fn give_block(
+    service: &Arc<Service>,
+    parts: &Parts,
+    series: SeriesName,
+    count: NonZeroU32,
+    reserve: NonZeroU32,
+) -> Result<Response<Body>, Problem> {
+    let of_service = Arc::clone(service);
+    let give = async move {
+        let first = of_service.give_block(&series, count, reserve).await?;
+        let (series, count) = (series.to_string(), count.get());
+        let mut response = json(&BlockAnswer { series, first: first.to_string(), count });
+        mark_outcome(&mut response, false);
+        response.headers_mut().insert(IDMINT_COUNT, HeaderValue::from(count));
+        Ok(response)
+    };
+    DurableWork::of(parts, &service.load().requests, give).await
 }
 
 fn given(rules: &NumberRules, numbered: &Numbered<GivenNumbers>) -> Response<Body> {
@@ -104,6 +136,10 @@ pub(in crate::http) async fn make_void(
     no_query(&parts.uri)?;
     let [series, number] = path_params(VOID_ROUTE, &parts.uri)?;
     let (series, number) = (SeriesName::from_text(&series)?, read_number("n", &number)?);
+    if let NumberKind::Blocks { .. } = service.number_rules().kind(&series) {
+        let detail = format!("{series} is a series of blocks, which has gaps: none of its numbers is void");
+        return Err(Problem::new(Slug::InvalidParameter, detail).reason("series").or_example(|| EXAMPLE.to_owned()));
+    }
     let body = read_body(body, BODY_LEN_MAX, service.limits().body_timeout).await?;
     media_type_of_body(&parts.headers, body.is_empty(), &[MediaType::Json])?;
     let reason = read_reason(&body).map_err(or_example)?;

@@ -14,7 +14,7 @@ pub use number_plan::{
     CALLER_LEN_MAX, COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberPlan, NumberRefusal, NumberRequest,
     SeriesHead,
 };
-pub use number_rules::{NumberReading, NumberRule, NumberRules, NumberRulesError};
+pub use number_rules::{NumberKind, NumberReading, NumberRule, NumberRules, NumberRulesError};
 pub use number_template::{NumberTemplate, TemplateError};
 pub use series_name::{SeriesName, SeriesNameError, SeriesPattern};
 pub use void_plan::{REASON_LEN_MAX, VoidPlan, VoidReason, VoidRefusal, VoidRequest, VoidedNumber};

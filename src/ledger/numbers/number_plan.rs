@@ -1,7 +1,7 @@
 //! Decides which numbers a request gets: what its key was given before, or else the request and the head of its series in, the
 //! plan to store out.
 
-use std::num::NonZeroU16;
+use std::num::NonZeroU32;
 
 use sha2::{Digest, Sha256};
 
@@ -10,7 +10,7 @@ use crate::ledger::append::{KeyHash, RequestMark};
 use crate::ledger::events::EventTime;
 
 /// The most numbers of one request.
-pub const COUNT_MAX: u16 = 1_000;
+pub const COUNT_MAX: u32 = 1_000;
 
 /// The greatest number: what a signed column of 64 bits holds.
 pub const NUMBER_MAX: u64 = 9_223_372_036_854_775_807;
@@ -39,7 +39,7 @@ pub struct NumberRequest {
     /// The series; it begins with its first number.
     pub series: SeriesName,
     /// How many.
-    pub count: NonZeroU16,
+    pub count: NonZeroU32,
     /// Where the series begins and ends.
     pub bounds: NumberBounds,
     /// Identifies the request.
@@ -52,7 +52,7 @@ impl NumberRequest {
     /// A request under a caller's key.
     pub fn new(
         series: SeriesName,
-        count: NonZeroU16,
+        count: NonZeroU32,
         bounds: NumberBounds,
         key: &str,
         by: Option<&str>,
@@ -88,7 +88,7 @@ impl KeyHash {
     }
 }
 
-fn digest_of(series: &SeriesName, count: NonZeroU16) -> [u8; 32] {
+fn digest_of(series: &SeriesName, count: NonZeroU32) -> [u8; 32] {
     let hash = Sha256::new().chain_update(count.get().to_be_bytes()).chain_update(series.as_str());
     hash.finalize().into()
 }
@@ -159,7 +159,7 @@ pub enum NumberRefusal {
         /// How many are left.
         left: u64,
         /// How many were asked for.
-        count: u16,
+        count: u32,
     },
 }
 
@@ -196,9 +196,9 @@ mod tests {
         EventTime::from_micros(micros).expect("in range")
     }
 
-    fn request(key: &str, count: u16, bounds: NumberBounds) -> NumberRequest {
+    fn request(key: &str, count: u32, bounds: NumberBounds) -> NumberRequest {
         let series = SeriesName::from_text("acme").expect("a name");
-        NumberRequest::new(series, NonZeroU16::new(count).expect("some"), bounds, key, Some("the token `t`"))
+        NumberRequest::new(series, NonZeroU32::new(count).expect("some"), bounds, key, Some("the token `t`"))
     }
 
     fn plan(request: &NumberRequest, head: Option<SeriesHead>, now: u64) -> NumberPlan {

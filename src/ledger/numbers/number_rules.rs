@@ -1,17 +1,34 @@
 //! Which series there can be, where their numbers begin and end, and how they are written.
 
+use std::num::NonZeroU32;
+
 use super::number_check::NumberCheck;
 use super::number_plan::NumberBounds;
 use super::number_template::NumberTemplate;
 use super::series_name::{SeriesName, SeriesPattern};
 
-/// How the series of one pattern are written, and how far they go.
+/// What is promised of the numbers of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NumberKind {
+    /// No number is left out: each is given to a key, and durable before the answer.
+    #[default]
+    Gapless,
+    /// Numbers close together, with gaps where a process ended: reserved ahead, and given from memory.
+    Blocks {
+        /// How many are reserved at once, and so lost at most by the end of a process.
+        reserve: NonZeroU32,
+    },
+}
+
+/// What the series of one pattern are, how they are written, and how far they go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRule {
     /// Its name, for messages.
     pub name: String,
     /// The series that it is for.
     pub pattern: SeriesPattern,
+    /// What is promised of their numbers.
+    pub kind: NumberKind,
     /// How a number is written.
     pub template: NumberTemplate,
     /// Stands behind that.
@@ -24,11 +41,12 @@ pub struct NumberRule {
 /// its numbers are written as they are.
 ///
 /// ```
-/// use idmint::ledger::{NumberBounds, NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
+/// use idmint::ledger::{NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesName, SeriesPattern};
 ///
 /// let rules = NumberRules::new(vec![NumberRule {
 ///     name: "invoice".to_owned(),
 ///     pattern: SeriesPattern::from_text("acme-*").expect("a pattern"),
+///     kind: NumberKind::Gapless,
 ///     template: NumberTemplate::from_text("INV-{series}-{n:05}").expect("a template"),
 ///     check: Some(NumberCheck::Luhn),
 ///     bounds: NumberBounds::default(),
@@ -90,6 +108,11 @@ impl NumberRules {
         self.of(series.as_str()).map(|rule| rule.bounds).unwrap_or_default()
     }
 
+    /// What is promised of the numbers of a series.
+    pub fn kind(&self, series: &SeriesName) -> NumberKind {
+        self.of(series.as_str()).map(|rule| rule.kind).unwrap_or_default()
+    }
+
     /// A number of a series as it is written.
     pub fn text(&self, series: &SeriesName, number: u64) -> String {
         self.of(series.as_str()).map_or_else(|| number.to_string(), |rule| rule.text(series, number))
@@ -138,6 +161,7 @@ mod tests {
         NumberRule {
             name: name.to_owned(),
             pattern: SeriesPattern::from_text(pattern).expect("a pattern"),
+            kind: NumberKind::Gapless,
             template: NumberTemplate::from_text(text).expect("a template"),
             check,
             bounds: NumberBounds { start: 10, max: 99_999 },

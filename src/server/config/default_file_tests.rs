@@ -52,8 +52,12 @@ fn the_file_shows_every_setting_there_is() {
         }
     }
     assert!(shown["formats"].get("enabled").is_some());
-    for key in ["pattern", "text", "start", "max", "check"] {
-        assert!(shown["numbers"]["invoice"].get(key).is_some(), "numbers.<name>.{key} is not shown");
+    for (name, keys) in
+        [("invoice", ["pattern", "text", "start", "max", "check"].as_slice()), ("rows", &["kind", "reserve"])]
+    {
+        for key in keys {
+            assert!(shown["numbers"][name].get(key).is_some(), "numbers.<name>.{key} is not shown");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::de::{self, MapAccess, Visitor};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use super::value::{self, distinct, some_between, some_whole, whole};
 use crate::conjunction::{NoteForm, ObjectRules, PairOrder};
 use crate::id::is_type;
-use crate::ledger::{NumberBounds, NumberCheck, NumberRule, NumberRules, NumberTemplate, SeriesPattern};
+use crate::ledger::{NumberBounds, NumberCheck, NumberKind, NumberRule, NumberRules, NumberTemplate, SeriesPattern};
 
 /// The section `formats`: the list `enabled`, and one table a format.
 ///
@@ -225,6 +226,20 @@ pub enum ConjunctionMode {
 #[serde(transparent)]
 pub struct NumbersConfig(BTreeMap<String, SeriesConfig>);
 
+/// How many numbers of a block are reserved at once, unless it is said.
+const RESERVE: NonZeroU32 = NonZeroU32::new(1_000).expect("some");
+
+/// What is promised of the numbers of a series.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NumberKindName {
+    /// None is left out.
+    #[default]
+    Gapless,
+    /// They are reserved ahead.
+    Blocks,
+}
+
 /// `numbers.<name>`: how the series are written that match its pattern, and how far they go.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -232,6 +247,11 @@ pub struct SeriesConfig {
     /// The series that it is for, such as `invoice-*`. Needed.
     #[serde(deserialize_with = "pattern")]
     pub pattern: Option<SeriesPattern>,
+    /// What is promised of their numbers: `gapless`, or `blocks` for numbers close together without a key. Default: gapless.
+    pub kind: NumberKindName,
+    /// For blocks, how many numbers are reserved at once, and lost at most when the process ends: 1 to 1 000 000 000. Default 1 000.
+    #[serde(deserialize_with = "some_whole::<_, _, 1, 1_000_000_000>")]
+    pub reserve: Option<u32>,
     /// How a number is written, such as `INV-{series}-{n:05}`. Default: the number alone.
     #[serde(deserialize_with = "template")]
     pub text: Option<NumberTemplate>,
@@ -253,7 +273,7 @@ impl NumbersConfig {
     /// The key that is wrong, and why.
     pub(super) fn rules(&self) -> Result<NumberRules, (String, String)> {
         let rule = |(name, config): (&String, &SeriesConfig)| {
-            let SeriesConfig { pattern, text, start, max, check } = config;
+            let SeriesConfig { pattern, kind, reserve, text, start, max, check } = config;
             let refuse = |key: &str, problem: &str| (format!("numbers.{name}{key}"), problem.to_owned());
             let pattern = pattern.clone().ok_or_else(|| refuse("", "pattern is missing: the series that it is for"))?;
             let whole = NumberBounds::default();
@@ -262,8 +282,24 @@ impl NumbersConfig {
                 let problem = format!("is {}, and start is {}: there would be no number", bounds.max, bounds.start);
                 return Err(refuse(".max", &problem));
             }
+            let kind = match kind {
+                NumberKindName::Gapless if reserve.is_some() => {
+                    return Err(refuse(".reserve", "is for kind = \"blocks\": others are written one by one"));
+                }
+                NumberKindName::Gapless => NumberKind::Gapless,
+                NumberKindName::Blocks if text.is_some() || check.is_some() => {
+                    return Err(refuse(
+                        ".kind",
+                        "is blocks, whose numbers are answered as numbers: text and check are for others",
+                    ));
+                }
+                NumberKindName::Blocks => {
+                    let reserve = reserve.and_then(NonZeroU32::new).unwrap_or(RESERVE);
+                    NumberKind::Blocks { reserve }
+                }
+            };
             let template = text.clone().unwrap_or_else(NumberTemplate::plain);
-            Ok(NumberRule { name: name.clone(), pattern, template, check: *check, bounds })
+            Ok(NumberRule { name: name.clone(), pattern, kind, template, check: *check, bounds })
         };
         let rules = NumberRules::new(self.0.iter().map(rule).collect::<Result<_, _>>()?);
         rules.map_err(|error| (format!("numbers.{}.pattern", error.rule), error.to_string()))

@@ -30,10 +30,12 @@ impl Room {
         let was_scarce = self.is_scarce.swap(fullest.is_scarce(), Ordering::Relaxed);
         match (was_scarce, fullest.is_scarce()) {
             (false, true) => warn!(
-                "the database of etcd is {fullest}: appends and new conjunctions are refused, so that slots can be renewed; \
+                "the database of etcd is {fullest}: appends, numbers and new conjunctions are refused, so that slots can be renewed; \
                  compact and defragment it, or raise its quota and etcd.quota"
             ),
-            (true, false) => info!("the database of etcd is {fullest}: appends and new conjunctions are taken again"),
+            (true, false) => {
+                info!("the database of etcd is {fullest}: appends, numbers and new conjunctions are taken again")
+            }
             (true, true) | (false, false) => {}
         }
         Some(fullest)

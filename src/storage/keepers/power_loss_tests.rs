@@ -71,7 +71,7 @@ struct Told {
 #[derive(Default)]
 struct ToldNumbers {
     /// By key, the series and how many of its numbers were asked for.
-    asked: BTreeMap<String, (SeriesName, u16)>,
+    asked: BTreeMap<String, (SeriesName, u32)>,
     /// By key, what was given to it.
     given: BTreeMap<String, GivenNumbers>,
     /// Keys whose outcome nobody knows.

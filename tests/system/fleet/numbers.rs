@@ -10,6 +10,7 @@ use crate::service::{Home, Service};
 use std::time::Duration;
 
 const CALLERS: usize = 12;
+const SERIES: usize = 5;
 const SLOTS: u32 = 8;
 /// An election, and then some hundred transactions, on however slow a machine.
 const LONG: Duration = Duration::from_secs(120);
@@ -19,7 +20,7 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
-    let callers = Callers::of(&nodes);
+    let callers = Callers::of(&nodes, SERIES);
     let go_on = |callers: &Callers| {
         let least = callers.told() + 100;
         until_within(LONG, "numbers are given", || (callers.told() >= least).then_some(()));

@@ -93,7 +93,7 @@ impl Node {
         records.write(&many).expect("nothing was written meanwhile");
         records.add_reports(&[(tallied(), tally())]).expect("the store works");
         records.add_externals(&externals().map(|external| (tallied(), external))).expect("the store works");
-        let order = |at: u16| give(&*records, &series("acme-2026"), 1 + at % 3, &format!("order-{at}"));
+        let order = |at: u32| give(&*records, &series("acme-2026"), 1 + at % 3, &format!("order-{at}"));
         let mut given: Vec<GivenNumbers> = (0..250).map(order).collect();
         given.push(give(&*records, &series("acme"), 1, "order-1"));
         for given in [&given[1], &given[249]] {

@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use clap::Args;
 
-use super::exit::{Exit, Failure};
-use super::settings::Settings;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::settings::Settings;
 use crate::id::{FieldKind, Format, LayoutDrawing, SqlDialect};
 use crate::server::Catalog;
 use crate::wire::{FormatInfo, StorageInfo};
 
 /// Say which formats there are, or everything about one, offline.
 #[derive(Debug, Args)]
-pub(super) struct Formats {
+pub(in crate::cli) struct Formats {
     /// The format to say everything about.
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -28,7 +28,7 @@ impl Formats {
     ///
     /// # Errors
     /// 64 for a format that there is not, and one without functions in SQL; 78.
-    pub(super) fn run(self) -> Result<(), Failure> {
+    pub(in crate::cli) fn run(self) -> Result<(), Failure> {
         let config = self.settings.load(toml::Table::new())?;
         let catalog = Catalog::of(&config)?;
         let text = match &self.name {

@@ -1,19 +1,19 @@
-//! Which service a command on ledgers asks, and for how long.
+//! Which service a command asks, and for how long.
 
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::ProgressBar;
 
+use super::access_args::{AccessArgs, service_url};
 use crate::cli::exit::Failure;
-use crate::cli::running_service::{AccessArgs, service_url};
 use crate::client::{Client, Retry};
 use crate::storage::WithCauses;
 use crate::time::{format_duration, parse_duration};
 
 /// Which service, and how long to go on asking it.
 #[derive(Debug, Args)]
-pub(super) struct ServiceArgs {
+pub(in crate::cli) struct RetryArgs {
     /// Where the service listens.
     #[arg(long, default_value_t = service_url())]
     server: String,
@@ -24,12 +24,12 @@ pub(super) struct ServiceArgs {
     timeout: Duration,
 }
 
-impl ServiceArgs {
+impl RetryArgs {
     /// A client that asks again, and says so above the bar.
     ///
     /// # Errors
     /// 65, 74.
-    pub(super) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
+    pub(in crate::cli) fn client(self, progress: &ProgressBar) -> Result<Client, Failure> {
         let (progress, time_max) = (progress.clone(), format_duration(self.timeout));
         let retry = Retry::within(self.timeout, move |error| {
             let error = WithCauses(error);

@@ -1,9 +1,12 @@
-//! Numbers without gaps: given, made void, and read.
+//! Numbers: given, made void, and read.
 
-use super::error::ServiceError;
-use super::ledgers::{PAGE_LEN, Page, page, unavailable};
-use super::service::Service;
+use std::num::NonZeroU32;
+
+use super::blocks::Reservation;
 use crate::ledger::{GivenNumbers, NumberRequest, NumberRules, SeriesName, SeriesPattern, VoidRequest, VoidedNumber};
+use crate::service::error::ServiceError;
+use crate::service::ledgers::{PAGE_LEN, Page, page, unavailable};
+use crate::service::service::Service;
 use crate::storage::{NumberRecord, Numbered, SeriesSummary};
 
 impl Service {
@@ -20,6 +23,26 @@ impl Service {
         let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
         let outcome = keeper.give(request).await;
         self.counters().count_numbers(&outcome);
+        Ok(outcome?)
+    }
+
+    /// Gives so many numbers of a series of blocks, one after the other, and returns the first. Of these and of those that are reserved
+    /// with them at most `reserve`, or as many as one request asks for, are lost when the process ends.
+    ///
+    /// # Errors
+    /// [`ServiceError`]: nothing was given.
+    pub async fn give_block(
+        &self,
+        series: &SeriesName,
+        count: NonZeroU32,
+        reserve: NonZeroU32,
+    ) -> Result<u64, ServiceError> {
+        let keeper = self.record_keeper().ok_or_else(|| self.not_begun())?;
+        keeper.can_append()?;
+        let session = self.session()?;
+        let bounds = self.number_rules().bounds(series);
+        let outcome = self.blocks.take(Reservation { keeper, series, bounds, count, reserve }, session).await;
+        self.counters().count_block(count, &outcome);
         Ok(outcome?)
     }
 

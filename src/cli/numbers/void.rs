@@ -1,0 +1,56 @@
+//! `idmint numbers void`.
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use crate::cli::exit::Failure;
+use crate::cli::print::print;
+use crate::cli::running_service::{RetryArgs, block_on};
+use crate::ledger::{REASON_LEN_MAX, SeriesName, VoidReason};
+
+/// Say why a number is on nothing. It stays used.
+///
+/// The same reason again changes nothing; another one is refused.
+#[derive(Debug, Args)]
+pub(super) struct Void {
+    /// The series.
+    #[arg(value_parser = SeriesName::from_text)]
+    series: SeriesName,
+    /// The number, without what stands around it.
+    number: u64,
+    /// Why, such as "the order was cancelled".
+    #[arg(long, value_parser = parse_reason)]
+    reason: VoidReason,
+    /// The answer as JSON, on one line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    service: RetryArgs,
+}
+
+impl Void {
+    /// Prints what is void.
+    ///
+    /// # Errors
+    /// 1 when the service refuses, 65, 69, 74, 75.
+    pub(super) fn run(self) -> Result<(), Failure> {
+        let client = self.service.client(&ProgressBar::hidden())?;
+        let asking = async { Ok(client.make_void(&self.series, self.number, self.reason.as_str()).await?) };
+        let voided = block_on(asking)?;
+        if voided.is_replayed {
+            eprintln!("idmint: void before, for the same reason");
+        }
+        match self.json {
+            true => {
+                let answer = serde_json::to_string(&voided.body).expect("texts and numbers always serialize");
+                print(format_args!("{answer}\n"))
+            }
+            false => print(format_args!("{} is void: {}\n", voided.body.text, voided.body.void.reason)),
+        }
+    }
+}
+
+fn parse_reason(text: &str) -> Result<VoidReason, String> {
+    let reason = VoidReason::from_text(text);
+    reason.ok_or_else(|| format!("1 to {REASON_LEN_MAX} bytes are needed, not all blank and no control characters"))
+}
