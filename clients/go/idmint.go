@@ -6,6 +6,7 @@
 //	id, err := ids.Next()           // a uint64; by any number of goroutines
 //	text, err := ids.NextText()     // a text, for formats of any kind
 //	texts, err := ids.Mint(1000)    // and Decode("1573542478315782144"), Append("aa77f99c", events)
+//	ids.Number("acme-2026", "order-4711") // the next of a series without gaps, always the same for an order
 //	ids.Close()                     // an *Error with a Status says what to mend; one that IsTransient passes
 //
 // One object for a process: Go cannot fork without exec, so none is ever copied with it. Where a machine or container is copied
@@ -199,6 +200,17 @@ func (ids *Ids) Append(ledger string, events []any) ([]string, error) {
 	var answer struct{ Ids []string }
 	err = ids.asking.json("POST", "/ledgers/"+url.PathEscape(ledger)+"/events", headers, body, &answer)
 	return answer.Ids, err
+}
+
+// Number gives the next number of a series without gaps, and its text. The same key is given the same for ever.
+func (ids *Ids) Number(series, key string) (uint64, string, error) {
+	var answer struct{ Number, Text string }
+	headers := map[string]string{"Idempotency-Key": key}
+	if err := ids.asking.json("POST", "/numbers/"+url.PathEscape(series), headers, nil, &answer); err != nil {
+		return 0, "", err
+	}
+	number, err := strconv.ParseUint(answer.Number, 10, 64)
+	return number, answer.Text, err
 }
 
 // Close gives back what is open. Ids that were not handed out stay gaps.

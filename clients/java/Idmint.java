@@ -36,6 +36,7 @@ import javax.net.ssl.TrustManagerFactory;
  * long id = ids.next();            // by any number of threads
  * String text = ids.nextText();    // a text, for formats of any kind
  * ids.mint(1000);                  // and decode("1573542478315782144"), append("aa77f99c", List.of("{\"event\":…}"))
+ * ids.number("acme-2026", "order-4711"); // the next of a series without gaps, always the same for an order
  * ids.close();                     // an Idmint.Failure with a status says what to mend; one that isTransient passes
  * </pre>
  *
@@ -301,6 +302,15 @@ public final class Idmint implements AutoCloseable {
         var headers = Map.of("Idempotency-Key", UUID.randomUUID().toString(), "Content-Type", "application/json");
         var body = "{\"events\":[" + String.join(",", events) + "]}";
         return textsOf(requests.json("POST", "/ledgers/" + encoded(ledger) + "/events", headers, body).get("ids"));
+    }
+
+    /** A number of a series, and its text. */
+    public record SeriesNumber(long number, String text) {}
+
+    /** The next number of a series without gaps. The same key is given the same for ever. */
+    public SeriesNumber number(String series, String key) {
+        var answer = requests.json("POST", "/numbers/" + encoded(series), Map.of("Idempotency-Key", key), null);
+        return new SeriesNumber(Long.parseLong((String) answer.get("number")), (String) answer.get("text"));
     }
 
     /** Gives back what is open. Ids that were not handed out stay gaps. */

@@ -33,5 +33,6 @@ export class Ids {
   mint(count: number): Promise<string[]>;
   decode(text: string): Promise<Record<string, any>>;
   append(ledger: string, events: object[]): Promise<string[]>;
+  number(series: string, key: string): Promise<{ number: bigint; text: string }>;
   close(): Promise<void>;
 }

@@ -8,6 +8,7 @@
  *     await ids.next();                // a bigint; from the stock it is here at once, and needs no await
  *     await ids.nextText();            // the same as a text, for formats of any kind
  *     await ids.mint(1000);            // and decode("1573542478315782144"), append("aa77f99c", [{ event: "Paid", entities: {} }])
+ *     await ids.number("acme-2026", "order-4711"); // the next of a series without gaps, always the same for an order
  *     await ids.close();               // an IdmintError with a status says what to mend; one that isTransient passes
  *
  * One object for a process or page: JavaScript cannot fork without exec, and a clone has no stock. Where a machine or container is
@@ -122,6 +123,13 @@ export class Ids {
     const headers = { "idempotency-key": await randomKey(), "content-type": "application/json" };
     const body = JSON.stringify({ events });
     return (await this.#asking.json("POST", `/ledgers/${encodeURIComponent(ledger)}/events`, headers, body)).ids;
+  }
+
+  /** The next number of a series without gaps, and its text. The same key is given the same for ever. */
+  async number(series, key) {
+    const target = `/numbers/${encodeURIComponent(series)}`;
+    const { number, text } = await this.#asking.json("POST", target, { "idempotency-key": key });
+    return { number: BigInt(number), text };
   }
 
   /** Gives back what is open. Ids that were not handed out stay gaps. */

@@ -7,6 +7,7 @@ Copy this file. It needs Python 3.9 and nothing else:
     ids.next()                      # an int; any number of threads, and `await ids.anext()` in asyncio
     ids.next_text()                 # the same as a text, for formats of any kind; `await ids.anext_text()`
     ids.mint(1000), ids.decode("1573542478315782144"), ids.append("aa77f99c", [{"event": "Paid", "entities": {}}])
+    ids.number("acme-2026", "order-4711")  # the next of a series without gaps, always the same for an order: an int and a text
     ids.close()                     # or `with Ids(…) as ids:`; `Refused` says what to mend, `Unavailable` passes
 
 One object for a process. After a fork each process has a stock of its own. Where a machine or container is copied while it runs
@@ -130,6 +131,13 @@ class Ids:
         headers = {"Idempotency-Key": key or uuid.uuid4().hex, "Content-Type": "application/json"}
         target = f"/ledgers/{urllib.parse.quote(ledger, safe='')}/events"
         return self._http.json("POST", target, headers, json.dumps({"events": list(events)}))["ids"]
+
+    def number(self, series, key):
+        """The next number of a series without gaps, an int, and its text. The same key is given the same for ever."""
+        self._own()
+        target = f"/numbers/{urllib.parse.quote(series, safe='')}"
+        answer = self._http.json("POST", target, {"Idempotency-Key": key})
+        return int(answer["number"]), answer["text"]
 
     def close(self):
         """Gives back what is open. Ids that were not handed out stay gaps."""

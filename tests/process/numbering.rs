@@ -29,7 +29,7 @@ pub(crate) struct Callers {
 }
 
 /// Tells callers to stop, also where the test has failed: they would ask for ever.
-pub(crate) struct StopAtTheEnd<'a>(pub(crate) &'a AtomicBool);
+pub(crate) struct StopAtTheEnd<'a>(&'a AtomicBool);
 
 impl Drop for StopAtTheEnd<'_> {
     fn drop(&mut self) {
@@ -103,7 +103,8 @@ impl Callers {
     /// numbers, and each reason. Returns how many numbers there are.
     pub(crate) fn check(self, service: &Service, callers: usize) -> u64 {
         let (told, voids) = (self.told.into_inner().unwrap(), self.voids.into_inner().unwrap());
-        let listed = listed(service);
+        let mut listed = listed(service);
+        listed.retain(|series, _| series.starts_with("series-"));
         let mut of_keys: HashMap<(String, String), (u64, u64)> = HashMap::new();
         let (mut total, mut void) = (0, 0);
         for (series, numbers) in &listed {
@@ -212,4 +213,80 @@ pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
         listed.insert(series.to_owned(), numbers);
     }
     listed
+}
+
+/// How the series of blocks is configured that [`BlockCallers`] ask for.
+pub(crate) const BLOCK_RULES: &str = "[numbers.rows]\npattern = 'rows'\nkind = 'blocks'\nreserve = 1000";
+
+/// Callers for numbers of one series of blocks, and what they are told.
+pub(crate) struct BlockCallers {
+    places: Vec<RwLock<SocketAddr>>,
+    stop: AtomicBool,
+    /// From which number on how many.
+    told: Mutex<Vec<(u64, u64)>>,
+}
+
+impl BlockCallers {
+    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>) -> BlockCallers {
+        let places = services.into_iter().map(|service| RwLock::new(service.address())).collect();
+        BlockCallers { places, stop: AtomicBool::new(false), told: Mutex::default() }
+    }
+
+    pub(crate) fn stop_at_the_end(&self) -> StopAtTheEnd<'_> {
+        StopAtTheEnd(&self.stop)
+    }
+
+    pub(crate) fn move_place(&self, place: usize, address: SocketAddr) {
+        *self.places[place].write().unwrap() = address;
+    }
+
+    pub(crate) fn told(&self) -> usize {
+        self.told.lock().unwrap().len()
+    }
+
+    /// Asks until it is told to stop, for up to 300 numbers at once.
+    pub(crate) fn ask(&self, caller: usize) {
+        let mut place = caller;
+        let mut connection: Option<Client> = None;
+        for at in 0.. {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            place %= self.places.len();
+            let (address, count) = (*self.places[place].read().unwrap(), 1 + (caller + at) % 300);
+            let client = connection.take().or_else(|| Client::try_connect_within(address, Duration::from_secs(1)).ok());
+            let answered = client.and_then(|mut client| {
+                let asked = request(&format!("POST /numbers/rows?count={count}"), "", "");
+                let answer = client.try_exchange(asked).ok()?;
+                Some((client, answer))
+            });
+            match answered {
+                Some((client, answer)) if answer.status == 201 => {
+                    let first = answer.json()["first"].as_str().unwrap().parse().unwrap();
+                    self.told.lock().unwrap().push((first, count as u64));
+                    connection = Some(client);
+                    continue;
+                }
+                Some((_, answer)) => assert!([503, 504].contains(&answer.status), "{}", answer.text()),
+                None => {}
+            }
+            place += 1;
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Checks that no number was told twice; returns how many were, and how many below the last one were told to nobody.
+    pub(crate) fn check(self) -> (u64, u64) {
+        let mut told = self.told.into_inner().unwrap();
+        told.sort_unstable();
+        let (mut next, mut lost) = (1, 0);
+        for (first, count) in &told {
+            assert!(*first >= next, "{first} was given twice");
+            lost += first - next;
+            next = first + count;
+        }
+        let numbers = next - 1 - lost;
+        println!("{numbers} numbers in {} blocks, {lost} others below the last one", told.len());
+        (numbers, lost)
+    }
 }

@@ -1,15 +1,16 @@
 //! Numbers of one series from three nodes, whoever is killed meanwhile.
 
 use std::thread;
+use std::time::Duration;
 
 use super::etcd_cluster::EtcdCluster;
 use super::lengths::short_or_whole;
-use super::nodes::{node, until_within};
-use crate::numbering::Callers;
+use super::nodes::{starting_at, until_within};
+use crate::numbering::{BLOCK_RULES, BlockCallers, Callers};
 use crate::service::{Home, Service};
-use std::time::Duration;
 
 const CALLERS: usize = 12;
+const BLOCK_CALLERS: usize = 3;
 const SERIES: usize = 5;
 const SLOTS: u32 = 8;
 /// An election, and then some hundred transactions, on however slow a machine.
@@ -19,25 +20,36 @@ const LONG: Duration = Duration::from_secs(120);
 fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
-    let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
-    let callers = Callers::of(&nodes, SERIES);
+    let endpoints = etcd.endpoints();
+    let node = |home| {
+        let node = starting_at(home, &endpoints, SLOTS, BLOCK_RULES);
+        node.wait_until_ready();
+        node
+    };
+    let mut nodes: Vec<Service> = homes.iter().map(node).collect();
+    let (callers, for_blocks) = (Callers::of(&nodes, SERIES), BlockCallers::of(&nodes));
     let go_on = |callers: &Callers| {
         let least = callers.told() + 100;
         until_within(LONG, "numbers are given", || (callers.told() >= least).then_some(()));
     };
     let rounds = short_or_whole(2, 10);
     thread::scope(|scope| {
-        let _stop = callers.stop_at_the_end();
+        let _stop = (callers.stop_at_the_end(), for_blocks.stop_at_the_end());
         for caller in 0..CALLERS {
             let callers = &callers;
             scope.spawn(move || callers.ask(caller));
+        }
+        for caller in 0..BLOCK_CALLERS {
+            let for_blocks = &for_blocks;
+            scope.spawn(move || for_blocks.ask(caller));
         }
         for round in 0..rounds {
             go_on(&callers);
             let killed = round % 3;
             nodes.remove(killed).kill();
-            nodes.insert(killed, node(&homes[killed], &etcd, SLOTS));
+            nodes.insert(killed, node(&homes[killed]));
             callers.move_place(killed, nodes[killed].address());
+            for_blocks.move_place(killed, nodes[killed].address());
             go_on(&callers);
             etcd.kill(killed);
             go_on(&callers);
@@ -51,5 +63,6 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
     });
     println!("{rounds} rounds, each with a node and a member of etcd killed, and a node that stood still");
     let total = callers.check(&nodes[0], CALLERS);
-    assert!(total > 500, "{total}");
+    let (in_blocks, _) = for_blocks.check();
+    assert!(total > 500 && in_blocks > 5_000, "{total} and {in_blocks}");
 }

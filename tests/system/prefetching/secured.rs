@@ -19,7 +19,7 @@ impl Secured {
     pub(crate) fn start() -> Secured {
         let (home, home_of_tls) = (Home::new(), Home::new());
         let path = |name: &str| home.path(name).display().to_string();
-        let tokens = [("all", "mint,ledger,decode"), ("reader", "decode"), ("minter", "mint")].map(|(name, scopes)| {
+        let tokens = [("all", "mint,ledger,decode,number"), ("reader", "decode"), ("minter", "mint")].map(|(name, scopes)| {
             let file = path("tokens.toml");
             let made = run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", &file]));
             made.assert(0, &[]);

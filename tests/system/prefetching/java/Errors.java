@@ -156,6 +156,11 @@ class Errors {
             claim(appended.size() == 1 && lost.get() == 3, appended + " after " + lost);
             var again = ids.append(ledger, List.of(event));
             claim(!again.equals(appended), again);
+            for (var key : List.of("order-1", "order-1", "order-2")) {
+                long expected = key.equals("order-1") ? 1 : 2;
+                var given = ids.number("java", key);
+                claim(given.equals(new Idmint.SeriesNumber(expected, Long.toString(expected))), given);
+            }
             var chain = send("GET", plain + "/ledgers/" + ledger + "/ids", token, new byte[0]);
             // Genesis and two events, though the first was sent three times.
             claim(chain.contains(appended.get(0)) && chain.contains(again.get(0)), chain);

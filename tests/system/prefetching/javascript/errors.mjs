@@ -111,6 +111,9 @@ const [appended] = await ids.append(ledger, [event]);
 assert.equal(lost, 3);
 const [again] = await ids.append(ledger, [event]);
 assert.notEqual(again, appended);
+for (const [key, number] of [["order-1", 1n], ["order-1", 1n], ["order-2", 2n]]) {
+  assert.deepEqual(await ids.number("javascript", key), { number, text: `${number}` });
+}
 const chain = await (await fetch(`${plain}/ledgers/${ledger}/ids`, { headers: { authorization } })).json();
 assert.deepEqual(chain.ids.slice(-2).map((id) => id.id ?? id), [appended, again]);
 const texts = await ids.mint(1000);

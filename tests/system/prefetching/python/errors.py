@@ -121,6 +121,9 @@ with Ids(url, "snowflake", token=token) as ids:
     appended = ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}])
     assert len(lost) == 2 and [json.loads(answer)["ids"] for _, _, answer in lost] == [appended] * 2
     assert ids.append(ledger, [{"event": "Paid", "entities": {"order": ["1"]}}]) != appended
+    lost.clear()
+    assert ids.number("python", "order-1") == (1, "1") and len(lost) == 2
+    assert [ids.number("python", key) for key in ("order-1", "order-2")] == [(1, "1"), (2, "2")]
 
 secured = f"https://127.0.0.1:{secured_port}"
 with Ids(secured, "snowflake", ca_file=ca_file, timeout=60) as ids:

@@ -174,6 +174,14 @@ func main() {
 	again, err := ids.Append(ledger.Ledger, []any{map[string]any{"event": "Paid", "entities": map[string]any{}}})
 	check(err)
 	claim(again[0] != appended[0], again)
+	for _, try := range []struct {
+		key    string
+		number uint64
+	}{{"order-1", 1}, {"order-1", 1}, {"order-2", 2}} {
+		number, text, err := ids.Number("go", try.key)
+		check(err)
+		claim(number == try.number && text == fmt.Sprint(number), number, text)
+	}
 	// Whatever was sent three times stands there once: genesis, and two events.
 	request, err = http.NewRequest("GET", plain+"/ledgers/"+ledger.Ledger+"/ids", nil)
 	check(err)
