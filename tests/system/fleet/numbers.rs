@@ -28,9 +28,10 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
     };
     let mut nodes: Vec<Service> = homes.iter().map(node).collect();
     let (callers, for_blocks) = (Callers::of(&nodes, SERIES), BlockCallers::of(&nodes));
-    let go_on = |callers: &Callers| {
-        let least = callers.told() + 100;
-        until_within(LONG, "numbers are given", || (callers.told() >= least).then_some(()));
+    let go_on = || {
+        let (least, least_blocks) = (callers.told() + 100, for_blocks.told() + 100);
+        let have_more = || callers.told() >= least && for_blocks.told() >= least_blocks;
+        until_within(LONG, "numbers are given", || have_more().then_some(()));
     };
     let rounds = short_or_whole(2, 10);
     thread::scope(|scope| {
@@ -44,22 +45,22 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
             scope.spawn(move || for_blocks.ask(caller));
         }
         for round in 0..rounds {
-            go_on(&callers);
+            go_on();
             let killed = round % 3;
             nodes.remove(killed).kill();
             nodes.insert(killed, node(&homes[killed]));
             callers.move_place(killed, nodes[killed].address());
             for_blocks.move_place(killed, nodes[killed].address());
-            go_on(&callers);
+            go_on();
             etcd.kill(killed);
-            go_on(&callers);
+            go_on();
             etcd.restart(killed);
             // Its callers ask the others meanwhile.
             nodes[(round + 1) % 3].send(rustix::process::Signal::STOP);
-            go_on(&callers);
+            go_on();
             nodes[(round + 1) % 3].send(rustix::process::Signal::CONT);
         }
-        go_on(&callers);
+        go_on();
     });
     println!("{rounds} rounds, each with a node and a member of etcd killed, and a node that stood still");
     let total = callers.check(&nodes[0], CALLERS);

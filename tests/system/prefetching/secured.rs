@@ -19,12 +19,13 @@ impl Secured {
     pub(crate) fn start() -> Secured {
         let (home, home_of_tls) = (Home::new(), Home::new());
         let path = |name: &str| home.path(name).display().to_string();
-        let tokens = [("all", "mint,ledger,decode,number"), ("reader", "decode"), ("minter", "mint")].map(|(name, scopes)| {
-            let file = path("tokens.toml");
-            let made = run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", &file]));
-            made.assert(0, &[]);
-            made.out.trim_end().to_owned()
-        });
+        let tokens =
+            [("all", "mint,ledger,decode,number"), ("reader", "decode"), ("minter", "mint")].map(|(name, scopes)| {
+                let file = path("tokens.toml");
+                let made = run(idmint(&["token", "new", "--name", name, "--scopes", scopes, "--file", &file]));
+                made.assert(0, &[]);
+                made.out.trim_end().to_owned()
+            });
         let authority = Authority::new("authority of services");
         authority.sign(&["localhost", "127.0.0.1"]).write(&home, "service");
         fs::write(home.path("ca.pem"), &authority.pem).unwrap();
