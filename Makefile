@@ -8,10 +8,10 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release
+.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release release-aarch64
 
 help: ## List these targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: ## Build for production and serve on 127.0.0.1:8080 (more flags: ARGS="...").
 	$(CARGO) run $(LOCKED) --release -- serve $(ARGS)
@@ -162,6 +162,16 @@ target/tools/bin/cargo-mutants: .ci/install-cargo-mutants
 release: target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## Build twice, compare, and pack archive, image, SBOM and checksums: target/dist/ (cargo tools, built once; Debian packages protobuf-compiler, libprotobuf-dev).
 	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')"
 	.ci/release
+
+release-aarch64: export MACHINE := aarch64
+release-aarch64: export DIST := target/dist-aarch64
+release-aarch64: target/tools/aarch64/installed target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx ## The same for aarch64, on x86-64, and try it under QEMU: target/dist-aarch64/ (also Debian packages gcc-aarch64-linux-gnu, libc6-dev-arm64-cross, qemu-user, installed when root).
+	$(CARGO) fetch $(LOCKED) --target "$$(rustc -vV | sed -n 's/^host: //p')" --target aarch64-unknown-linux-gnu
+	.ci/release
+	.ci/try-aarch64 $(DIST)
+
+target/tools/aarch64/installed: .ci/install-aarch64
+	.ci/install-aarch64
 
 target/tools/bin/cargo-auditable target/tools/bin/cargo-cyclonedx &: .ci/install-release-tools
 	.ci/install-release-tools
