@@ -257,7 +257,7 @@ fn what_cannot_come_back_is_named_and_nothing_is_renumbered() {
 
     let late = fence(&home, &[&home.data_dir()]);
     println!("{}", late.out);
-    late.assert(65, &["the fence is done; 1 events and 0 conjunctions are lost"]);
+    late.assert(65, &["the fence is done; 1 events, 0 conjunctions and 0 numbers are lost"]);
     let line =
         format!("lost: 1 events of ledger {ledger} from place 2 on, the ledger has others in their places: {lost}");
     assert!(late.out.contains(&line), "{}", late.out);
