@@ -54,7 +54,7 @@ impl Clerk<'_> {
             Some(Failure::BeforeItAsks) => return,
             Some(Failure::BeforeTheAnswer) => {
                 if let Ok(mut client) = Client::try_connect(*self.service.read().unwrap()) {
-                    client.send(&asking(id));
+                    client.send(asking(id));
                 }
                 return;
             }
