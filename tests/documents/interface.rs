@@ -51,6 +51,10 @@ fn every_schema_is_closed_every_reference_leads_somewhere_and_no_status_is_left_
         resolved(&document, value);
         let is_object = value.get("type").is_some_and(|name| name == "object");
         assert!(!is_object || value.get("additionalProperties").is_some(), "an open schema: {value}");
+        // A text with a comma outside of quotes ends there, and the rest of it becomes a key.
+        let mut keys = value.as_object().into_iter().flat_map(|object| object.keys());
+        let described = value.get("description").is_some();
+        assert!(!described || keys.all(|key| !key.contains(' ')), "a text without quotes: {value}");
     });
     let mut ids = BTreeSet::new();
     for (path, method, operation) in described(&document) {
