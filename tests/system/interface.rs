@@ -49,11 +49,15 @@ fn answers(service: &Service, headers: &str) -> BTreeMap<(String, u16), u64> {
     counts
 }
 
-/// The ledger that `schemathesis/` knows, which begins with the documented event.
-fn create_known_ledger(service: &Service, headers: &str) {
+/// The ledger that `schemathesis/` knows, which begins with the documented event, and the numbers that it knows.
+fn create_known_records(service: &Service, headers: &str) {
     let documented = &chains()[0];
     let created = Client::connect(service.address()).exchange(post_json("/ledgers", headers, &documented.lines[0]));
     assert_eq!((created.status, documented.ledger.as_str()), (201, "aa77f99c"));
+    let headers = format!("{headers}idempotency-key: known\r\n");
+    let given =
+        Client::connect(service.address()).exchange(request("POST /numbers/acme-2026?count=1000", &headers, ""));
+    assert_eq!(given.status, 201);
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn no_made_up_request_gets_an_answer_that_is_not_described() {
 fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
     let home = Home::new();
     let tokens = home.path("tokens.toml");
-    let every = ["--name", "all", "--scopes", "mint,ledger,decode,metrics", "--file", tokens.to_str().unwrap()];
+    let every = ["--name", "all", "--scopes", "mint,ledger,decode,metrics,number", "--file", tokens.to_str().unwrap()];
     let made = run(idmint(&[&["token", "new"][..], &every].concat()));
     made.assert(0, &[]);
     let settings = format!("http.tokens = '{}'\nsiq.domains = ['example.com']", tokens.display());
@@ -80,7 +84,7 @@ fn no_made_up_request_with_a_token_gets_an_answer_that_is_not_described() {
 fn assert_as_described(service: &Service, headers: &str, requests: u64) {
     let requests = std::env::var("REQUESTS").map_or(requests, |number| number.parse().unwrap());
     service.wait_until_ready();
-    create_known_ledger(service, headers);
+    create_known_records(service, headers);
     let answers = || answers(service, headers);
     let before: u64 = answers().values().sum();
     let examples = (requests / REQUESTS_OF_AN_EXAMPLE).to_string();
