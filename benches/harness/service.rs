@@ -69,7 +69,8 @@ fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomne
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),
-        lead_max: config.mint.lead_max,
+        // Nobody has minted in this store: a first start need not wait until a lead of years is past.
+        lead_max: Duration::ZERO,
         skew_max: Duration::from_secs(5),
         run_ahead: false,
         founding: idmint::cluster::Founding::First,
