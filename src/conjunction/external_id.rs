@@ -9,7 +9,7 @@ use std::fmt;
 /// ```
 /// use idmint::conjunction::ExternalId;
 ///
-/// assert_eq!(ExternalId::new("2012-018D-1997-030E").unwrap().as_str(), "2012-018D-1997-030E");
+/// assert_eq!(ExternalId::new("2012-018D-1997-030E").expect("an id").as_str(), "2012-018D-1997-030E");
 /// assert_eq!((ExternalId::new(""), ExternalId::new(&"0".repeat(255))), (None, None));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -160,3 +160,16 @@ pub(crate) fn ready(opened: Opened, horizon: UnixNanos, formats: &[KeptFormat]) 
         }
     }
 }
+
+/// Asserts that these bytes are read, and with any bit flipped, or cut anywhere, are not.
+pub(crate) fn assert_only_whole<T: PartialEq + std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Option<T>) {
+    assert!(read(bytes).is_some());
+    for at in 0..bytes.len() * 8 {
+        let mut flipped = bytes.to_vec();
+        flipped[at / 8] ^= 1 << (at % 8);
+        assert_eq!(read(&flipped), None, "bit {at}");
+    }
+    for len in 0..bytes.len() {
+        assert_eq!(read(&bytes[..len]), None, "{len} bytes");
+    }
+}

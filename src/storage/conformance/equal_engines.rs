@@ -76,6 +76,15 @@ fn all_numbers(numbers: &dyn NumberStore) -> String {
     text
 }
 
+/// Whether all engines wrote the plans, or none of them since they were stale.
+fn is_written_by_all(all: [&dyn RecordStore; 3], plans: &[RecordPlan], place: &str) -> bool {
+    match all.map(|records| records.write(plans)) {
+        [Ok(()), Ok(()), Ok(())] => true,
+        [Err(WriteError::Stale), Err(WriteError::Stale), Err(WriteError::Stale)] => false,
+        differing => panic!("{place}: {differing:?}"),
+    }
+}
+
 #[test]
 fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
     let (mut written, mut stale) = (0, 0);
@@ -87,11 +96,9 @@ fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
         for step in 0..STEPS {
             let plans = random_numbers(all[0], random, step);
-            match all.map(|records| records.write(&plans)) {
-                [Ok(()), Ok(()), Ok(())] => written += 1,
-                [Err(WriteError::Stale), Err(WriteError::Stale), Err(WriteError::Stale)] => stale += 1,
-                differing => panic!("seed {seed}, step {step}: {differing:?}"),
-            }
+            let is_written = is_written_by_all(all, &plans, &format!("seed {seed}, step {step}"));
+            written += u32::from(is_written);
+            stale += u32::from(!is_written);
         }
         let texts = all.map(|records| all_numbers(records));
         assert!(texts.iter().all(|text| *text == texts[0]), "seed {seed}: {texts:#?}");
@@ -134,11 +141,9 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
         for step in 0..STEPS {
             let plans = random_plans(&memory, random, step);
-            match all.map(|records| records.write(&plans)) {
-                [Ok(()), Ok(()), Ok(())] => written += 1,
-                [Err(WriteError::Stale), Err(WriteError::Stale), Err(WriteError::Stale)] => stale += 1,
-                differing => panic!("seed {seed}, step {step}: {differing:?}"),
-            }
+            let is_written = is_written_by_all(all, &plans, &format!("seed {seed}, step {step}"));
+            written += u32::from(is_written);
+            stale += u32::from(!is_written);
             if random.random_bool(0.05) {
                 let before = Tca(random.random_range(0..20) * 700_000);
                 let lists = all.map(|records| {

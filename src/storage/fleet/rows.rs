@@ -207,27 +207,11 @@ pub(super) fn take_time(bytes: &mut &[u8]) -> Option<EventTime> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::conjunction::Seen;
-    use crate::storage::samples::{NOW, append, create, plan};
+    use crate::storage::samples::{NOW, append, assert_only_whole, create, plan};
     use crate::time::UnixNanos;
-
-    /// Whatever bit is flipped, and wherever it is cut, it is not read; nor under another name.
-    pub(in crate::storage::fleet) fn assert_only_whole<T: PartialEq + std::fmt::Debug>(
-        bytes: &[u8],
-        read: impl Fn(&[u8]) -> Option<T>,
-    ) {
-        assert!(read(bytes).is_some());
-        for at in 0..bytes.len() * 8 {
-            let mut flipped = bytes.to_vec();
-            flipped[at / 8] ^= 1 << (at % 8);
-            assert_eq!(read(&flipped), None, "bit {at}");
-        }
-        for len in 0..bytes.len() {
-            assert_eq!(read(&bytes[..len]), None, "{len} bytes");
-        }
-    }
 
     #[test]
     fn rows_are_read_as_they_were_written_and_only_whole() {

@@ -37,6 +37,27 @@ impl<'a> AdoptedBatch<'a> {
         Ok(())
     }
 
+    /// Puts those of the rows of a record that are not there, if the record is new. Returns the key of the first that the fleet has
+    /// in another way, or lacks though it has the record.
+    ///
+    /// # Errors
+    /// As [`AdoptedBatch::create`].
+    pub(super) fn create_missing<'r>(
+        &mut self,
+        rows: &'r [(Key, Vec<u8>)],
+        is_new: bool,
+    ) -> Result<Option<&'r Key>, StoreError> {
+        let ranges: Vec<Range> = rows.iter().map(|(key, _)| Range::one(key.clone())).collect();
+        for ((key, value), found) in rows.iter().zip(self.store.read(&ranges)?) {
+            match found.first() {
+                Some(entry) if entry.value == *value => {}
+                None if is_new => self.create(key.clone(), value.clone())?,
+                Some(_) | None => return Ok(Some(key)),
+            }
+        }
+        Ok(None)
+    }
+
     /// Puts a row, whatever is there: nothing is decided by it before a later row names it.
     ///
     /// # Errors

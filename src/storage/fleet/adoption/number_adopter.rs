@@ -3,7 +3,7 @@
 use super::adopted_batch::AdoptedBatch;
 use super::record_adopter::{ADOPTED, AdoptError, AdoptedCount, RecordAdopter};
 use crate::ledger::{GivenNumbers, VoidedNumber};
-use crate::storage::coordinator::{Key, Range};
+use crate::storage::coordinator::Key;
 use crate::storage::fleet::keys::Keys;
 use crate::storage::fleet::numbers::{
     GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes,
@@ -37,14 +37,7 @@ impl RecordAdopter {
             count.parts += given.iter().map(GivenNumbers::count).sum::<u64>();
             count.requests += u64::try_from(given.len()).expect("a page is short");
             for some in rows.chunks(ROWS_READ_MAX) {
-                let ranges: Vec<Range> = some.iter().map(|(key, _)| Range::one(key.clone())).collect();
-                for ((key, value), found) in some.iter().zip(self.store.read(&ranges)?) {
-                    match found.first() {
-                        Some(entry) if entry.value == *value => {}
-                        None if there.is_none() => batch.create(key.clone(), value.clone())?,
-                        Some(_) | None => return Err(differs(key)),
-                    }
-                }
+                batch.create_missing(some, there.is_none())?.map_or(Ok(()), |key| Err(differs(key)))?;
             }
             next = last.checked_add(1);
         }

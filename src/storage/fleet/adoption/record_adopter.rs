@@ -130,14 +130,7 @@ impl RecordAdopter {
             let rows = rows_of(&self.store.keys, &page, previous);
             previous = Some(last.head().id);
             for some in rows.chunks(ROWS_READ_MAX) {
-                let ranges: Vec<Range> = some.iter().map(|(key, _)| Range::one(key.clone())).collect();
-                for ((key, value), found) in some.iter().zip(self.store.read(&ranges)?) {
-                    match found.first() {
-                        Some(entry) if entry.value == *value => {}
-                        None if there.is_none() => batch.create(key.clone(), value.clone())?,
-                        Some(_) | None => return Err(differs(key)),
-                    }
-                }
+                batch.create_missing(some, there.is_none())?.map_or(Ok(()), |key| Err(differs(key)))?;
             }
             count.requests += self.adopt_requests(id, &requests, &mut batch)?;
         }

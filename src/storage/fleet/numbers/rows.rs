@@ -128,9 +128,8 @@ pub(in crate::storage::fleet) fn void_of_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::fleet::rows::tests::assert_only_whole;
     use crate::storage::records::{NumberStore, RecordPlan};
-    use crate::storage::samples::{at, give, series, void_plan};
+    use crate::storage::samples::{assert_only_whole, at, give, series, void_plan};
 
     #[test]
     fn rows_are_read_as_they_were_written_and_only_whole() {

@@ -144,18 +144,7 @@ impl<'a> Rest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn assert_whole<T: PartialEq + std::fmt::Debug>(bytes: &[u8], read: impl Fn(&[u8]) -> Option<T>) {
-        assert!(read(bytes).is_some());
-        for at in 0..bytes.len() * 8 {
-            let mut flipped = bytes.to_vec();
-            flipped[at / 8] ^= 1 << (at % 8);
-            assert_eq!(read(&flipped), None, "bit {at}");
-        }
-        for len in 0..bytes.len() {
-            assert_eq!(read(&bytes[..len]), None, "{len} bytes");
-        }
-    }
+    use crate::storage::samples::assert_only_whole;
 
     #[test]
     fn rows_are_read_as_they_were_written_under_their_names_and_only_whole() {
@@ -168,18 +157,18 @@ mod tests {
             assert_eq!(given_of_bytes(name_of(&given), &bytes).as_ref(), Some(&given));
             assert_eq!(given_of_bytes(("acme-2027", 6), &bytes), None);
             assert_eq!(given_of_bytes(("acme-2026", 7), &bytes), None);
-            assert_whole(&bytes, |bytes| given_of_bytes(name_of(&given), bytes));
+            assert_only_whole(&bytes, |bytes| given_of_bytes(name_of(&given), bytes));
 
             let reason = VoidReason::from_text("the order was cancelled ⑆").expect("a reason");
             let void = VoidedNumber { series: series.clone(), number: 5, recorded, reason, by };
             let bytes = void_to_bytes(&void);
             assert_eq!(void_of_bytes(name_of_void(&void), &bytes).as_ref(), Some(&void));
             assert_eq!(void_of_bytes(("acme-2026", 6), &bytes), None);
-            assert_whole(&bytes, |bytes| void_of_bytes(name_of_void(&void), bytes));
+            assert_only_whole(&bytes, |bytes| void_of_bytes(name_of_void(&void), bytes));
         }
         let name = ("acme-2026", 9);
         let bytes = key_to_bytes(name, 6);
         assert_eq!((key_of_bytes(name, &bytes), key_of_bytes(("acme-2026", 8), &bytes)), (Some(6), None));
-        assert_whole(&bytes, |bytes| key_of_bytes(name, bytes));
+        assert_only_whole(&bytes, |bytes| key_of_bytes(name, bytes));
     }
 }
