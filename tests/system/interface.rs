@@ -12,11 +12,11 @@ use crate::tampering_proxy::TamperingProxy;
 use crate::tools::schemathesis;
 
 /// How many requests are made at least, open and with tokens, unless the variable `REQUESTS` says how many each.
-const REQUESTS: u64 = 5_000;
-const REQUESTS_WITH_TOKENS: u64 = 2_000;
+const REQUESTS: u64 = 3_000;
+const REQUESTS_WITH_TOKENS: u64 = 1_500;
 
 /// Of so many requests this many examples of each operation are drawn: most operations are asked for less often.
-const REQUESTS_OF_AN_EXAMPLE: u64 = 10;
+const REQUESTS_OF_AN_EXAMPLE: u64 = 25;
 
 /// Of each route so many are right.
 const GRANTED_MIN: u64 = 10;
