@@ -27,10 +27,11 @@ quick: export RUST_TEST_THREADS := 8
 quick: fmt-check ## After an edit: formatting, unit tests, the floor plan and the service in process.
 	$(CARGO) test $(LOCKED) --lib --test architecture --test it -- $(SLOW:%=--skip %)
 
-# Many wait for a disk, a timeout or another process, so more of them run at once than there are cores.
+# Many wait for a disk, a timeout or another process, so more of them run at once than there are cores. With etcd the tests of all
+# stores start some, and are left to `make test-all`.
 test: export RUST_TEST_THREADS ?= 4
-test: ## Every test that needs nothing but the toolchain.
-	$(CARGO) test $(LOCKED)
+test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what `make test-all` builds, so that both build it once).
+	$(CARGO) test $(LOCKED) --features '$(FEATURES)' $(if $(FEATURES),-- --skip conformance)
 
 # Only the test programs that `make test` leaves out: running both runs everything once. Those of a fleet mostly wait, for leases
 # and elections, so more of them run at once than there are cores. Attacks are short here, and their times only printed, since no
@@ -48,11 +49,10 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/kubectl/installed
 	$(MAKE) target/tools/playwright/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
-	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --skip fleet::
-	$(CARGO) test $(LOCKED) --features etcd,system-tests --test system -- --test-threads 4 fleet::
-	$(CARGO) test $(LOCKED) --features etcd,system-tests --lib conformance
-	$(CARGO) test $(LOCKED) --features etcd,system-tests --test attacks -- --test-threads 1
-	$(MAKE) fuzz FUZZ_SECONDS=2
+	$(CARGO) test $(LOCKED) --features etcd --test system -- --skip fleet::
+	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 fleet::
+	$(CARGO) test $(LOCKED) --features etcd --lib conformance
+	$(CARGO) test $(LOCKED) --features etcd --test attacks -- --test-threads 1
 	$(MAKE) instructions
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
@@ -97,10 +97,10 @@ attacks: export CARGO_PROFILE_RELEASE_LTO := off
 attacks: export ATTACK_SECONDS ?= 20
 attacks: export ATTACK_ADDRESSES ?= 1 2 6
 attacks: ## Attack the service from other addresses, beside an honest caller and a control (ATTACK_SECONDS, ATTACKS, ATTACK_ADDRESSES).
-	$(CARGO) test $(LOCKED) --release --features system-tests --test attacks -- --nocapture --test-threads 1
+	$(CARGO) test $(LOCKED) --release --test attacks -- --nocapture --test-threads 1
 
 bench: ## Run the benchmarks.
-	$(CARGO) bench $(LOCKED) --bench '*'
+	$(CARGO) bench $(LOCKED)
 
 # COMPARE_ROUNDS, COMPARE_SECONDS and COMPARE_OUTPUT say how often, how long, and where the results go.
 # The binary is built on its own and put aside: for a benchmark, cargo builds one with the features that tests add.
@@ -108,21 +108,22 @@ compare: ## Measure the released binary beside other ways to get ids (Debian pac
 	.ci/install-rivals
 	$(CARGO) build $(LOCKED) --release
 	mkdir -p target/compare && cp target/release/idmint target/compare/idmint
-	COMPARE_BINARY=$(CURDIR)/target/compare/idmint $(CARGO) bench $(LOCKED) --features system-tests --bench compare
+	COMPARE_BINARY=$(CURDIR)/target/compare/idmint $(CARGO) bench $(LOCKED) --bench compare
 
 instructions: ## Count the instructions of an id (Debian package valgrind) against benches/instructions/counts.txt.
-	$(CARGO) bench $(LOCKED) --features system-tests --bench instructions
+	$(CARGO) bench $(LOCKED) --bench instructions
 
 lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warning an error.
 
 fmt-check:
 	$(CARGO) fmt --check
 
-# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests; what is built by default; and
-# without features, where the library must still stand alone.
+# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests, those that run only where they are
+# named, too; what is built by default; and without features, where the library must still stand alone.
 clippy:
 	$(CARGO) clippy $(LOCKED) -- -D warnings
-	$(CARGO) clippy $(LOCKED) --all-targets --features etcd,system-tests -- -D warnings
+	$(CARGO) clippy $(LOCKED) --all-targets --features etcd -- -D warnings
+	$(CARGO) clippy $(LOCKED) --features etcd --test system --test attacks --bench instructions --bench compare -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings
 
 docs:

@@ -342,8 +342,12 @@ async fn a_node_that_turns_out_to_be_behind_keeps_its_slot_and_goes_by_its_clock
     let is_outvoted = || matches!(one.mint.session(), Err(Refusal::ClockBehindFleet { .. }));
     pass_together_until(&all, || is_outvoted() && two.mint.session().is_ok() && three.mint.session().is_ok()).await;
     assert_eq!(one.keeper.slot(), Some(slot));
-    let ids = [two.mint().await, three.mint().await];
-    assert!(ids.iter().all(Result::is_ok), "{ids:?}");
+    // The thread of a slow machine may find its renewal overdue only now.
+    for node in [&two, &three] {
+        while node.mint().await.is_err() {
+            pass_together_until(&all, || node.mint.session().is_ok()).await;
+        }
+    }
 
     one.hand.set_wall(two.hand.wall());
     pass_together_until(&all, || one.mint.session().is_ok()).await;

@@ -22,8 +22,9 @@ pub(crate) struct Excluded {
     pub(crate) long_batches: usize,
 }
 
-/// Leaves one id out of every even millisecond from now on, of each worker number; mints between kills, and holds every id to it.
-pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: u32, minting: Duration) -> Excluded {
+/// Leaves one id out of every even millisecond from now on, of each worker number; mints between kills, for at least so long each time
+/// and at least so many ids in all, and holds every id to it.
+pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: usize, minting: Duration, least: usize) -> Excluded {
     let (home, format) = (Home::new(), &SEQUENCED[SNOWFLAKE]);
     let first = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() / 2 * 2;
     let (mut file, mut ids) = (String::new(), 0);
@@ -38,11 +39,11 @@ pub(crate) fn mint_among_excluded_ids(milliseconds: u128, rounds: u32, minting: 
     fs::write(&path, file).unwrap();
     let settings = format!("[formats.snowflake]\nexclude = {path:?}\n");
     let (mut seen, mut minted_among, mut long_batches) = (HashSet::new(), 0, 0);
-    for _ in 0..rounds {
+    for round in 1..=rounds {
         let service = Service::start(home.serve_with(&settings));
         service.wait_until_ready();
         let begun = Instant::now();
-        while begun.elapsed() < minting {
+        while begun.elapsed() < minting || seen.len() < least / rounds * round {
             for count in [1, 40, 3_000, 4_096, 5_000] {
                 let answer = service.post(&format!("/ids/snowflake?count={count}"));
                 if answer.status != 200 {

@@ -86,7 +86,7 @@ fn nothing_at_or_below_start_after_is_minted_across_kills() {
 
 #[test]
 fn excluded_ids_are_left_out_across_kills() {
-    let excluded = mint_among_excluded_ids(30_000, 4, Duration::from_millis(300));
+    let excluded = mint_among_excluded_ids(30_000, 4, Duration::from_millis(300), 0);
     println!("{excluded:?}");
     assert!(excluded.ids == 120_000 && excluded.minted_among > 10_000 && excluded.long_batches > 0, "{excluded:?}");
 }
