@@ -128,7 +128,7 @@ impl StorageAdvice<'_> {
 
     /// What else there is to know, one sentence or two each.
     pub fn notes(&self) -> Vec<String> {
-        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid()];
+        let notes = [self.note_on_sign(), self.note_on_sort(), self.note_on_uuid(), self.note_on_16_bytes()];
         notes.into_iter().flatten().chain([self.note_on_inserts()]).collect()
     }
 
@@ -167,6 +167,20 @@ impl StorageAdvice<'_> {
             )),
             Database::PostgreSql | Database::Sqlite => None,
         }
+    }
+
+    /// Such an encoding says that others keep these ids with zeros in front.
+    fn note_on_16_bytes(&self) -> Option<String> {
+        let (Stored::Bytes(bytes), Database::MySql | Database::MariaDb) = (self.stored, self.database) else {
+            return None;
+        };
+        let is_wide = |encoding: &&Encoding| matches!(encoding.definition().kind, EncodingKind::Bytes16Hex);
+        let name = self.format.encodings.iter().find(is_wide)?.name();
+        Some(format!(
+            "Programs that keep ids as SUOU does have them in varbinary(16), {} zero bytes in front for alignment: then bind \
+             UNHEX of the encoding {name}. Both sort alike; one column has one of them.",
+            16 - bytes
+        ))
     }
 
     fn note_on_inserts(&self) -> String {
@@ -230,6 +244,15 @@ mod tests {
         assert_eq!(in_maria_db, ["binary(16)", "uuid", "uuid", "binary(16)"], "which sorts or refuses the others");
         let without = custom("{ name = 'a', kind = 'random', bits = 127 }", "'uuid'");
         assert_eq!(columns(&without, 0)[..3], ["uuid", "binary(16)", "binary(16)"]);
+    }
+
+    #[test]
+    fn whoever_keeps_siqs_in_16_bytes_as_their_paper_does_is_told_what_to_bind() {
+        let siq = preset("siq");
+        let told = siq.storage_advice().into_iter().flat_map(|advice| advice.notes());
+        let told: Vec<String> = told.filter(|note| note.contains("varbinary(16), 2 zero bytes")).collect();
+        assert_eq!(told.len(), 2, "for MySQL and MariaDB");
+        assert!(told[0].contains("UNHEX of the encoding bytes16_hex"), "{told:?}");
     }
 
     #[test]
