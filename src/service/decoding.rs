@@ -100,14 +100,9 @@ impl DecodingAt<'_> {
         InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
     }
 
-    /// All that a text can be as an id.
+    /// All that a text can be as an id, and as a number of a series, unless it is asked for some ids alone.
     pub fn decode<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
-        DecodeAnswer::new(text, &self.decoder, filter, self.parts)
-    }
-
-    /// The same, and as a number of a series, unless it is asked for some ids alone.
-    pub fn decode_with_numbers<'a>(&'a self, text: &'a str, filter: DecodeFilter<'_>) -> DecodeAnswer<'a> {
-        let answer = self.decode(text, filter);
+        let answer = DecodeAnswer::new(text, &self.decoder, filter, self.parts);
         let is_for_all = !filter.is_pinned() && filter.among.is_none();
         if is_for_all { answer.with_numbers(self.numbers.read(text)) } else { answer }
     }

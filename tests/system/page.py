@@ -99,7 +99,7 @@ class Visit:
         if IMAGES:
             IMAGES.mkdir(exist_ok=True)
             self.page.evaluate("document.activeElement.blur()")
-            self.page.screenshot(path=IMAGES / f"page-{name}.png", full_page="format" not in name, animations="disabled")
+            self.page.screenshot(path=IMAGES / f"page-{name}.png", full_page=not name.startswith(("format", "numbers")), animations="disabled")
             Visit.looked_at["images"] += 1
 
     def paste(self, text):
@@ -141,6 +141,9 @@ VIEWS = [
     ("mint", "#mint", "Mint ids"),
     ("formats", "#formats", "Formats"),
     ("format", "#formats/siq", "siq"),
+    ("all-numbers", "#numbers", "Numbers without gaps"),
+    ("numbers", "#numbers/acme-2026", "acme-2026"),
+    ("number", "#/INV-acme-2026-00002", "Number 2"),
 ]
 
 
@@ -163,7 +166,7 @@ def views(browser, url):
                 heading(page, says)
                 visit.judge(name + guise)
                 visit.fits(name + guise)
-                if guise in ("", "-dark", "-phone") and name in ("decode", "digits", "mint", "formats", "format") and (not guise or name == "decode"):
+                if guise in ("", "-dark", "-phone") and name in ("decode", "digits", "mint", "formats", "format", "numbers") and (not guise or name == "decode"):
                     visit.picture(name + guise)
             page = visit.open()
             visit.paste("\n".join([SNOWFLAKE, PAYMENT, "nothing", "0190163d-8694-739b-aea5-966c26f8ad90"] * 3))
@@ -273,6 +276,65 @@ def by_mouse(browser, url):
         expect(page.get_by_role("region", name="Ids of this span")).to_contain_text("11LPC0000")
         page.get_by_role("link", name="Mint some").click()
         expect(page.get_by_label("Format", exact=True)).to_have_value("payment")
+
+
+def numbers(browser, url):
+    """Numbers without gaps: those of a service that gave some, which the test made so, and what is void."""
+    with Visit(browser, url) as visit:
+        page = visit.open()
+        page.get_by_role("link", name="Numbers", exact=True).click()
+        heading(page, "Numbers without gaps")
+        expect(page.locator("tbody tr")).to_have_count(100)
+        page.get_by_role("button", name="More series").click()
+        expect(page.locator("tbody tr")).to_have_count(121)
+        expect(page.get_by_role("button", name="More series")).to_be_hidden()
+        expect(page.locator("#status")).to_have_text("121 series.")
+        row = page.locator("tbody tr").first
+        expect(row).to_contain_text("acme-2026")
+        expect(row).to_contain_text("253")
+        row.get_by_role("link", name="acme-2026").click()
+        heading(page, "acme-2026")
+        rows = page.locator("tbody tr")
+        expect(rows).to_have_count(100)
+        assert rows.nth(1).locator("th, td").all_inner_texts()[:2] == ["2", "INV-acme-2026-00002"]
+        expect(rows.nth(1)).to_contain_text("void: the order was cancelled (20")
+        expect(rows.nth(2)).to_contain_text("void: <b>lost\\u202e</b>")
+        expect(page.locator("main b")).to_have_count(0)
+        for first, count in [(101, 100), (201, 53)]:
+            page.get_by_role("link", name="Later numbers").click()
+            expect(rows.first.locator("th")).to_have_text(str(first))
+            expect(rows).to_have_count(count)
+        expect(page.get_by_role("link", name="Later numbers")).to_have_count(0)
+        page.get_by_label("From number").fill("252")
+        page.get_by_role("button", name="Show").click()
+        expect(rows).to_have_count(2)
+        assert page.url.endswith("#numbers/acme-2026/252"), page.url
+        page.get_by_label("From number").fill("4000")
+        page.keyboard.press("Enter")
+        expect(page.locator("main")).to_contain_text("No number from 4\u202f000 on was given.")
+        page.go_back()
+        expect(rows).to_have_count(2)
+        visit.paste("")
+        page = visit.open()
+        visit.paste("INV-acme-2026-00002")
+        heading(page, "Number 2 of acme-2026")
+        expect(page.locator(".card")).to_contain_text("numbers.invoice")
+        page.get_by_role("link", name="acme-2026", exact=True).click()
+        expect(rows.first).to_contain_text("void: the order was cancelled")
+        page.get_by_role("link", name="All series").click()
+        heading(page, "Numbers without gaps")
+    with Visit(browser, url, refusals=[404]) as visit:
+        page = visit.open("#numbers/none")
+        expect(page.locator(".problem")).to_contain_text("there is no series none")
+
+
+def no_numbers(browser, url):
+    """Where there are none, the line that begins a series."""
+    with Visit(browser, url) as visit:
+        page = visit.open("#numbers")
+        expect(page.locator("main")).to_contain_text("No series has begun here")
+        expect(page.locator(".command")).to_have_text(f"curl -X POST -H 'Idempotency-Key: order-1' '{url}numbers/invoice-2026'")
+        visit.judge("no numbers")
 
 
 def tab_to(page, what, by="Tab"):

@@ -174,7 +174,7 @@ impl Report<'_> {
     }
 
     fn write_json(&mut self, id: &str) -> io::Result<bool> {
-        let answer = self.decoding.decode_with_numbers(id, self.filter);
+        let answer = self.decoding.decode(id, self.filter);
         self.json.clear();
         answer.write_json(&mut self.json);
         self.json.push(b'\n');
@@ -183,7 +183,7 @@ impl Report<'_> {
     }
 
     fn draw(&mut self, id: &str, style: Style) -> io::Result<bool> {
-        let answer = self.decoding.decode_with_numbers(id, self.filter);
+        let answer = self.decoding.decode(id, self.filter);
         let gap = if self.written == 0 { "" } else { "\n" };
         write!(self.out, "{gap}{}", ruler(&answer, style))?;
         Ok(answer.is_match())

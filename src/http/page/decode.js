@@ -4,6 +4,7 @@ import { showColumn } from "./column.js";
 import { drawing, digitsOf, key } from "./drawing.js";
 import { copyButton, facts, h, idText, problem, say, table } from "./elements.js";
 import { candidates, linesOf, readColumn } from "./lines.js";
+import { numberReadings } from "./numbers.js";
 import { isRanged, rangeAround } from "./range.js";
 import { addressOf, decode, formats, linkOf } from "./service.js";
 import { bitsOf, counted, evidence, grouped, local, meaning, reason, relative, width } from "./words.js";
@@ -190,6 +191,7 @@ async function reading(text, pinned, signal, into) {
   ]);
   const [answer] = answers;
   if (answer?.matches.length) return oneId(text, answer, known, pinned);
+  if (answer?.numbers) return numberReadings(text, answer.numbers);
   if (isLine && words.length) {
     const found = await decode(words, { isLenient: false, signal });
     const ids = found.filter((one) => one.format);
@@ -264,6 +266,7 @@ function oneId(text, answer, known, pinned) {
     h("section", { class: "times" }, h("h3", {}, "When"), times(match)),
     h("section", {}, h("h3", {}, "How sure"), h("p", {}, evidence(match)), answer.ambiguous ? h("p", { class: "notice" }, h("strong", {}, "Another reading is nearly as likely."), " One id does not tell them apart; many do.") : null),
     others.length ? h("section", {}, h("h3", {}, "Other readings"), otherReadings(text, others)) : null,
+    answer.numbers ? numberReadings(text, answer.numbers) : null,
     answer.as_given === false ? null : near(answer),
     h("section", {}, h("h3", {}, "The same id written otherwise"), encodings(match)),
     format && match.time !== null && isRanged(format) ? rangeAround(format, match.time) : null,

@@ -3,12 +3,14 @@
 import { showDecode } from "./decode.js";
 import { showFormats } from "./formats.js";
 import { showMint } from "./mint.js";
+import { showNumbers } from "./numbers.js";
 import { forgetToken, hasToken, onTokenChange } from "./service.js";
 
 const VIEWS = {
   decode: { title: "Decode", show: showDecode },
   mint: { title: "Mint", show: showMint },
   formats: { title: "Formats", show: showFormats },
+  numbers: { title: "Numbers", show: showNumbers },
 };
 
 const main = document.getElementById("main");
@@ -22,7 +24,7 @@ function unescaped(text) {
   }
 }
 
-/** `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME` shows a format. */
+/** `#/ID?format=…` decodes, `#mint/NAME` mints, `#formats/NAME` shows a format, `#numbers/NAME/FROM` a series. */
 function route() {
   const hash = location.hash.slice(1);
   if (hash.startsWith("/")) {
@@ -30,8 +32,8 @@ function route() {
     const { format, encoding } = Object.fromEntries(new URLSearchParams(query));
     return { view: "decode", text: unescaped(text), format, encoding };
   }
-  const [view, name] = hash.split("/").map(unescaped);
-  return VIEWS[view] ? { view, name } : { view: "decode", text: "", isKept: view === "many" };
+  const [view, name, from] = hash.split("/").map(unescaped);
+  return VIEWS[view] ? { view, name, from } : { view: "decode", text: "", isKept: view === "many" };
 }
 
 let shown = null;
@@ -39,7 +41,7 @@ let shown = null;
 function show() {
   const wanted = route();
   const { title, show } = VIEWS[wanted.view];
-  const isOther = shown !== null && (shown.view !== wanted.view || wanted.view === "formats");
+  const isOther = shown !== null && (shown.view !== wanted.view || wanted.view === "formats" || wanted.view === "numbers");
   shown = wanted;
   document.title = `${wanted.text ? `${wanted.text.slice(0, 40).toWellFormed()} · ` : ""}${wanted.name ?? title} · idmint`;
   for (const name of Object.keys(VIEWS)) {

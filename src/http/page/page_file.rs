@@ -52,6 +52,7 @@ static FILES: LazyLock<Vec<PageFile>> = LazyLock::new(|| {
         ("range.js", include_str!("range.js")),
         ("mint.js", include_str!("mint.js")),
         ("formats.js", include_str!("formats.js")),
+        ("numbers.js", include_str!("numbers.js")),
     ];
     files.into_iter().map(PageFile::new).collect()
 });

@@ -152,6 +152,18 @@ export async function range(format, from, to) {
   return answer.json();
 }
 
+/** Series of numbers without gaps, those behind one. */
+export async function seriesBehind(after) {
+  const answer = await ask(`numbers${after ? `?${new URLSearchParams({ after })}` : ""}`);
+  return answer.json();
+}
+
+/** The numbers of a series, those above one. */
+export async function numbersAbove(series, after, limit) {
+  const answer = await ask(`numbers/${encodeURIComponent(series)}?${new URLSearchParams({ after, limit })}`);
+  return answer.json();
+}
+
 /** The request that mints these: its path and query. */
 export function mintPath({ format, ...query }) {
   const asked = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined);

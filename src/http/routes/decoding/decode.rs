@@ -38,7 +38,7 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
     let filter = decode_filter(&query, request.extensions())?;
     service.decoding().check(filter)?;
     let decoding = service.decoding().at(service.clock().now());
-    let mut answer = decoding.decode_with_numbers(&id, filter);
+    let mut answer = decoding.decode(&id, filter);
     if let Some(permit) = permit_of(request.extensions()) {
         answer.numbers.retain(|reading| permit.reads_number(reading.series.as_ref()));
     }
