@@ -24,6 +24,20 @@ impl Client {
         request.send().await?.json()
     }
 
+    /// Begins a series with this number, which was given elsewhere; the same again changes nothing.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn begin_series(
+        &self,
+        series: &SeriesName,
+        first: u64,
+        key: &str,
+    ) -> Result<Answer<NumberAnswer>, ClientError> {
+        let request = self.post(&format!("/numbers/{series}")).query(&[("first", first)]).idempotency_key(key);
+        request.send().await?.json()
+    }
+
     /// Says why a number is on nothing; the same again changes nothing.
     ///
     /// # Errors

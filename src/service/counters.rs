@@ -283,7 +283,7 @@ fn number_outcome_of(error: &RecordError) -> &'static str {
 fn outcome_of(error: &RecordError) -> &'static str {
     match error {
         RecordError::KeyConflict
-        | RecordError::Number(NumberRefusal::KeyConflict { .. })
+        | RecordError::Number(NumberRefusal::KeyConflict { .. } | NumberRefusal::HasBegun { .. })
         | RecordError::Void(VoidRefusal::AlreadyVoid(_)) => "conflict",
         RecordError::Append(_)
         | RecordError::Group(_)

@@ -74,6 +74,31 @@ async fn a_series_of_blocks_ends_with_its_last_number_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_series_of_blocks_that_was_kept_elsewhere_goes_on_at_a_stated_number() {
+    let service = Service::start(RULES).await;
+    assert_problem(
+        &service.post("/numbers/rows-1?first=70000").await,
+        400,
+        "idempotency-key-required",
+        "idempotency_key",
+    );
+    let begin = async |first: u64| {
+        service
+            .exchange(&request(&format!("POST /numbers/rows-1?first={first}"), "idempotency-key: import\r\n", ""))
+            .await
+    };
+    for status in [201, 200] {
+        let begun = begin(70_000).await;
+        assert_eq!((begun.status, &begun.json()["number"]), (status, &json!("70000")));
+    }
+    assert_eq!(given(&give(&service, "rows-1", 4).await), 70_001..70_005);
+    assert_eq!(begin(70_001).await.status, 422);
+    let used = service.exchange(&request("POST /numbers/rows-1?first=9", "idempotency-key: b\r\n", "")).await;
+    assert_problem(&used, 409, "series-begun", "first");
+    assert_eq!(given(&give(&service, "rows-1", 1).await), 70_005..70_006);
+}
+
+#[tokio::test]
 async fn what_blocks_have_not_is_refused() {
     let service = Service::start(RULES).await;
     assert_eq!(given(&give(&service, "rows-1", 3).await), 1..4);

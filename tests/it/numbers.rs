@@ -141,6 +141,38 @@ async fn a_series_begins_and_ends_where_it_is_configured_to() {
 }
 
 #[tokio::test]
+async fn a_series_that_was_kept_elsewhere_goes_on_at_a_stated_number_once() {
+    let service = Service::start(RULES).await;
+    for (first, reason) in [("0", "first"), ("x", "first"), ("01", "first"), ("9223372036854775808", "first")] {
+        assert_problem(&give(&service, &format!("acme-1?first={first}"), "a").await, 422, "invalid-parameter", reason);
+    }
+    let before_start =
+        assert_problem(&give(&service, "ticket?first=997", "a").await, 422, "invalid-parameter", "first");
+    assert!(text(&before_start["detail"]).contains("numbers from 998 to 1001"), "{before_start}");
+    assert_problem(&give(&service, "ticket?first=1002", "a").await, 422, "series-ended", "count");
+    assert_problem(&service.post("/numbers/acme-1?first=7").await, 400, "idempotency-key-required", "idempotency_key");
+    assert_eq!(service.get("/numbers").await.json()["series"], json!([]), "nothing was given");
+
+    let begun = give(&service, "acme-1?first=4711", "import").await;
+    assert_eq!((begun.status, begun.json()["text"].clone()), (201, json!("INV-acme-1-047115")));
+    let again = give(&service, "acme-1?first=4711", "import").await;
+    assert_eq!((again.status, again.json()), (200, begun.json()));
+    for other in ["acme-1?first=4712", "acme-1", "acme-1?first=4711&count=2"] {
+        assert_problem(&give(&service, other, "import").await, 422, "idempotency-conflict", "idempotency_key");
+    }
+    for first in [1, 4_711, 4_712] {
+        let refused = give(&service, &format!("acme-1?first={first}"), "b").await;
+        let problem = assert_problem(&refused, 409, "series-begun", "first");
+        assert!(text(&problem["detail"]).contains("its last number is 4711"), "{problem}");
+    }
+    assert_eq!(give(&service, "acme-1", "b").await.json()["number"], "4712");
+    assert_eq!(give(&service, "acme-2?first=5&count=3", "b").await.json()["texts"][2], "INV-acme-2-000071");
+    let numbers = |listed: Vec<Value>| listed.iter().map(|it| text(&it["number"]).to_owned()).collect::<Vec<_>>();
+    assert_eq!(numbers(listed(&service, "acme-1", 10).await), ["4711", "4712"]);
+    assert_eq!(service.metric("idmint_number_requests_total{outcome=\"conflict\"}").await, 6.0);
+}
+
+#[tokio::test]
 async fn a_number_is_void_for_one_reason_and_stays_used() {
     let service = Service::start(RULES).await;
     give(&service, "acme-1?count=3", "a").await;
@@ -249,6 +281,10 @@ async fn texts_of_configured_series_are_read_back() {
             (&json!(series), &given["number"], &json!(rule))
         );
         assert_eq!(text(&reading["check"]).len(), check_len);
+        let body = json!([given["text"]]).to_string();
+        let among_others =
+            service.exchange(&request("POST /decode?detail=full", "content-type: application/json\r\n", &body)).await;
+        assert_eq!(among_others.json()[0]["numbers"], read.json()["numbers"]);
         let drawn = service
             .exchange(&request(&format!("GET /decode/{}", text(&given["text"])), "accept: text/plain\r\n", ""))
             .await;

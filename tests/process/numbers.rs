@@ -116,6 +116,14 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
     command(&["void", "series-1", "9", "--reason", "another"]).assert(1, &["9"]);
     command(&["void", "series-1", "2", "--reason", " "]).assert(64, &["1 to 500 bytes"]);
 
+    let imported = command(&["import", "series-9", "4711"]);
+    imported.assert(0, &[]);
+    assert!(imported.out.starts_with("series-9 goes on after series-9/004711"), "{}", imported.out);
+    command(&["import", "series-9", "4711"]).assert(0, &["imported before"]);
+    command(&["import", "series-9", "4712"]).assert(1, &["idempotency key"]);
+    command(&["import", "series-1", "4711"]).assert(1, &["its last number is 3"]);
+    assert!(command(&["next", "series-9", "--key", "order-1"]).out.starts_with("series-9/004712"));
+
     let series = command(&["list"]);
     series.assert(0, &[]);
     let words: Vec<Vec<&str>> = series.out.lines().map(|line| line.split("  ").collect()).collect();
@@ -136,6 +144,6 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
             expected.push(number);
         }
     }
-    assert_eq!((exported.len(), &exported), (4, &expected));
+    assert_eq!((exported.len(), &exported), (6, &expected));
     assert_eq!(command(&["export", "series-1"]).out.lines().count(), 3);
 }

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::export::Export;
+use super::import::Import;
 use super::list::List;
 use super::next::Next;
 use super::void::Void;
@@ -21,6 +22,7 @@ enum NumbersCommand {
     List(List),
     Void(Void),
     Export(Export),
+    Import(Import),
 }
 
 impl Numbers {
@@ -34,6 +36,7 @@ impl Numbers {
             NumbersCommand::List(list) => list.run(),
             NumbersCommand::Void(void) => void.run(),
             NumbersCommand::Export(export) => export.run(),
+            NumbersCommand::Import(import) => import.run(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod command;
 mod export;
+mod import;
 mod list;
 mod next;
 mod pages;

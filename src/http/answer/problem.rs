@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::body::AnswerBody;
 use super::json::json_bytes;
-pub(crate) use super::problem_catalog::Page;
+pub(crate) use super::slug::Page;
 pub use super::slug::Slug;
 
 /// The media type of every problem, whatever the caller accepts.

@@ -1,23 +1,6 @@
 //! Every problem this service can name: the status it has, and what an operator should and should not do about it.
 
-use super::slug::Slug;
-
-/// Everything known about one kind of problem, for the document and for its page.
-#[derive(Debug)]
-pub struct Page {
-    /// The last part of the problem's address.
-    pub name: &'static str,
-    /// The HTTP status it is answered with.
-    pub status: u16,
-    /// What it is, in a few words; the same each time.
-    pub title: &'static str,
-    /// What leads to it.
-    pub cause: &'static str,
-    /// What helps, and harms nothing.
-    pub safe_action: &'static str,
-    /// What looks like help, and harms.
-    pub dangerous_action: &'static str,
-}
+use super::slug::{Page, Slug};
 
 impl Slug {
     /// The kind with this name, as in `/problems/{name}`.
@@ -172,6 +155,14 @@ impl Slug {
                     /ledgers/{ledger} says `importing` as long as more is expected.",
                 dangerous_action: "Sending your own event with ?import=last: it ends the import where it stands, and the rest of \
                     the chain can never be added.",
+            },
+            Self::SeriesBegun => &Page {
+                name: "series-begun",
+                status: 409,
+                title: "The series has begun already",
+                cause: "A series begins once, and this one has: with another number, or under another key. Nothing was given.",
+                safe_action: "GET /numbers/{series} shows its numbers. To go on at a stated number, begin a series of another name.",
+                dangerous_action: "Taking numbers and making them void until the series is where it should be: each is there for ever.",
             },
             Self::AlreadyVoid => &Page {
                 name: "already-void",

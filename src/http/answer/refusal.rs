@@ -126,6 +126,9 @@ impl From<RecordError> for Problem {
             RecordError::Number(NumberRefusal::KeyConflict { .. }) => {
                 Problem::new(Slug::IdempotencyConflict, detail).reason("idempotency_key")
             }
+            RecordError::Number(NumberRefusal::HasBegun { .. }) => {
+                Problem::new(Slug::SeriesBegun, detail).reason("first")
+            }
             RecordError::Number(NumberRefusal::SeriesEnded { max, .. }) => {
                 Problem::new(Slug::SeriesEnded, detail).reason("count").limit(max.to_string())
             }

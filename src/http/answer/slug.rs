@@ -33,6 +33,8 @@ pub enum Slug {
     LedgerExists,
     /// 409: the ledger is being imported.
     LedgerImporting,
+    /// 409: the series has begun already.
+    SeriesBegun,
     /// 409: the number is void for another reason.
     AlreadyVoid,
     /// 413: the body is too large.
@@ -102,6 +104,7 @@ impl Slug {
         Self::HeadMoved,
         Self::LedgerExists,
         Self::LedgerImporting,
+        Self::SeriesBegun,
         Self::AlreadyVoid,
         Self::PayloadTooLarge,
         Self::UriTooLong,
@@ -127,4 +130,21 @@ impl Slug {
         Self::EpochEnded,
         Self::OutcomeUnknown,
     ];
+}
+
+/// Everything known about one kind of problem, for the document and for its page.
+#[derive(Debug)]
+pub struct Page {
+    /// The last part of the problem's address.
+    pub name: &'static str,
+    /// The HTTP status it is answered with.
+    pub status: u16,
+    /// What it is, in a few words; the same each time.
+    pub title: &'static str,
+    /// What leads to it.
+    pub cause: &'static str,
+    /// What helps, and harms nothing.
+    pub safe_action: &'static str,
+    /// What looks like help, and harms.
+    pub dangerous_action: &'static str,
 }

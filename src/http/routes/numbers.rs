@@ -16,8 +16,8 @@ use crate::http::request::{
     whole_number,
 };
 use crate::ledger::{
-    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX, SeriesName,
-    SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
+    COUNT_MAX, GivenNumbers, NUMBER_MAX, NumberBounds, NumberKind, NumberRequest, NumberRules, REASON_LEN_MAX,
+    SeriesName, SeriesNameError, VoidReason, VoidRequest, VoidedNumber,
 };
 use crate::service::Service;
 use crate::storage::{NumberRecord, Numbered, SeriesSummary};
@@ -55,9 +55,10 @@ pub(in crate::http) async fn give(
 async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     negotiate(&parts.headers, &[MediaType::Json])?;
-    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count"])?;
+    let query = strict_query(parts.uri.query().unwrap_or_default(), &["count", "first"])?;
     let [series] = path_params(ROUTE, &parts.uri)?;
     let series = SeriesName::from_text(&series)?;
+    let first = query.get("first").map(|text| read_number("first", text)).transpose()?;
     let count = whole_number(&query, "count", COUNT_MAX.into())?.and_then(|count| u32::try_from(count).ok());
     let count = count.and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MIN);
     let key = idempotency_key(&parts.headers)?;
@@ -67,6 +68,7 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     }
     let key = match (service.number_rules().kind(&series), key) {
         (NumberKind::Gapless, key) => key.ok_or_else(|| key_required("a number"))?,
+        (NumberKind::Blocks { .. }, key) if first.is_some() => key.ok_or_else(|| key_required("a first number"))?,
         (NumberKind::Blocks { reserve }, None) => return give_block(service, &parts, series, count, reserve).await,
         (NumberKind::Blocks { .. }, Some(_)) => {
             let detail =
@@ -77,12 +79,22 @@ async fn give_next(service: &Arc<Service>, request: Request) -> Result<Response<
     };
     let bounds = service.number_rules().bounds(&series);
     let request = NumberRequest::new(series, count, bounds, key, caller_of(&parts));
+    let request = match first {
+        Some(first) if first < bounds.start => return Err(before_start(first, bounds)),
+        Some(first) => request.beginning_with(first),
+        None => request,
+    };
     let of_service = Arc::clone(service);
     let give = async move {
         let numbered = of_service.give_numbers(request).await?;
         Ok(given(of_service.number_rules(), &numbered))
     };
     DurableWork::of(&parts, &service.load().requests, give).await
+}
+
+fn before_start(first: u64, bounds: NumberBounds) -> Problem {
+    let detail = format!("first is {first}, and such series have numbers from {} to {}", bounds.start, bounds.max);
+    Problem::new(Slug::InvalidParameter, detail).reason("first").limit(bounds.start.to_string())
 }
 
 /// Gives numbers from memory; they were reserved before.

@@ -46,6 +46,8 @@ pub struct NumberRequest {
     pub mark: RequestMark,
     /// Who asks, if that is known.
     pub by: Option<String>,
+    /// Whether the series must not have begun.
+    pub must_begin: bool,
 }
 
 impl NumberRequest {
@@ -57,12 +59,18 @@ impl NumberRequest {
         key: &str,
         by: Option<&str>,
     ) -> NumberRequest {
-        let mark = RequestMark { key: KeyHash::of_series(&series, key), digest: digest_of(&series, count) };
-        NumberRequest { series, count, bounds, mark, by: by.map(|by| clipped(by).to_owned()) }
+        let mark = RequestMark { key: KeyHash::of_series(&series, key), digest: digest_of(&series, count, None) };
+        NumberRequest { series, count, bounds, mark, by: by.map(|by| clipped(by).to_owned()), must_begin: false }
     }
-}
 
-impl NumberRequest {
+    /// The same request, done only if the series begins with it: with the number `first`.
+    #[must_use]
+    pub fn beginning_with(self, first: u64) -> NumberRequest {
+        let mark = RequestMark { digest: digest_of(&self.series, self.count, Some(first)), ..self.mark };
+        let bounds = NumberBounds { start: first, ..self.bounds };
+        NumberRequest { bounds, mark, must_begin: true, ..self }
+    }
+
     /// What its key was given before, if that was the same request.
     ///
     /// # Errors
@@ -88,8 +96,12 @@ impl KeyHash {
     }
 }
 
-fn digest_of(series: &SeriesName, count: NonZeroU32) -> [u8; 32] {
-    let hash = Sha256::new().chain_update(count.get().to_be_bytes()).chain_update(series.as_str());
+/// With the number that the series is to begin with, if it is said. No name of a series has the byte between them.
+fn digest_of(series: &SeriesName, count: NonZeroU32, first: Option<u64>) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(count.get().to_be_bytes()).chain_update(series.as_str());
+    if let Some(first) = first {
+        hash = hash.chain_update([0]).chain_update(first.to_be_bytes());
+    }
     hash.finalize().into()
 }
 
@@ -144,10 +156,20 @@ pub struct NumberPlan {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NumberRefusal {
     /// Its key came with another request.
-    #[error("the idempotency key was used before for another count of numbers of {series}")]
+    #[error("the idempotency key was used before for another request for numbers of {series}")]
     KeyConflict {
         /// The series.
         series: SeriesName,
+    },
+    /// It was to begin a series that has begun.
+    #[error("the series {series} was to begin with {first}, and has begun: its last number is {last}")]
+    HasBegun {
+        /// The series.
+        series: SeriesName,
+        /// The number that it was to begin with.
+        first: u64,
+        /// The last number that was given.
+        last: u64,
     },
     /// The series has not so many any more.
     #[error("the series {series} ends with {max}, and {left} of its numbers are left, {count} were asked for")]
@@ -169,13 +191,17 @@ impl NumberPlan {
     /// `head`: that of its series; `None` if that has not begun.
     ///
     /// # Errors
-    /// [`NumberRefusal::SeriesEnded`].
+    /// [`NumberRefusal::HasBegun`], [`NumberRefusal::SeriesEnded`].
     pub fn make(
         request: &NumberRequest,
         head: Option<SeriesHead>,
         now: EventTime,
     ) -> Result<NumberPlan, NumberRefusal> {
-        let NumberRequest { series, count, bounds, mark, by } = request;
+        let NumberRequest { series, count, bounds, mark, by, must_begin } = request;
+        if let Some(head) = head.filter(|_| *must_begin) {
+            let series = series.clone();
+            return Err(NumberRefusal::HasBegun { series, first: bounds.start, last: head.last });
+        }
         let ended =
             |left| NumberRefusal::SeriesEnded { series: series.clone(), max: bounds.max, left, count: count.get() };
         let first = head.map_or(Some(bounds.start), |head| head.last.checked_add(1)).ok_or_else(|| ended(0))?;
@@ -246,6 +272,26 @@ mod tests {
         assert_eq!(ended.replay(given.clone()), Ok(given.clone()));
         let other = request("a", 3, bounds).replay(given);
         assert!(matches!(other, Err(NumberRefusal::KeyConflict { .. })));
+    }
+
+    #[test]
+    fn a_series_begins_with_a_stated_number_once() {
+        let bounds = NumberBounds { start: 1, max: 5_000 };
+        let begin = |key, first| request(key, 1, bounds).beginning_with(first);
+        let given = plan(&begin("import", 4_711), None, 50).given;
+        assert_eq!((given.first, given.last), (4_711, 4_711));
+        assert_eq!(begin("import", 4_711).replay(given.clone()), Ok(given.clone()));
+        for another in [begin("import", 4_712), request("import", 1, bounds)] {
+            assert!(matches!(another.replay(given.clone()), Err(NumberRefusal::KeyConflict { .. })));
+        }
+        for first in [4_711, 4_712] {
+            let refused = NumberPlan::make(&begin("another", first), Some(given.head()), at(60)).expect_err("it began");
+            let series = given.series.clone();
+            assert_eq!(refused, NumberRefusal::HasBegun { series, first, last: 4_711 });
+        }
+        assert_eq!(plan(&request("order-1", 1, bounds), Some(given.head()), 60).given.first, 4_712);
+        let beyond = NumberPlan::make(&begin("import", 5_001), None, at(50));
+        assert!(matches!(beyond, Err(NumberRefusal::SeriesEnded { left: 0, .. })));
     }
 
     #[test]
