@@ -34,7 +34,7 @@ test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what
 	$(CARGO) test $(LOCKED) --features '$(FEATURES)' $(if $(FEATURES),-- --skip conformance)
 
 # Only the test programs that `make test` leaves out: running both runs everything once. Those of a fleet mostly wait, for leases
-# and elections, so more of them run at once than there are cores. Attacks are short here, and their times only printed, since no
+# and elections, so more of them run at once than there are cores; of the others one is busy with an image most of the time. Attacks are short here, and their times only printed, since no
 # test depends on how fast a machine is.
 test-all: export ATTACK_SECONDS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
@@ -49,7 +49,7 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/kubectl/installed
 	$(MAKE) target/tools/playwright/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
-	$(CARGO) test $(LOCKED) --features etcd --test system -- --skip fleet::
+	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 3 --skip fleet::
 	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 fleet::
 	$(CARGO) test $(LOCKED) --features etcd --lib conformance
 	$(CARGO) test $(LOCKED) --features etcd --test attacks -- --test-threads 1
