@@ -7,6 +7,9 @@ WORKDIR /build
 # What the client of etcd and the allocator are built with.
 RUN command -v protoc && command -v make || { apt-get update && apt-get install --yes --no-install-recommends make protobuf-compiler libprotobuf-dev; }
 
+# A slower program is built quicker: --build-arg CARGO_PROFILE_RELEASE_OPT_LEVEL=0 --build-arg CARGO_PROFILE_RELEASE_LTO=off
+ARG CARGO_PROFILE_RELEASE_OPT_LEVEL=3 CARGO_PROFILE_RELEASE_LTO=thin
+
 # The dependencies alone, around an empty crate: this layer is built again only when these two files change.
 # Without the tables of tests and benchmarks ([[…]]), whose files cargo would look for.
 COPY Cargo.toml Cargo.lock ./

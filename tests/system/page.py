@@ -284,11 +284,11 @@ def numbers(browser, url):
         page = visit.open()
         page.get_by_role("link", name="Numbers", exact=True).click()
         heading(page, "Numbers without gaps")
-        expect(page.locator("tbody tr")).to_have_count(100)
+        expect(page.locator("tbody tr")).to_have_count(1000)
         page.get_by_role("button", name="More series").click()
-        expect(page.locator("tbody tr")).to_have_count(121)
+        expect(page.locator("tbody tr")).to_have_count(1021)
         expect(page.get_by_role("button", name="More series")).to_be_hidden()
-        expect(page.locator("#status")).to_have_text("121 series.")
+        expect(page.locator("#status")).to_have_text("1\u202f021 series.")
         row = page.locator("tbody tr").first
         expect(row).to_contain_text("acme-2026")
         expect(row).to_contain_text("253")
@@ -298,12 +298,13 @@ def numbers(browser, url):
         expect(rows).to_have_count(100)
         assert rows.nth(1).locator("th, td").all_inner_texts()[:2] == ["2", "INV-acme-2026-00002"]
         expect(rows.nth(1)).to_contain_text("void: the order was cancelled (20")
-        expect(rows.nth(2)).to_contain_text("void: <b>lost\\u202e</b>")
-        expect(page.locator("main b")).to_have_count(0)
         for first, count in [(101, 100), (201, 53)]:
             page.get_by_role("link", name="Later numbers").click()
             expect(rows.first.locator("th")).to_have_text(str(first))
             expect(rows).to_have_count(count)
+            if first == 101:
+                expect(rows.nth(2)).to_contain_text("void: <b>lost\\u202e</b>")
+                expect(page.locator("main b")).to_have_count(0)
         expect(page.get_by_role("link", name="Later numbers")).to_have_count(0)
         page.get_by_label("From number").fill("252")
         page.get_by_role("button", name="Show").click()
@@ -593,7 +594,7 @@ def cannot_mint(browser, url):
         heading(page, "payment")
 
 
-SCENARIOS = {function.__name__: function for function in [views, by_mouse, by_keyboard, columns, tokens, behind_proxy, cannot_mint]}
+SCENARIOS = {function.__name__: function for function in [views, by_mouse, by_keyboard, numbers, no_numbers, columns, tokens, behind_proxy, cannot_mint]}
 
 with sync_playwright() as playwright:
     chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.*"])
