@@ -37,6 +37,7 @@ test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what
 # and elections, so more of them run at once than there are cores; of the others one is busy with an image most of the time. Attacks are short here, and their times only printed, since no
 # test depends on how fast a machine is.
 test-all: export ATTACK_SECONDS ?= 1
+test-all: export ATTACK_WAYS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
 	$(MAKE) target/tools/schemathesis/installed

@@ -14,7 +14,8 @@
 //! HTTP/1.1, by HTTP/2 and by TLS.
 //!
 //! `ATTACK_SECONDS` says how long each lasts (4 unless set; `make attacks`: 20), `ATTACKS` which ones, by parts of names with `|` between them,
-//! `ATTACK_ADDRESSES` from how many addresses those come that any protocol carries (2 unless set; `make attacks`: 1 2 6).
+//! `ATTACK_ADDRESSES` from how many addresses those come that any protocol carries (2 unless set; `make attacks`: 1 2 6), `ATTACK_WAYS`
+//! by how many protocols each comes at the most, each attack by others first (all unless set; `make test-all`: 1).
 //! `UPDATE_DOCS=1` writes the table of all of them into docs/SECURITY.md.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -213,8 +214,14 @@ fn no_attack_harms_an_honest_caller() {
     let (mut worst, mut objections) = (Vec::<Outcome>::new(), Vec::new());
     let addresses = numbers_of_addresses();
     let is_wanted = |attack: &Attack| wanted.split('|').any(|part| attack.name.contains(part));
-    let ways = |attack: &'static Attack| attack.ways(&addresses).into_iter().map(move |way| (attack, way));
-    for (attack, way) in ATTACKS.iter().flat_map(ways).filter(|(attack, _)| is_wanted(attack)) {
+    let ways_max = number("ATTACK_WAYS").map_or(usize::MAX, |ways| ways.try_into().unwrap());
+    let ways = |(turn, attack): (usize, &'static Attack)| {
+        let mut ways = attack.ways(&addresses);
+        let count = ways.len();
+        ways.rotate_left(turn % count.max(1));
+        ways.into_iter().take(ways_max).map(move |way| (attack, way))
+    };
+    for (attack, way) in ATTACKS.iter().enumerate().flat_map(ways).filter(|(attack, _)| is_wanted(attack)) {
         println!("{}", attack.name);
         let outcome = carry_out(attack, way, time);
         println!("{}", outcome.row());
