@@ -120,7 +120,7 @@ fn numbers_are_taken_listed_made_void_and_exported_by_commands() {
     imported.assert(0, &[]);
     assert!(imported.out.starts_with("series-9 goes on after series-9/004711"), "{}", imported.out);
     command(&["import", "series-9", "4711"]).assert(0, &["imported before"]);
-    command(&["import", "series-9", "4712"]).assert(1, &["idempotency key"]);
+    command(&["import", "series-9", "4712"]).assert(1, &["its last number is 4711"]);
     command(&["import", "series-1", "4711"]).assert(1, &["its last number is 3"]);
     assert!(command(&["next", "series-9", "--key", "order-1"]).out.starts_with("series-9/004712"));
 

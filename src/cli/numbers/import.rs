@@ -8,12 +8,9 @@ use crate::cli::print::print;
 use crate::cli::running_service::{RetryArgs, block_on};
 use crate::ledger::SeriesName;
 
-/// The Idempotency-Key, by which the same again changes nothing.
-const KEY: &str = "import";
-
 /// Let a series go on that was kept elsewhere until now.
 ///
-/// Its last number is listed as given to the key `import`; the next is the one above. A series begins once: if it has begun
+/// Its last number is listed as given to the key `import-NUMBER`; the next is the one above. A series begins once: if it has begun
 /// here, it is refused, and the same command again changes nothing.
 #[derive(Debug, Args)]
 pub(super) struct Import {
@@ -36,7 +33,9 @@ impl Import {
     /// 1 when the service refuses, 65, 69, 74, 75.
     pub(super) fn run(self) -> Result<(), Failure> {
         let client = self.service.client(&ProgressBar::hidden())?;
-        let asking = async { Ok(client.begin_series(&self.series, self.number, KEY).await?) };
+        // The same again changes nothing.
+        let key = format!("import-{}", self.number);
+        let asking = async { Ok(client.begin_series(&self.series, self.number, &key).await?) };
         let begun = block_on(asking)?;
         if begun.is_replayed {
             eprintln!("idmint: imported before");
