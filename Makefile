@@ -50,8 +50,8 @@ test-all: ## What `make test` leaves out: long runs, and tests that need Debian 
 	$(MAKE) target/tools/kubectl/installed
 	$(MAKE) target/tools/playwright/installed
 	$(MAKE) target/tools/bin/cargo-cyclonedx
-	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 3 --skip fleet::
-	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 fleet::
+	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 --skip fleet::
+	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 6 fleet::
 	$(CARGO) test $(LOCKED) --features etcd --lib conformance
 	$(CARGO) test $(LOCKED) --features etcd --test attacks -- --test-threads 1
 	$(MAKE) instructions
