@@ -173,6 +173,34 @@ async fn a_series_that_was_kept_elsewhere_goes_on_at_a_stated_number_once() {
 }
 
 #[tokio::test]
+async fn of_many_that_begin_a_series_at_once_one_does() {
+    const CALLERS: u64 = 40;
+    let service = Service::start(RULES).await;
+    let ask = |first: u64| {
+        let address = service.address;
+        tokio::spawn(async move {
+            let mut client = crate::http1::AsyncClient::connect(address).await;
+            let line = format!("POST /numbers/acme-1?first={first}");
+            client.exchange(&request(&line, &format!("idempotency-key: {first}\r\n"), "")).await
+        })
+    };
+    let mut begun = Vec::new();
+    for caller in (1..=CALLERS).map(|caller| ask(caller * 100)).collect::<Vec<_>>() {
+        let answer = caller.await.unwrap();
+        match answer.status {
+            201 => begun.push(answer.json()["number"].clone()),
+            _ => {
+                assert_problem(&answer, 409, "series-begun", "first");
+            }
+        }
+    }
+    assert_eq!(begun.len(), 1, "{begun:?}");
+    let numbers = listed(&service, "acme-1", 10).await;
+    assert_eq!((numbers.len(), &numbers[0]["number"]), (1, &begun[0]));
+    println!("1 of {CALLERS} began it");
+}
+
+#[tokio::test]
 async fn a_number_is_void_for_one_reason_and_stays_used() {
     let service = Service::start(RULES).await;
     give(&service, "acme-1?count=3", "a").await;
