@@ -19,6 +19,8 @@ type Told = HashMap<(String, String), (u64, u64)>;
 pub(crate) struct Callers {
     /// How many series they ask for numbers of.
     series: usize,
+    /// How many numbers they ask for at once, at most.
+    count_max: usize,
     /// Where they ask; who is not answered goes to the next one.
     places: Vec<RwLock<SocketAddr>>,
     stop: AtomicBool,
@@ -38,9 +40,10 @@ impl Drop for StopAtTheEnd<'_> {
 }
 
 impl Callers {
-    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>, series: usize) -> Callers {
+    pub(crate) fn of<'a>(services: impl IntoIterator<Item = &'a Service>, series: usize, count_max: usize) -> Callers {
         Callers {
             series,
+            count_max,
             places: services.into_iter().map(|service| RwLock::new(service.address())).collect(),
             stop: AtomicBool::new(false),
             told: Mutex::default(),
@@ -66,15 +69,15 @@ impl Callers {
     /// Asks until it is told to stop: mostly with new keys, now and then with an old one, and now and then to make a number void.
     pub(crate) fn ask(&self, caller: usize) {
         let mut connection = Connection { callers: self, place: caller % self.places.len(), client: None };
-        let mut own: Vec<(String, String)> = Vec::new();
+        let mut own: Vec<((String, String), u64)> = Vec::new();
         for at in 0.. {
             let is_old = at % 5 == 4 && !own.is_empty();
-            let (series, key) = if is_old {
+            let ((series, key), count) = if is_old {
                 own[at % own.len()].clone()
             } else {
-                (format!("series-{}", (caller + at) % self.series), format!("{caller}-{at}"))
+                let place = (format!("series-{}", (caller + at) % self.series), format!("{caller}-{at}"));
+                (place, 1 + (caller + 7 * at) as u64 % self.count_max as u64)
             };
-            let count = 1 + key.len() as u64 % 3;
             let line = format!("POST /numbers/{series}?count={count}");
             let headers = format!("idempotency-key: {key}\r\n");
             let Some(answer) = connection.insist(|| request(&line, &headers, "")) else { return };
@@ -86,7 +89,7 @@ impl Callers {
                 "{place:?} got {before:?}, and now {number}"
             );
             assert!(!is_old || before.is_some());
-            own.push(place);
+            own.push((place, count));
             if at % 9 == 8 {
                 let reason = format!("by {caller}");
                 let (target, body) =

@@ -24,7 +24,7 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     // In `make torture` a million numbers of a thousand series.
     let wanted = std::env::var("NUMBERS").map_or(4_000, |numbers| numbers.parse().expect("how many numbers"));
     let (series, caller_count) = if wanted > 100_000 { (1_000, 35) } else { (5, 12) };
-    let callers = Callers::of([&service], series);
+    let callers = Callers::of([&service], series, 3);
     let get_more = || {
         // A request is given two numbers on average.
         let least = callers.told() + wanted / 2 / (KILLS + 1);

@@ -7,6 +7,7 @@ use crate::appending::{Appender, Place, Seen, assert_all_is_kept, begin};
 use crate::http1::{Client, post_json};
 use crate::ids::assert_no_id_twice;
 use crate::load::{Load, assert_only_exhaustion_was_seen, fresh_callers, into_received};
+use crate::numbering::Callers;
 use crate::service::{Service, run, serve_from, until};
 use crate::small_disk::SmallDisk;
 
@@ -84,6 +85,44 @@ fn appends_refused_by_a_full_disk_are_done_once_there_is_room_and_none_is_lost()
     let service = Service::start(serve());
     service.wait_until_ready();
     assert_all_is_kept(&service, ledgers, seen);
+}
+
+#[test]
+fn numbers_refused_by_a_full_disk_are_given_once_there_is_room_and_none_is_missing() {
+    const CALLERS: usize = 8;
+    let disk = SmallDisk::empty(8);
+    let serve = || disk.beside(&serve_from(&disk.path().join("data")));
+    let service = Service::start(serve());
+    service.wait_until_ready();
+    let callers = Callers::of([&service], 4, 3);
+    let not_given = || {
+        let of = |outcome| service.metric(&format!("idmint_number_requests_total{{outcome=\"{outcome}\"}}"));
+        of("unavailable") + of("unknown")
+    };
+    std::thread::scope(|scope| {
+        let _stop = callers.stop_at_the_end();
+        for caller in 0..CALLERS {
+            let callers = &callers;
+            scope.spawn(move || callers.ask(caller));
+        }
+        let go_on = || {
+            let enough = callers.told() + 200;
+            until("the callers go on", || (callers.told() >= enough).then_some(()));
+        };
+        go_on();
+        for _ in 0..2 {
+            disk.fill();
+            let before = not_given();
+            until("the disk refuses numbers", || (not_given() >= before + 20.0).then_some(()));
+            disk.free();
+            go_on();
+        }
+    });
+    // Killed, so that only what is on the disk counts.
+    service.kill();
+    let service = Service::start(serve());
+    service.wait_until_ready();
+    assert!(callers.check(&service, CALLERS) > 600);
 }
 
 #[test]

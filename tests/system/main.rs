@@ -68,6 +68,7 @@ mod ledgers;
 mod long_ticks;
 mod manual;
 mod many_appends;
+mod many_numbers;
 mod memory;
 mod metrics;
 mod oracles;

@@ -20,7 +20,8 @@ const THREADS: usize = 8;
 const CONNECTIONS: usize = 8;
 const GROWTH_MAX_KIB: u64 = 64 * 1024;
 
-fn resident_kib(service: &Service) -> u64 {
+/// The memory that a process has now, `VmRSS`.
+pub(crate) fn resident_kib(service: &Service) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", service.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
     line.trim().trim_end_matches(" kB").parse().unwrap()

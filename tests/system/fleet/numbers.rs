@@ -1,42 +1,66 @@
-//! Numbers of one series from three nodes, whoever is killed meanwhile.
+//! Numbers of one series from three nodes, whoever is killed, stopped or cut off meanwhile.
 
 use std::thread;
 use std::time::Duration;
 
 use super::etcd_cluster::EtcdCluster;
+use super::etcd_link::{EtcdLink, Weather};
 use super::lengths::short_or_whole;
 use super::nodes::{starting_at, until_within};
 use crate::numbering::{BLOCK_RULES, BlockCallers, Callers};
-use crate::service::{Home, Service};
+use crate::service::{Home, Service, Signal};
 
-const CALLERS: usize = 12;
 const BLOCK_CALLERS: usize = 3;
-const SERIES: usize = 5;
 const SLOTS: u32 = 8;
-/// An election, and then some hundred transactions, on however slow a machine.
-const LONG: Duration = Duration::from_secs(120);
+/// What happens in a round, each followed by numbers that are given.
+const HAPPENINGS: usize = 4;
+/// An election, and then the numbers until something else happens, on however slow a machine.
+const LONG: Duration = Duration::from_secs(600);
+
+/// A node, and its ways to each member.
+struct Far {
+    home: Home,
+    links: Vec<EtcdLink>,
+}
+
+impl Far {
+    fn from(etcd: &EtcdCluster) -> Far {
+        Far { home: Home::new(), links: etcd.endpoints().iter().map(|endpoint| EtcdLink::to(endpoint)).collect() }
+    }
+
+    fn start(&self) -> Service {
+        let endpoints: Vec<String> = self.links.iter().map(EtcdLink::endpoint).collect();
+        let service = starting_at(&self.home, &endpoints, SLOTS, BLOCK_RULES);
+        service.wait_until_ready();
+        service
+    }
+
+    fn turn(&self, weather: Weather) {
+        self.links.iter().for_each(|link| link.turn(weather));
+    }
+
+    fn mishaps(&self) -> u64 {
+        self.links.iter().map(EtcdLink::mishaps).sum()
+    }
+}
 
 #[test]
-fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
+fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut_off() {
+    let (wanted, series, count_max, caller_count, rounds) =
+        short_or_whole((700, 5, 3, 12, 2), (1_000_000, 1_000, 50, 35, 6));
     let mut etcd = EtcdCluster::start(3);
-    let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
-    let endpoints = etcd.endpoints();
-    let node = |home| {
-        let node = starting_at(home, &endpoints, SLOTS, BLOCK_RULES);
-        node.wait_until_ready();
-        node
-    };
-    let mut nodes: Vec<Service> = homes.iter().map(node).collect();
-    let (callers, for_blocks) = (Callers::of(&nodes, SERIES), BlockCallers::of(&nodes));
+    let places: [Far; 3] = std::array::from_fn(|_| Far::from(&etcd));
+    let mut nodes: Vec<Service> = places.iter().map(Far::start).collect();
+    let (callers, for_blocks) = (Callers::of(&nodes, series, count_max), BlockCallers::of(&nodes));
+    let least_at_once = wanted / (count_max / 2 + 1) / (rounds * HAPPENINGS + 1);
     let go_on = || {
-        let (least, least_blocks) = (callers.told() + 100, for_blocks.told() + 100);
+        let (least, least_blocks) = (callers.told() + least_at_once, for_blocks.told() + least_at_once);
         let have_more = || callers.told() >= least && for_blocks.told() >= least_blocks;
         until_within(LONG, "numbers are given", || have_more().then_some(()));
     };
-    let rounds = short_or_whole(2, 10);
     thread::scope(|scope| {
         let _stop = (callers.stop_at_the_end(), for_blocks.stop_at_the_end());
-        for caller in 0..CALLERS {
+        for caller in 0..caller_count {
             let callers = &callers;
             scope.spawn(move || callers.ask(caller));
         }
@@ -48,7 +72,7 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
             go_on();
             let killed = round % 3;
             nodes.remove(killed).kill();
-            nodes.insert(killed, node(&homes[killed]));
+            nodes.insert(killed, places[killed].start());
             callers.move_place(killed, nodes[killed].address());
             for_blocks.move_place(killed, nodes[killed].address());
             go_on();
@@ -56,14 +80,21 @@ fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed() {
             go_on();
             etcd.restart(killed);
             // Its callers ask the others meanwhile.
-            nodes[(round + 1) % 3].send(rustix::process::Signal::STOP);
+            let stopped = &nodes[(round + 1) % 3];
+            stopped.send(Signal::STOP);
             go_on();
-            nodes[(round + 1) % 3].send(rustix::process::Signal::CONT);
+            stopped.send(Signal::CONT);
+            let cut_off = &places[(round + 2) % 3];
+            let mishaps = cut_off.mishaps();
+            cut_off.turn([Weather::Silent, Weather::Cut, Weather::Stalled][round % 3]);
+            go_on();
+            assert!(cut_off.mishaps() > mishaps, "nothing was on the way");
+            cut_off.turn(Weather::Clear);
         }
         go_on();
     });
-    println!("{rounds} rounds, each with a node and a member of etcd killed, and a node that stood still");
-    let total = callers.check(&nodes[0], CALLERS);
+    println!("{rounds} rounds, each with a node and a member of etcd killed, a node that stood still, and one cut off");
+    let total = callers.check(&nodes[0], caller_count);
     let (in_blocks, _) = for_blocks.check();
-    assert!(total > 500 && in_blocks > 5_000, "{total} and {in_blocks}");
+    assert!(total > wanted as u64 * 2 / 3 && in_blocks > 5_000, "{total} and {in_blocks}");
 }

@@ -65,7 +65,7 @@ fn restore_under_appenders(away: Duration) {
     let mut etcd = EtcdCluster::start(3);
     let homes: [Home; 3] = std::array::from_fn(|_| Home::new());
     let mut nodes: Vec<Service> = homes.iter().map(|home| node(home, &etcd, SLOTS)).collect();
-    let numbering = Callers::of(&nodes, 5);
+    let numbering = Callers::of(&nodes, 5, 3);
     let minters = [&nodes[0], &nodes[1]].map(Minter::at);
     let ledgers = begin(&nodes[0], 4);
     let places: Vec<Place> = nodes.iter().map(Place::of).collect();
