@@ -9,7 +9,7 @@ use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
 use idmint::service::Service;
-use idmint::storage::EngineChoice;
+use idmint::storage::OwnEngine;
 use idmint::time::{Clock, ManualClock, UnixNanos};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
@@ -65,7 +65,7 @@ fn config(lead: Duration) -> Config {
 
 fn start(runtime: &Runtime, config: &Config, clock: Clock, randomness: &Randomness) -> Arc<Service> {
     let service = assemble(config, Arc::new(clock), randomness, &Registry::new()).expect("the defaults are sound");
-    let store = EngineChoice::Memory.open(0, None).expect("a store in memory");
+    let store = OwnEngine::Memory.open(0, None).expect("a store in memory");
     let rule = StartRule {
         slots: 1,
         max_ahead: Duration::from_secs(5),

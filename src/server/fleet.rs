@@ -32,7 +32,7 @@ impl State {
     pub(super) fn open(config: &Config, floor: Option<UnixNanos>) -> Result<State, StoreError> {
         match config.engine_choice() {
             EngineChoice::Etcd(settings) => Ok(State::Shared(Box::new(Fleet::of_etcd(&settings, config)?))),
-            own => Ok(State::Own(own.open(config.worker.assignment().slot, floor)?)),
+            EngineChoice::Own(engine) => Ok(State::Own(engine.open(config.worker.assignment().slot, floor)?)),
         }
     }
 

@@ -30,7 +30,7 @@ use crate::minting::Refusal;
 use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{AssignmentKind, Config, ConfigError};
 use crate::service::{Reserver, Service};
-use crate::storage::{EngineChoice, FailureKind, StoreError};
+use crate::storage::{EngineChoice, FailureKind, OwnEngine, StoreError};
 use crate::time::Clock;
 
 /// How long requests that have arrived may take once the process is told to end.
@@ -346,8 +346,8 @@ impl Running {
 /// The folder of this node, if it has one.
 fn data_dir_of(config: &Config) -> Option<PathBuf> {
     match config.engine_choice() {
-        EngineChoice::Embedded { data_dir } => Some(data_dir),
-        EngineChoice::Memory | EngineChoice::Etcd(_) => None,
+        EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Some(data_dir),
+        EngineChoice::Own(OwnEngine::Memory) | EngineChoice::Etcd(_) => None,
     }
 }
 

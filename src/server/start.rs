@@ -292,7 +292,7 @@ mod tests {
     use crate::server::assembly::assemble;
     use crate::server::config::OnExhausted;
     use crate::service::{IdSource, ServedFormat, ServiceError};
-    use crate::storage::{Appended, EngineChoice, RecordError, SimulatedDisk, SimulatedHorizon};
+    use crate::storage::{Appended, OwnEngine, RecordError, SimulatedDisk, SimulatedHorizon};
     use crate::time::{ManualClock, UnixTime};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
@@ -324,7 +324,7 @@ mod tests {
         floor: Option<UnixNanos>,
         rule: StartRule,
     ) -> (Arc<Service>, JoinHandle<Result<(), StartError>>) {
-        let engine = EngineChoice::Embedded { data_dir: dir.to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: dir.to_owned() };
         let opened = engine.open(0, floor).expect("the folder is usable");
         let service = assemble(&Config::default(), Arc::new(hand.clock()), &Randomness::Thread, &Registry::new());
         let service = service.expect("the defaults are sound");
@@ -531,10 +531,10 @@ mod tests {
         assert_ne!(group(&service, 1_900_000_500).await, known);
         assert!(matches!(service.session(), Err(Refusal::ClockBehind { .. })), "no id is minted by number");
 
-        assert!(EngineChoice::Embedded { data_dir: folder.path().to_owned() }.open(0, None).is_err(), "it is locked");
+        assert!(OwnEngine::Embedded { data_dir: folder.path().to_owned() }.open(0, None).is_err(), "it is locked");
         starting.abort();
         assert!(starting.await.is_err(), "the start has ended");
-        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
         assert!(engine.open(0, None).is_err(), "it is locked for as long as records are served");
         drop(service);
         assert!(engine.open(0, None).is_ok());

@@ -7,15 +7,15 @@
 //! kept_formats, records/                                  what is stored
 //! start                                                   what may be done first, kept by types
 //! coordinator/                                            what nodes share, as the protocols of a fleet see it
-//! memory/  embedded/  fleet/                              the engines: one folder each, and none knows another
-//! etcd/                                                   a coordinator that is an etcd
+//! embedded/  fleet/                                       records in the tables of a database, and in rows of a coordinator
+//! memory/  etcd/                                          what is gone with the process; a coordinator that is an etcd
 //! engine                                                  the door: opens the engine of the configuration
 //! keepers/                                                the threads that make plans durable
 //! conformance/                                            what every engine has to do, as tests; samples has their data
 //! ```
 //!
-//! Nothing outside `embedded/` names its database. Another engine is one more folder, one variant of
-//! [`EngineChoice`], and one line of the conformance tests.
+//! Nothing outside `embedded/` names its database. Another coordinator is one more folder, one variant
+//! of [`EngineChoice`], and one line of the conformance tests.
 
 mod failure;
 mod files;
@@ -48,7 +48,7 @@ pub use coordinator::{
 #[cfg(test)]
 pub(crate) use embedded::simulation::{SimulatedDisk, SimulatedHorizon};
 pub use embedded::{AdoptedFolder, AdoptedNode, AdoptionNote, AdoptionProgress, FleetFolder};
-pub use engine::EngineChoice;
+pub use engine::{EngineChoice, OwnEngine};
 pub use etcd::{EtcdAccess, EtcdEndpoint, EtcdSettings, EtcdTls, Namespace};
 pub use failure::{FailureKind, StoreError, WithCauses};
 pub use files::{CheckedFile, FolderLock, replace_file};
@@ -61,7 +61,6 @@ pub use keepers::{
     Appended, ExtensionCounts, HorizonKeeper, KeeperState, Numbered, RecordError, RecordKeeper, log_unreadable,
 };
 pub use kept_formats::{Difference, FormatsError, KeptFormat};
-pub use memory::MemoryRecords;
 pub use records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListPlace, ListRange, NumberRecord, NumberStore, RecordPlan,
     RecordStore, Records, SeriesSummary, StoredAnchor, StoredAppend, StoredConjunction, StoredPair, TalliedAnchor,

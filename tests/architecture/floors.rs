@@ -141,17 +141,17 @@ mod tests {
     fn subfolders_have_floors_too() {
         let found = objections(&[
             ("src/lib.rs", "mod storage; const N: u8 = 1;"),
-            ("src/storage/mod.rs", "mod embedded; mod memory; mod keepers; mod door; pub use keepers::Keeper;"),
-            ("src/storage/door.rs", "use super::{memory::M, keepers::Keeper}; pub const DOOR: u8 = 1;"),
-            ("src/storage/memory/mod.rs", "mod m; pub use m::M;"),
-            ("src/storage/memory/m.rs", "pub struct M; use crate::storage::embedded::E;"),
+            ("src/storage/mod.rs", "mod embedded; mod etcd; mod keepers; mod door; pub use keepers::Keeper;"),
+            ("src/storage/door.rs", "use super::{etcd::M, keepers::Keeper}; pub const DOOR: u8 = 1;"),
+            ("src/storage/etcd/mod.rs", "mod m; pub use m::M;"),
+            ("src/storage/etcd/m.rs", "pub struct M; use crate::storage::embedded::E;"),
             ("src/storage/embedded/mod.rs", "pub struct E; use crate::storage::Keeper; fn e() { crate::N; }"),
             ("src/storage/keepers/mod.rs", "pub struct Keeper(super::embedded::E, [u8; super::door::DOOR]);"),
         ]);
         let expected = [
             "src/storage/embedded/mod.rs:1: storage must not import from an entrance: N of src/lib.rs",
             "src/storage/embedded/mod.rs:1: storage/embedded must not import from storage/keepers: Keeper of src/storage/keepers/mod.rs",
-            "src/storage/memory/m.rs:1: storage/memory must not import from storage/embedded: E of src/storage/embedded/mod.rs",
+            "src/storage/etcd/m.rs:1: storage/etcd must not import from storage/embedded: E of src/storage/embedded/mod.rs",
         ];
         assert_eq!(found, expected);
     }

@@ -13,8 +13,9 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("storage").with_floors(&[
         &["failure", "files"],
         &["records", "coordinator"],
-        &["memory", "embedded", "etcd"],
+        &["embedded", "etcd"],
         &["fleet"],
+        &["memory"],
         &["keepers"],
         &["conformance"],
     ]),

@@ -9,7 +9,7 @@ use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
 use idmint::service::Service;
-use idmint::storage::EngineChoice;
+use idmint::storage::OwnEngine;
 use idmint::time::Clock;
 use prometheus::Registry;
 
@@ -43,5 +43,5 @@ pub(crate) async fn begin_in_memory(service: &Arc<Service>) {
         run_ahead: false,
         founding: idmint::cluster::Founding::First,
     };
-    begin(service, EngineChoice::Memory.open(0, None).unwrap(), rule).await.unwrap();
+    begin(service, OwnEngine::Memory.open(0, None).unwrap(), rule).await.unwrap();
 }

@@ -14,7 +14,7 @@ use idmint::conjunction::{
     Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
-use idmint::storage::{MemoryRecords, RecordKeeper, RecordPlan, Records};
+use idmint::storage::{FleetRecords, RecordKeeper, RecordPlan, Records};
 use idmint::time::{ManualClock, UnixNanos, UnixTime};
 use proptest::prelude::*;
 
@@ -175,7 +175,7 @@ fn group_by_decision(arrivals: &Arrivals, pair_order: PairOrder) -> Vec<Vec<Grou
 }
 
 fn records() -> Records {
-    Arc::new(MemoryRecords::default())
+    Arc::new(FleetRecords::in_memory())
 }
 
 /// The records, written after every arrival.

@@ -12,7 +12,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::server::{BACKUP_SOCKET, BackupReply};
-use crate::storage::{BackedUp, EngineChoice};
+use crate::storage::{BackedUp, EngineChoice, OwnEngine};
 
 /// Copy what a running node keeps, without its horizon: a node starts on the copy only with --floor.
 #[derive(Debug, Args)]
@@ -64,12 +64,14 @@ impl Backup {
             return Ok(data_dir.clone());
         }
         match self.settings.load(toml::Table::new())?.engine_choice() {
-            EngineChoice::Embedded { data_dir } => Ok(data_dir),
+            EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Ok(data_dir),
             EngineChoice::Etcd(_) => Err(Failure::new(
                 Exit::Config,
                 "storage.engine is \"etcd\": nothing is kept here; back up etcd by its own snapshots (docs/OPERATIONS.md)",
             )),
-            EngineChoice::Memory => Err(Failure::new(Exit::Config, "storage.engine is \"memory\": nothing is kept")),
+            EngineChoice::Own(OwnEngine::Memory) => {
+                Err(Failure::new(Exit::Config, "storage.engine is \"memory\": nothing is kept"))
+            }
         }
     }
 }

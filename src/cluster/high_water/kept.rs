@@ -120,7 +120,7 @@ impl KeptHighWater {
 mod tests {
     use super::*;
     use crate::cluster::token::Token;
-    use crate::storage::{EngineChoice, FailureKind, Revision};
+    use crate::storage::{FailureKind, OwnEngine, Revision};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
@@ -160,7 +160,7 @@ mod tests {
             known.acknowledge(slot, NOON.after(Duration::from_secs(after)), Revision(6), NOON);
         }
         kept.keep(NOON, &known);
-        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
         let refused = engine.open(0, None).err().expect("there was a fleet");
         assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
         let opened = engine.open(0, Some(NOON)).expect("above a floor");

@@ -15,7 +15,7 @@ use super::storage::{Engine, StorageConfig};
 use super::worker::WorkerConfig;
 use crate::cluster::SlotShare;
 use crate::ledger::NumberRules;
-use crate::storage::EngineChoice;
+use crate::storage::{EngineChoice, OwnEngine};
 
 /// Every setting, one section a field.
 ///
@@ -95,8 +95,8 @@ impl Config {
     #[must_use]
     pub fn engine_choice(&self) -> EngineChoice {
         match self.storage.engine {
-            Engine::Memory => EngineChoice::Memory,
-            Engine::Embedded => EngineChoice::Embedded { data_dir: self.storage.data_dir.clone() },
+            Engine::Memory => EngineChoice::Own(OwnEngine::Memory),
+            Engine::Embedded => EngineChoice::Own(OwnEngine::Embedded { data_dir: self.storage.data_dir.clone() }),
             Engine::Etcd => EngineChoice::Etcd(self.etcd.checked()),
         }
     }

@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use crate::minting::{Mint, MintSettings, SessionStart};
-    use crate::storage::EngineChoice;
+    use crate::storage::OwnEngine;
     use crate::storage::samples::{ready, series};
     use crate::time::{ManualClock, UnixNanos};
 
@@ -153,7 +153,7 @@ mod tests {
 
     impl Bench {
         fn new() -> Bench {
-            let store = ready(EngineChoice::Memory.open(0, None).expect("memory suffices"), NOON, &[]);
+            let store = ready(OwnEngine::Memory.open(0, None).expect("memory suffices"), NOON, &[]);
             let clock = Arc::new(ManualClock::at(NOON).clock());
             let keeper = RecordKeeper::start(store.records().expect("it reads"), Arc::clone(&clock), None);
             let wait_max = Duration::from_secs(3);

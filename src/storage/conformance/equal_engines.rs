@@ -10,7 +10,7 @@ use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{KeyHash, LedgerId};
 use crate::storage::coordinator::MemoryCoordinator;
 use crate::storage::embedded::simulation::SimulatedDatabase;
-use crate::storage::memory::MemoryRecords;
+use crate::storage::fleet::FleetRecords;
 use crate::storage::records::{NumberStore, RecordPlan, RecordStore, SeriesSummary, TalliedAnchor, WriteError};
 use crate::storage::samples::{NOW, anchor_of, append, at, create, given_plan, plan, series, void_plan};
 
@@ -90,7 +90,7 @@ fn engines_that_are_asked_for_the_same_numbers_store_the_same() {
     let (mut written, mut stale) = (0, 0);
     for seed in 0..SEEDS {
         let random = &mut StdRng::seed_from_u64(seed);
-        let memory = MemoryRecords::default();
+        let memory = FleetRecords::in_memory();
         let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
         let fleet = fleet_records(Arc::new(MemoryCoordinator::default()));
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];
@@ -135,7 +135,7 @@ fn engines_that_are_asked_for_the_same_store_the_same() {
     let (mut written, mut stale) = (0, 0);
     for seed in 0..SEEDS {
         let random = &mut StdRng::seed_from_u64(seed);
-        let memory = MemoryRecords::default();
+        let memory = FleetRecords::in_memory();
         let embedded = SimulatedDatabase::new(seed).open_records().expect("the disk works");
         let fleet = fleet_records(Arc::new(MemoryCoordinator::default()));
         let all: [&dyn RecordStore; 3] = [&memory, &*embedded, &fleet];

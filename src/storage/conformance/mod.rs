@@ -19,7 +19,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::coordinator::{Coordinator, MemoryCoordinator};
-use super::engine::EngineChoice;
+use super::engine::OwnEngine;
 use super::etcd::Namespace;
 use super::failure::FailureKind;
 use super::fleet::{FleetRecords, KnownFleet, Room};
@@ -38,14 +38,14 @@ enum EngineUnderTest {
 impl EngineUnderTest {
     fn every() -> [EngineUnderTest; 2] {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        [EngineUnderTest::Memory(MemoryEngine::default()), EngineUnderTest::Embedded(folder)]
+        [EngineUnderTest::Memory(MemoryEngine::new()), EngineUnderTest::Embedded(folder)]
     }
 
     fn open(&self) -> Opened {
         match self {
             EngineUnderTest::Memory(engine) => engine.open(),
             EngineUnderTest::Embedded(folder) => {
-                let choice = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+                let choice = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
                 // Other tests start programs, and until a child is one it holds the locks of this process.
                 for _ in 0..10_000 {
                     match choice.open(0, None) {

@@ -1,20 +1,27 @@
-//! A coordinator in memory that never fails, for tests: those that fail on purpose are made around it.
+//! A coordinator of one process, gone with it: it never fails. Tests make those that fail on purpose around it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Debug};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::{
-    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
-};
+use super::coordinator::{Coordinator, CoordinatorError};
+use super::transaction::{Compare, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 
 /// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MemoryCoordinator {
+    bounds: Bounds,
     state: Mutex<State>,
     hand: Mutex<Hand>,
+}
+
+/// How much a transaction may have, at most.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Of one kind.
+    operations: usize,
+    bytes: usize,
 }
 
 /// The time of those who ask.
@@ -33,99 +40,42 @@ struct State {
     leases_granted: i64,
 }
 
+/// One that takes what etcd does.
+impl Default for MemoryCoordinator {
+    fn default() -> Self {
+        MemoryCoordinator::within(Bounds::OF_ETCD)
+    }
+}
+
 impl MemoryCoordinator {
-    /// A copy of everything that is stored now, as a backup is.
-    pub(crate) fn copy(&self) -> MemoryCoordinator {
-        let state = self.state.lock().expect("no holder of this lock panics").clone();
-        MemoryCoordinator { state: Mutex::new(state), hand: Mutex::default() }
+    /// One that takes transactions of any size.
+    pub(crate) fn unbounded() -> Self {
+        MemoryCoordinator::within(Bounds::NONE)
     }
 
-    /// Puts back an earlier copy. Leases are granted under new numbers, as by a real one, which draws them at random.
-    pub(crate) fn restore(&self, copy: &MemoryCoordinator) {
-        let earlier = copy.state.lock().expect("no holder of this lock panics").clone();
-        let mut state = self.state.lock().expect("no holder of this lock panics");
-        *state = State { leases_granted: state.leases_granted, ..earlier };
-    }
-
-    /// The same store with other commits: `commit` has the store, and what is asked of it.
-    pub(crate) fn committed_by<F>(self: &Arc<Self>, commit: F) -> Arc<dyn Coordinator>
-    where
-        F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError> + Send + Sync + 'static,
-    {
-        Arc::new(CommittedBy { memory: Arc::clone(self), commit })
-    }
-
-    /// From now on whoever asks stands still for so long behind each answer.
-    pub(crate) fn stand_still_behind_answers(&self, pause: Duration) {
-        self.hand.lock().expect("no holder of this lock panics").pause = pause;
+    fn within(bounds: Bounds) -> Self {
+        MemoryCoordinator { bounds, state: Mutex::default(), hand: Mutex::default() }
     }
 
     fn answered<T>(&self, answer: T) -> T {
-        let mut hand = self.hand.lock().expect("no holder of this lock panics");
+        let mut hand = self.hand();
         hand.time = hand.time.saturating_add(hand.pause);
         answer
     }
 
-    /// The revision of the last write.
-    pub(crate) fn revision(&self) -> Revision {
-        self.state.lock().expect("no holder of this lock panics").revision
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// Ends a lease now, with all keys under it.
-    pub(crate) fn end_lease(&self, lease: Lease) {
-        let mut state = self.state.lock().expect("no holder of this lock panics");
-        if state.leases.remove(&lease.0) {
-            state.revision = Revision(state.revision.0 + 1);
-            state.entries.retain(|_, (_, held_by)| *held_by != Some(lease));
-        }
-    }
-}
-
-/// A coordinator whose commits go through a function.
-struct CommittedBy<F> {
-    memory: Arc<MemoryCoordinator>,
-    commit: F,
-}
-
-impl<F> Debug for CommittedBy<F> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.memory.fmt(out)
-    }
-}
-
-impl<F> Coordinator for CommittedBy<F>
-where
-    F: Fn(&MemoryCoordinator, &Transaction) -> Result<Outcome, CoordinatorError> + Send + Sync,
-{
-    fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        (self.commit)(&self.memory, transaction)
-    }
-
-    fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        self.memory.read(ranges)
-    }
-
-    fn grant(&self, lasts: Duration) -> Result<Lease, CoordinatorError> {
-        self.memory.grant(lasts)
-    }
-
-    fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        self.memory.keep_alive(lease)
-    }
-
-    fn wait(&self, pause: Duration) {
-        self.memory.wait(pause);
-    }
-
-    fn time(&self) -> Duration {
-        self.memory.time()
+    fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().expect("no holder of this lock panics")
     }
 }
 
 impl Coordinator for MemoryCoordinator {
     fn commit(&self, transaction: &Transaction) -> Result<Outcome, CoordinatorError> {
-        assert_etcd_would_take(transaction);
-        let mut state = self.state.lock().expect("no holder of this lock panics");
+        self.bounds.assert_hold(transaction);
+        let mut state = self.state();
         if !transaction.compare.iter().all(|compare| state.holds(compare)) {
             return self.answered(Ok(Outcome::Refused(state.read(&transaction.otherwise))));
         }
@@ -142,11 +92,11 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn read(&self, ranges: &[Range]) -> Result<Snapshot, CoordinatorError> {
-        self.answered(Ok(self.state.lock().expect("no holder of this lock panics").read(ranges)))
+        self.answered(Ok(self.state().read(ranges)))
     }
 
     fn grant(&self, _lasts: Duration) -> Result<Lease, CoordinatorError> {
-        let mut state = self.state.lock().expect("no holder of this lock panics");
+        let mut state = self.state();
         state.leases_granted += 1;
         let lease = state.leases_granted;
         state.leases.insert(lease);
@@ -154,34 +104,37 @@ impl Coordinator for MemoryCoordinator {
     }
 
     fn keep_alive(&self, lease: Lease) -> Result<bool, CoordinatorError> {
-        Ok(self.state.lock().expect("no holder of this lock panics").leases.contains(&lease.0))
+        Ok(self.state().leases.contains(&lease.0))
     }
 
     fn wait(&self, _pause: Duration) {}
 
     fn time(&self) -> Duration {
-        self.hand.lock().expect("no holder of this lock panics").time
+        self.hand().time
     }
 }
 
-/// Operations of one kind, and bytes of a transaction, that etcd takes.
-const OPERATIONS_MAX: usize = 128;
-const BYTES_MAX: usize = 1_572_864;
+impl Bounds {
+    /// What etcd takes.
+    const OF_ETCD: Bounds = Bounds { operations: 128, bytes: 1_572_864 };
 
-/// A transaction that etcd would refuse is a mistake of whoever made it.
-fn assert_etcd_would_take(Transaction { compare, write, then_read, otherwise }: &Transaction) {
-    let operations = compare.len().max(write.len() + then_read.len()).max(otherwise.len());
-    assert!(operations <= OPERATIONS_MAX, "too many operations");
-    let key_of = |write: &Write| match write {
-        Write::Put { key, .. } | Write::Delete(key) => key.clone(),
-    };
-    let keys: BTreeSet<Key> = write.iter().map(key_of).collect();
-    assert_eq!(keys.len(), write.len(), "a key is written twice");
-    let len_of = |write: &Write| match write {
-        Write::Put { key, value, .. } => key.len() + value.len(),
-        Write::Delete(key) => key.len(),
-    };
-    assert!(write.iter().map(len_of).sum::<usize>() < BYTES_MAX, "too many bytes");
+    const NONE: Bounds = Bounds { operations: usize::MAX, bytes: usize::MAX };
+
+    /// A transaction that is not taken is a mistake of whoever made it.
+    fn assert_hold(self, Transaction { compare, write, then_read, otherwise }: &Transaction) {
+        let operations = compare.len().max(write.len() + then_read.len()).max(otherwise.len());
+        assert!(operations <= self.operations, "too many operations");
+        let key_of = |write| match write {
+            &Write::Put { ref key, .. } | &Write::Delete(ref key) => key,
+        };
+        let keys: BTreeSet<&Key> = write.iter().map(key_of).collect();
+        assert_eq!(keys.len(), write.len(), "a key is written twice");
+        let len_of = |write: &Write| match write {
+            Write::Put { key, value, .. } => key.len() + value.len(),
+            Write::Delete(key) => key.len(),
+        };
+        assert!(write.iter().map(len_of).sum::<usize>() < self.bytes, "too many bytes");
+    }
 }
 
 impl State {
@@ -229,22 +182,5 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lease_that_ends_takes_its_keys_along() {
-        let coordinator = MemoryCoordinator::default();
-        let lease = coordinator.grant(Duration::from_secs(60)).expect("never fails");
-        let put = |key: &str, lease| Write::Put { key: key.to_owned(), value: Vec::new(), lease };
-        let write = Transaction { write: vec![put("held", Some(lease)), put("kept", None)], ..Transaction::default() };
-        coordinator.commit(&write).expect("the lease is there");
-        assert_eq!(coordinator.keep_alive(lease), Ok(true));
-        coordinator.end_lease(lease);
-        assert_eq!(coordinator.keep_alive(lease), Ok(false));
-        let left = coordinator.read(&[Range { to: Some("z".to_owned()), count_max: 0, ..Range::one("a") }]);
-        let left = left.expect("never fails").ranges.remove(0);
-        assert_eq!(left.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["kept"]);
-        assert!(matches!(coordinator.commit(&write), Err(CoordinatorError::Refused(_))));
-    }
-}
+#[path = "memory_coordinator_tests.rs"]
+mod tests;

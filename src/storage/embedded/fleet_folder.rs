@@ -194,7 +194,7 @@ fn highest_in(path: &Path) -> io::Result<Option<UnixNanos>> {
 mod tests {
     use super::*;
     use crate::storage::embedded::AdoptedFolder;
-    use crate::storage::engine::EngineChoice;
+    use crate::storage::engine::OwnEngine;
     use crate::storage::samples::ready;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
@@ -206,7 +206,7 @@ mod tests {
     /// A folder in which a single node has reserved up to noon.
     fn of_a_single_node() -> tempfile::TempDir {
         let root = folder();
-        let engine = EngineChoice::Embedded { data_dir: root.path().to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: root.path().to_owned() };
         drop(ready(engine.open(0, None).expect("the folder is free"), NOON, &[]));
         root
     }
@@ -267,7 +267,7 @@ mod tests {
             assert_eq!(locked.failure_kind(), FailureKind::Locked);
             assert!(locked.to_string().contains(&format!("process {}", std::process::id())), "{locked}");
         }
-        let single = EngineChoice::Embedded { data_dir: root.path().to_owned() };
+        let single = OwnEngine::Embedded { data_dir: root.path().to_owned() };
         assert_eq!(single.open(0, None).err().map(|error| error.failure_kind()), Some(FailureKind::Locked));
         drop(lock);
         assert!(FleetFolder::open(root.path(), "ours").expect("it is free again").lock().is_some());

@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{Head, KeyHash, LedgerId, Link};
-use crate::storage::engine::EngineChoice;
+use crate::storage::engine::OwnEngine;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
 use crate::storage::records::{LedgerSummary, RecordPlan, RecordStore, StoredAppend, WriteError};
@@ -65,7 +65,7 @@ fn formats() -> Vec<KeptFormat> {
 }
 
 fn open(dir: &Path) -> Result<Opened, StoreError> {
-    EngineChoice::Embedded { data_dir: dir.to_owned() }.open(0, None)
+    OwnEngine::Embedded { data_dir: dir.to_owned() }.open(0, None)
 }
 
 fn image(dir: &Path) -> Image {

@@ -18,7 +18,7 @@ use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 use crate::ledger::{
     EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
 };
-use crate::storage::coordinator::Coordinator;
+use crate::storage::coordinator::{Coordinator, MemoryCoordinator};
 use crate::storage::etcd::Namespace;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::records::{
@@ -37,6 +37,8 @@ pub struct FleetRecords {
     attempts: AtomicU64,
     /// Of a node; none where nobody is answered.
     journal: Option<AppendJournal>,
+    /// Whether no other process writes here, so that only the clock of this one counts.
+    is_alone: bool,
 }
 
 impl FleetRecords {
@@ -50,7 +52,15 @@ impl FleetRecords {
         process: u64,
     ) -> FleetRecords {
         let store = SharedStore::new(coordinator, Keys::of(namespace), known);
-        FleetRecords { store, room, process, attempts: AtomicU64::new(0), journal: None }
+        FleetRecords { store, room, process, attempts: AtomicU64::new(0), journal: None, is_alone: false }
+    }
+
+    /// Records of one process, which are gone with the value.
+    #[must_use]
+    pub fn in_memory() -> FleetRecords {
+        let coordinator = Arc::new(MemoryCoordinator::unbounded());
+        let shared = FleetRecords::new(coordinator, &Namespace::default(), Arc::default(), Arc::default(), 0);
+        FleetRecords { is_alone: true, ..shared }
     }
 
     /// The same, which keep what answers rest on in a journal, if there is one.
@@ -89,7 +99,7 @@ impl FleetRecords {
 
 impl RecordStore for FleetRecords {
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
-        fitting(plans)
+        if self.is_alone { plans.len() } else { fitting(plans) }
     }
 
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError> {
@@ -160,7 +170,7 @@ impl RecordStore for FleetRecords {
     }
 
     fn judging_time(&self, now: UnixNanos) -> Result<Option<UnixNanos>, StoreError> {
-        self.store.judging_time(now)
+        if self.is_alone { Ok(Some(now)) } else { self.store.judging_time(now) }
     }
 
     fn neighbours(
@@ -221,7 +231,10 @@ impl RecordStore for FleetRecords {
     }
 
     fn back_up(&self, _: &Path) -> Result<BackedUp, StoreError> {
-        let advice = "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)";
+        let advice = match self.is_alone {
+            true => "nothing is kept in memory that a backup could restore",
+            false => "etcd keeps the records of a fleet: back it up by its own snapshots (docs/OPERATIONS.md)",
+        };
         Err(StoreError::new(FailureKind::NotUsable, advice))
     }
 
@@ -238,7 +251,7 @@ impl RecordStore for FleetRecords {
     }
 
     fn is_remote(&self) -> bool {
-        true
+        !self.is_alone
     }
 }
 

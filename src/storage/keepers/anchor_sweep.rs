@@ -100,7 +100,7 @@ fn was_reported_before(anchor: &TalliedAnchor, before: UnixTime) -> bool {
 mod tests {
     use super::*;
     use crate::conjunction::{Anchor, AnchorPlan, Pair};
-    use crate::storage::memory::MemoryRecords;
+    use crate::storage::fleet::FleetRecords;
     use crate::storage::records::RecordPlan;
     use crate::time::ManualClock;
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// Anchors of these days, each of another pair, which sweeps have found long ago.
-    fn anchors_of(days: std::ops::RangeInclusive<u32>) -> MemoryRecords {
+    fn anchors_of(days: std::ops::RangeInclusive<u32>) -> FleetRecords {
         let records = uncounted_anchors_of(days.clone());
         let found = |day| (key_of(day), ReportTally::found(Seen { at: at(0), tca: tca(day) }));
         records.add_reports(&days.map(found).collect::<Vec<_>>()).expect("memory");
@@ -123,8 +123,8 @@ mod tests {
     }
 
     /// The same, of which nothing was counted.
-    fn uncounted_anchors_of(days: std::ops::RangeInclusive<u32>) -> MemoryRecords {
-        let records = MemoryRecords::default();
+    fn uncounted_anchors_of(days: std::ops::RangeInclusive<u32>) -> FleetRecords {
+        let records = FleetRecords::in_memory();
         let plan = |day: u32| {
             let pair = Pair { primary: u64::from(day), secondary: 99_999 };
             RecordPlan::Anchor(AnchorPlan::of_report("conjunction", pair, Anchor { tca: tca(day), rank: 0 }))
@@ -134,7 +134,7 @@ mod tests {
     }
 
     /// A report that is counted on a day, of the anchor of another.
-    fn report(records: &MemoryRecords, on: u32, of: u32) {
+    fn report(records: &FleetRecords, on: u32, of: u32) {
         records.add_reports(&[(key_of(of), ReportTally::of(Seen { at: at(on), tca: tca(of) }))]).expect("memory");
     }
 
@@ -143,7 +143,7 @@ mod tests {
         AnchorKey { format: "conjunction".to_owned(), pair, tca: tca(day) }
     }
 
-    fn left(records: &MemoryRecords) -> Vec<i64> {
+    fn left(records: &FleetRecords) -> Vec<i64> {
         let anchors = records.anchors(None, usize::MAX).expect("memory");
         anchors.iter().rev().map(|anchor| anchor.key.tca.0 / 86_400_000_000).collect()
     }

@@ -181,14 +181,14 @@ mod tests {
     use super::*;
     use crate::id::preset;
     use crate::minting::{LaneCount, LaneRule, Lanes, Mint, MintSettings, SessionStart};
-    use crate::storage::engine::EngineChoice;
+    use crate::storage::engine::OwnEngine;
     use crate::storage::samples::ready;
     use crate::time::ManualClock;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn store() -> Store {
-        ready(EngineChoice::Memory.open(0, None).expect("memory suffices"), NOON, &[])
+        ready(OwnEngine::Memory.open(0, None).expect("memory suffices"), NOON, &[])
     }
 
     fn session(clock: &Arc<Clock>) -> Arc<Session> {
@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn a_disk_that_refuses_is_told_and_the_folder_is_free_once_the_keeper_is_gone() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
         let clock = Arc::new(ManualClock::at(NOON).clock());
         let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
         let keeper = HorizonKeeper::start(session(&clock), clock, store);
@@ -253,7 +253,7 @@ mod tests {
     #[tokio::test]
     async fn an_idle_keeper_gives_the_folder_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let engine = EngineChoice::Embedded { data_dir: folder.path().to_owned() };
+        let engine = OwnEngine::Embedded { data_dir: folder.path().to_owned() };
         let clock = Arc::new(ManualClock::at(NOON).clock());
         let store = ready(engine.open(0, None).expect("the folder is free"), NOON, &[]);
         drop(HorizonKeeper::start(session(&clock), clock, store));

@@ -17,8 +17,8 @@ use crate::ledger::{
     AppendPlan, AppendRefusal, EventId, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberRequest,
     RequestMark, SeriesHead, SeriesName, VoidedNumber,
 };
+use crate::storage::fleet::FleetRecords;
 use crate::storage::keepers::job::{Appended, Numbered};
-use crate::storage::memory::MemoryRecords;
 use crate::storage::records::{
     AnchorKey, BackedUp, DoneRequest, LedgerSummary, ListRange, NumberStore, RecordStore, SeriesSummary, StoredAppend,
     StoredConjunction, TalliedAnchor, WrittenDay,
@@ -29,9 +29,9 @@ use crate::storage::samples::{
 use crate::time::ManualClock;
 
 /// Records into which another writer writes just before this one does.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Contended {
-    records: MemoryRecords,
+    records: FleetRecords,
     other: Mutex<OtherWriter>,
 }
 
@@ -60,7 +60,7 @@ impl Contended {
 
 impl OtherWriter {
     /// Writes what makes `plan` stale.
-    fn come_before(&mut self, records: &MemoryRecords, plan: &RecordPlan) {
+    fn come_before(&mut self, records: &FleetRecords, plan: &RecordPlan) {
         self.left -= 1;
         self.done += 1;
         self.writes += 1;
@@ -242,7 +242,7 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
-        let records = Arc::new(Contended::default());
+        let records = Arc::new(Contended { records: FleetRecords::in_memory(), other: Mutex::default() });
         let hand = ManualClock::at(UnixNanos::new(NOW * 1_000));
         let (jobs, waiting) = mpsc::channel();
         let shared = Arc::clone(&records) as Records;

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::memory_records::MemoryRecords;
 use crate::minting::HorizonPlan;
 use crate::storage::failure::StoreError;
+use crate::storage::fleet::FleetRecords;
 use crate::storage::kept_formats::{FormatsError, KeptFormat, differences};
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use crate::time::UnixNanos;
 
 /// Ids minted on it are unique within one run only, up to what the clock adds. Clones are the same store.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(in crate::storage) struct MemoryEngine {
     kept: Arc<Mutex<Kept>>,
-    records: Arc<MemoryRecords>,
+    records: Arc<FleetRecords>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +28,11 @@ struct Kept {
 }
 
 impl MemoryEngine {
+    /// A store of its own, empty.
+    pub(in crate::storage) fn new() -> MemoryEngine {
+        MemoryEngine { kept: Arc::default(), records: Arc::new(FleetRecords::in_memory()) }
+    }
+
     /// The store as a start finds it.
     pub(in crate::storage) fn open(&self) -> Opened {
         let (horizon, floor) = {

@@ -23,8 +23,8 @@ use crate::storage::samples::{
     write_ledger,
 };
 use crate::storage::{
-    AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, EngineChoice, Entry,
-    FailureKind, FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, NumberStore, Range,
+    AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, Entry, FailureKind,
+    FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, NumberStore, OwnEngine, Range,
     RecordPlan, RecordStore, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
@@ -127,7 +127,7 @@ fn tally() -> ReportTally {
 }
 
 fn open(dir: &Path) -> Result<crate::storage::Opened, StoreError> {
-    EngineChoice::Embedded { data_dir: dir.to_owned() }.open(0, None)
+    OwnEngine::Embedded { data_dir: dir.to_owned() }.open(0, None)
 }
 
 fn keys() -> FleetKeys {
@@ -241,7 +241,7 @@ fn a_fleet_has_all_of_a_folder_and_no_node_starts_there_any_more() {
     let refused = node.start().expect_err("its ids go on in the fleet");
     assert_eq!(refused.failure_kind(), FailureKind::Disagrees);
     assert!(refused.to_string().contains("fleet default at http://etcd-0:2379"), "{refused}");
-    let floored = EngineChoice::Embedded { data_dir: node.folder.path().to_owned() }.open(0, Some(HORIZON));
+    let floored = OwnEngine::Embedded { data_dir: node.folder.path().to_owned() }.open(0, Some(HORIZON));
     assert_eq!(floored.map(drop).expect_err("no floor helps").failure_kind(), FailureKind::Disagrees);
 
     let before = content(&store);

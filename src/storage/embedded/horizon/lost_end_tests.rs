@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::ledger::{AppendPlan, Link};
-use crate::storage::engine::EngineChoice;
+use crate::storage::engine::OwnEngine;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::KeptFormat;
 use crate::storage::samples::{NOW, append, create, plan, ready, write};
@@ -22,7 +22,7 @@ const BLOCK_LEN: usize = 4_096;
 const LOG: std::ops::Range<usize> = 2 * BLOCK_LEN..2_050 * BLOCK_LEN;
 
 fn open(dir: &Path, floor: Option<UnixNanos>) -> Result<Opened, StoreError> {
-    EngineChoice::Embedded { data_dir: dir.to_owned() }.open(0, floor)
+    OwnEngine::Embedded { data_dir: dir.to_owned() }.open(0, floor)
 }
 
 fn formats() -> Vec<KeptFormat> {

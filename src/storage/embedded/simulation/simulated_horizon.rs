@@ -7,8 +7,8 @@ use crate::minting::HorizonPlan;
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::horizon::{HorizonFile, HorizonRecord};
 use crate::storage::failure::{FailureKind, StoreError};
+use crate::storage::fleet::FleetRecords;
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
-use crate::storage::memory::MemoryRecords;
 use crate::storage::records::Records;
 use crate::storage::start::{EmptyEngine, Opened, ReadyEngine, ReservedEngine};
 use crate::time::UnixNanos;
@@ -52,6 +52,6 @@ impl ReadyEngine for Reserved {
     }
 
     fn records(&self) -> Result<Records, StoreError> {
-        Ok(std::sync::Arc::new(MemoryRecords::default()))
+        Ok(std::sync::Arc::new(FleetRecords::in_memory()))
     }
 }

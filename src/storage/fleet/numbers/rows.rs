@@ -128,12 +128,13 @@ pub(in crate::storage::fleet) fn void_of_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::fleet::FleetRecords;
     use crate::storage::records::{NumberStore, RecordPlan};
     use crate::storage::samples::{assert_only_whole, at, give, series, void_plan};
 
     #[test]
     fn rows_are_read_as_they_were_written_and_only_whole() {
-        let (acme, records) = (series("acme"), crate::storage::memory::MemoryRecords::default());
+        let (acme, records) = (series("acme"), FleetRecords::in_memory());
         let given = vec![give(&records, &acme, 1, "a"), give(&records, &acme, 3, "b"), give(&records, &acme, 2, "c")];
         let commit = GivenCommit { attempt: Attempt(7), begins: true, given };
         assert_eq!(commit.last(), 6);
