@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -16,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::access::{Access, AccessError};
+use super::answerer::{Answerer, DRAIN_MAX, address_of};
 use super::assembly::{AssemblyError, assemble};
 use super::banner::banner;
 use super::fleet::State;
@@ -24,17 +23,10 @@ use super::reload::Reload;
 use super::start::{RunOptions, StartError, StartRule, begin};
 use super::telemetry::{Act, Audit, AuditError, Telemetry, registry};
 use super::{clock_watch, fleet, warnings::warn_of};
-use crate::http;
-use crate::http::{HostName, HttpMetrics, Sites};
-use crate::minting::Refusal;
-use crate::net::{Callers, Limits, OpenConnections, Terms, serve};
 use crate::server::config::{AssignmentKind, Config, ConfigError};
 use crate::service::{Reserver, Service};
 use crate::storage::{EngineChoice, FailureKind, OwnEngine, StoreError};
 use crate::time::Clock;
-
-/// How long requests that have arrived may take once the process is told to end.
-const DRAIN_MAX: Duration = Duration::from_secs(25);
 
 /// Why a process ended, or did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -251,29 +243,7 @@ impl Running {
     pub async fn serve(self, config: &Config, told: impl Future<Output = ()>) -> Result<(), RunError> {
         let Running { service, listener, admin_listener, state, rule, registry, access, audit } = self;
         let listen = address_of(&listener);
-        let metrics = HttpMetrics::register(&registry, &http::paths()).map_err(AssemblyError::Metrics)?;
-        let metrics = Arc::new(metrics);
-        let sites = |listener: &TcpListener| {
-            let sites = Sites::new(machine_name(), &config.http.hosts, &config.http.cors_origins);
-            sites.at(config.http.scheme(), address_of(listener)).with_page(config.http.page)
-        };
-        let (guard, tls) = (access.guard(), access.tls());
-        let auditor = audit.as_ref().map(|audit| audit.auditor());
-        let names_callers = auditor.is_some() || guard.as_ref().is_some_and(|guard| guard.counts_requests());
-        let api = match &guard {
-            Some(guard) => {
-                let (guard, service) = (Arc::clone(guard), Arc::clone(&service));
-                http::Api::guarded_by(guard, service, Arc::clone(&metrics), sites(&listener))
-            }
-            None => http::Api::new(Arc::clone(&service), Arc::clone(&metrics), sites(&listener)),
-        };
-        let limits = Limits {
-            connections_max: config.http.connections_max,
-            connections_per_peer: config.http.connections_per_peer.unwrap_or(config.http.connections_max.div_ceil(2)),
-            connection_age_max: config.http.connection_age_max,
-            header_timeout: config.http.header_timeout,
-            idle_timeout: config.http.idle_timeout,
-        };
+        let answerer = Answerer::new(config, &service, &registry, &access, audit.as_ref())?;
         warn_of(&service, config);
         let watching = tokio::spawn(clock_watch::watch(Arc::clone(&service), config.clock.skew_max));
         let mut outcome = Ok(());
@@ -293,29 +263,14 @@ impl Running {
                 }
             }
         };
-        let trusted = config.http.trusted_proxies.iter().map(|network| network.0);
-        let (load, is_test) = (service.load().clone(), service.clock().is_standing());
-        let callers = Callers::new(load, trusted).of_test(is_test).audited_by(auditor);
-        let terms = |open| Terms {
-            limits,
-            callers: callers.clone(),
-            open,
-            obstacle: obstacle(&service),
-            tls: tls.clone(),
-            names_callers,
-        };
         let has_ended = CancellationToken::new();
         let answering_probes = async {
-            let Some(listener) = admin_listener else { return };
-            let address = address_of(&listener);
-            let scheme = config.http.scheme();
-            info!(%address, "metrics and health are also told on {scheme}://{address}");
-            let api = http::Api::of_probes(guard, Arc::clone(&service), metrics, sites(&listener));
-            serve(listener, api, terms(OpenConnections::default()), has_ended.cancelled(), DRAIN_MAX).await;
+            if let Some(listener) = admin_listener {
+                answerer.answer_probes(listener, has_ended.cancelled()).await;
+            }
         };
         let answering = async {
-            let open = OpenConnections::shown_by(service.load().connections.clone());
-            let drained = serve(listener, api, terms(open), ending, DRAIN_MAX).await;
+            let drained = answerer.answer(listener, ending).await;
             has_ended.cancel();
             drained
         };
@@ -326,8 +281,8 @@ impl Running {
                 None => std::future::pending().await,
             }
         };
-        let serving = async { tokio::join!(answering, answering_probes).0 };
         // Probes learn to the end how the service is.
+        let serving = async { tokio::join!(answering, answering_probes).0 };
         let drained = tokio::select! {
             drained = serving => drained,
             () = answering_operators => unreachable!("operators are answered for as long as the service runs"),
@@ -349,22 +304,6 @@ fn data_dir_of(config: &Config) -> Option<PathBuf> {
         EngineChoice::Own(OwnEngine::Embedded { data_dir }) => Some(data_dir),
         EngineChoice::Own(OwnEngine::Memory) | EngineChoice::Etcd(_) => None,
     }
-}
-
-fn address_of(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().expect("a bound socket has an address")
-}
-
-/// The library that speaks HTTP panics where it has to write a date before 1970, so it must not get a connection then.
-fn obstacle(service: &Service) -> Box<dyn Fn() -> Option<Bytes> + Send + Sync> {
-    let clock = Arc::clone(service.clock());
-    Box::new(move || Some(http::unserved(Refusal::ClockJumped { shown: clock.shown_before_1970()? })))
-}
-
-/// The name that this machine has, if hosts can be named so.
-fn machine_name() -> Option<HostName> {
-    let machine = rustix::system::uname();
-    machine.nodename().to_str().ok().and_then(HostName::parse)
 }
 
 /// Begins to mint, and mints until that fails.

@@ -27,7 +27,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),
-    folder("server").with_floors(&[&["config"], &["telemetry"], &["process", "formats"]]),
+    folder("server").with_floors(&[&["config"], &["telemetry"], &["process", "formats", "access"]]),
     folder("cli")
         .with_floors(&[&["running_service"], &["ledger", "numbers", "conjunction", "decode", "node", "fleet"]]),
 ];

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{Extensions, Response};
 
 use super::mint::count_refusal;
-use super::reports;
+use super::reporting::reports;
 use crate::conjunction::{ExternalId, GroupedMinter, ReportTally, Seen, Tca};
 use crate::http::access::permit_of;
 use crate::http::answer::{MediaType, Problem, Slug, json, negotiate};

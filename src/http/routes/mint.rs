@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{Response, Uri};
 
 use super::appends;
-use super::reports;
+use super::reporting::reports;
 use crate::http::access::{Permit, permit_of};
 use crate::http::answer::{
     Admitted, AnswerBody, IdEncoder, MediaType, Problem, Slug, media_type_of_body, minted, negotiate_minted,

@@ -12,5 +12,5 @@ pub(in crate::http) mod metrics;
 pub(in crate::http) mod mint;
 pub(in crate::http) mod numbers;
 pub(in crate::http) mod problem_page;
-pub(in crate::http) mod reports;
+pub(in crate::http) mod reporting;
 pub(in crate::http) mod verify;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tracing::{error, info};
 
-use super::tls::{TlsError, TlsFiles};
+use super::tls_files::{TlsError, TlsFiles};
 use crate::http::{Guard, Rate, Tokens, TokensError};
 use crate::net::Tls;
 use crate::server::config::{Config, TlsConfig};
@@ -26,7 +26,7 @@ pub enum AccessError {
 
 /// A guard and TLS, each if there is any, and the files that they come from.
 #[derive(Debug, Clone)]
-pub(super) struct Access {
+pub(in crate::server) struct Access {
     tokens: Option<PathBuf>,
     tls_config: TlsConfig,
     formats: Vec<String>,
@@ -39,7 +39,7 @@ impl Access {
     ///
     /// # Errors
     /// [`AccessError`].
-    pub(super) fn of(config: &Config, service: &Service) -> Result<Access, AccessError> {
+    pub(in crate::server) fn of(config: &Config, service: &Service) -> Result<Access, AccessError> {
         let formats: Vec<_> = service.formats().iter().map(|served| served.format().name.clone()).collect();
         let of_events = service.formats().iter().filter(|served| matches!(served.source(), IdSource::Events));
         let of_events = of_events.map(|served| served.format().name.clone()).collect();
@@ -67,17 +67,17 @@ impl Access {
         })
     }
 
-    pub(super) fn guard(&self) -> Option<Arc<Guard>> {
+    pub(in crate::server) fn guard(&self) -> Option<Arc<Guard>> {
         self.guard.clone()
     }
 
-    pub(super) fn tls(&self) -> Option<Arc<Tls>> {
+    pub(in crate::server) fn tls(&self) -> Option<Arc<Tls>> {
         self.tls.clone()
     }
 
     /// Accepts what the files list now, and of this configuration the scopes of certificates. What is no good leaves what was
     /// accepted before.
-    pub(super) fn read_again(&mut self, config: Option<&Config>) {
+    pub(in crate::server) fn read_again(&mut self, config: Option<&Config>) {
         if let Some(config) = config {
             self.tls_config.client_scopes.clone_from(&config.http.tls.client_scopes);
         }
