@@ -162,7 +162,7 @@ impl RecordWriter {
             decisions += 1;
             let mut replies = VecDeque::from(replies);
             match self.write_and_reply(plans, &mut replies) {
-                Ok(()) => return self.records.settle().or_else(|error| self.could_not_write(error)),
+                Ok(()) => return self.records.apply_pending().or_else(|error| self.could_not_write(error)),
                 Err(WriteError::NotWritten(error)) => {
                     let told = RecordError::of_failure(error.failure_kind());
                     replies.into_iter().for_each(|reply| reply.send_without_plans(told.clone()));

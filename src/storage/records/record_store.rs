@@ -45,7 +45,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError`]; what was written is durable all the same.
-    fn settle(&self) -> Result<(), StoreError> {
+    fn apply_pending(&self) -> Result<(), StoreError> {
         Ok(())
     }
 

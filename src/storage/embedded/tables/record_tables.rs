@@ -120,8 +120,8 @@ impl RecordStore for RecordTables {
         if is_written.map_err(StoreError::from)? { Ok(()) } else { Err(WriteError::Stale) }
     }
 
-    fn settle(&self) -> Result<(), StoreError> {
-        Ok(self.database.attempt(Engine::settle)?)
+    fn apply_pending(&self) -> Result<(), StoreError> {
+        Ok(self.database.attempt(Engine::apply_pending)?)
     }
 
     fn head(&self, ledger: LedgerId) -> Result<Option<Head>, StoreError> {

@@ -11,7 +11,7 @@ use std::thread;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::logged_rows;
-use super::unsettled::{Unsettled, begin_write, commit_unsynced};
+use super::pending::{Pending, begin_write, commit_unsynced};
 use crate::storage::embedded::database_file::{Log, OpenFile};
 use crate::storage::embedded::horizon::CommitMark;
 
@@ -29,9 +29,9 @@ const OPEN_MAX: usize = 64 << 10;
 /// The engine, and the log of what it has not synced.
 pub(crate) struct Engine {
     /// Closed before the engine is.
-    unsettled: Mutex<Unsettled>,
+    pending: Mutex<Pending>,
     engine: redb::Database,
-    /// Locked before what is unsettled, where both are.
+    /// Locked before what is pending, where both are.
     log: Mutex<NumberedLog>,
 }
 
@@ -81,7 +81,7 @@ impl Engine {
             tracing::info!("{} commits were in the log alone", entries.len());
         }
         let log = Mutex::new(NumberedLog { log, mark, last, noted });
-        Ok(Engine { unsettled: Mutex::default(), engine, log })
+        Ok(Engine { pending: Mutex::default(), engine, log })
     }
 
     /// The number of the last commit that is durable.
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Begins to read what is durable.
     pub(in crate::storage::embedded::tables) fn begin_read(&self) -> Result<ReadTransaction, redb::Error> {
-        self.unsettled()?.commit(&self.engine)?;
+        self.pending()?.commit(&self.engine)?;
         Ok(self.engine.begin_read()?)
     }
 
@@ -102,7 +102,7 @@ impl Engine {
     ) -> Result<T, redb::Error> {
         // Nobody is writing in a transaction of his own.
         let _log = self.log()?;
-        look(self.unsettled()?.take(&self.engine)?)
+        look(self.pending()?.take(&self.engine)?)
     }
 
     /// Begins to write, on top of what is durable, once nobody else does.
@@ -111,7 +111,7 @@ impl Engine {
     }
 
     fn begin_write_with<'a>(&'a self, log: MutexGuard<'a, NumberedLog>) -> Result<Writing<'a>, redb::Error> {
-        self.unsettled()?.close(&self.engine)?;
+        self.pending()?.close(&self.engine)?;
         Ok(Writing { engine: self, transaction: begin_write(&self.engine)?, log })
     }
 
@@ -133,11 +133,11 @@ impl Engine {
             }
             return Ok(may_write);
         }
-        if !may_write(self.unsettled()?.take(&self.engine)?)? {
+        if !may_write(self.pending()?.take(&self.engine)?)? {
             return Ok(false);
         }
         log.append(rows)?;
-        self.unsettled()?.add(rows);
+        self.pending()?.add(rows);
         Ok(true)
     }
 
@@ -145,12 +145,12 @@ impl Engine {
     ///
     /// # Errors
     /// What the tables say, now and from now on: a reader must not be told what was before.
-    pub(in crate::storage::embedded::tables) fn settle(&self) -> Result<(), redb::Error> {
-        let mut unsettled = self.unsettled()?;
-        if unsettled.waits() {
-            unsettled.take(&self.engine)?;
+    pub(in crate::storage::embedded::tables) fn apply_pending(&self) -> Result<(), redb::Error> {
+        let mut pending = self.pending()?;
+        if pending.waits() {
+            pending.take(&self.engine)?;
         }
-        if unsettled.len() >= OPEN_MAX { unsettled.commit(&self.engine) } else { Ok(()) }
+        if pending.len() >= OPEN_MAX { pending.commit(&self.engine) } else { Ok(()) }
     }
 
     /// Whoever panicked with it may have left a commit in the log that the tables do not have: nothing is written on top of it.
@@ -159,8 +159,8 @@ impl Engine {
     }
 
     /// Whoever panicked with it may have left the tables without what callers were told of: nothing is read from them.
-    fn unsettled(&self) -> Result<MutexGuard<'_, Unsettled>, redb::Error> {
-        Ok(self.unsettled.lock().map_err(panicked)?)
+    fn pending(&self) -> Result<MutexGuard<'_, Pending>, redb::Error> {
+        Ok(self.pending.lock().map_err(panicked)?)
     }
 
     /// Syncs the tables, so that a start need not read the log.
@@ -218,8 +218,8 @@ impl<'a> Writing<'a> {
         self.log.append(rows)?;
         commit_unsynced(self.transaction).inspect_err(|error| {
             // What the log has is told again.
-            if let Ok(mut unsettled) = self.engine.unsettled() {
-                unsettled.fail(error);
+            if let Ok(mut pending) = self.engine.pending() {
+                pending.fail(error);
             }
         })
     }

@@ -32,7 +32,7 @@ fn what_the_tables_do_not_take_is_no_reason_to_show_what_was_before() {
     records.write(&[RecordPlan::Append(next.clone())]).expect("the log has it");
     for _ in 0..3 {
         records.head(next.ledger()).expect_err("the tables have another head than was acknowledged");
-        records.settle().expect_err("the tables do not take it");
+        records.apply_pending().expect_err("the tables do not take it");
         records.write(&[anchor(0, 0)]).expect_err("nothing is written on top of it");
     }
     assert_eq!(records.obstacle(), Some(FailureKind::NotUsable), "it must be opened again");
@@ -41,13 +41,13 @@ fn what_the_tables_do_not_take_is_no_reason_to_show_what_was_before() {
 #[test]
 fn readers_wait_for_short_commits_alone_and_see_every_one() {
     let (database, records) = in_memory();
-    let unsettled = || {
-        let unsettled = |engine: &Engine| engine.unsettled().map(|unsettled| (unsettled.len(), unsettled.waits()));
-        database.attempt(unsettled).expect("the database works")
+    let pending = || {
+        let pending = |engine: &Engine| engine.pending().map(|pending| (pending.len(), pending.waits()));
+        database.attempt(pending).expect("the database works")
     };
     let (mut plans, mut key) = (vec![plan(&create("genesis", 1), None, NOW)], 1);
     write(&records, &plans);
-    records.settle().expect("the tables take it");
+    records.apply_pending().expect("the tables take it");
     // Appends of one event, some 190 bytes each.
     let mut append = |count: usize| {
         let first = plans.len();
@@ -61,12 +61,12 @@ fn readers_wait_for_short_commits_alone_and_see_every_one() {
     };
     let mut committed = 0;
     for _ in 0..30 {
-        let (before, _) = unsettled();
+        let (before, _) = pending();
         let plans = append(50);
-        let (len, waits) = unsettled();
+        let (len, waits) = pending();
         assert!(waits && len > before, "callers are told before the tables take it");
-        records.settle().expect("the tables take it");
-        match unsettled() {
+        records.apply_pending().expect("the tables take it");
+        match pending() {
             (0, false) => committed += 1,
             (open, waits) => assert!(!waits && open == len && open < OPEN_MAX, "{open} of {len} bytes"),
         }
@@ -76,9 +76,9 @@ fn readers_wait_for_short_commits_alone_and_see_every_one() {
 
     for (count, waits) in [(50, true), (400, false), (1, true)] {
         let plans = append(count);
-        assert_eq!(unsettled().1, waits, "{count} appends: of many the tables have all before callers are told");
+        assert_eq!(pending().1, waits, "{count} appends: of many the tables have all before callers are told");
         assert_eq!(records.chain(plans[0].ledger(), None, 9_999).expect("readable"), links(&plans));
-        assert_eq!(unsettled(), (0, false), "what is read is committed");
+        assert_eq!(pending(), (0, false), "what is read is committed");
     }
 }
 
@@ -97,11 +97,11 @@ fn what_callers_were_told_of_is_there_whoever_comes_next() {
         ("a start", |records, _| records.reopen().expect("the file is sound")),
     ];
     for (who, come) in comes {
-        for settled in [false, true] {
+        for is_applied in [false, true] {
             let (database, records) = in_memory();
             let plans = write_ledger(&records, "genesis", 10);
-            if settled {
-                records.settle().expect("the tables take it");
+            if is_applied {
+                records.apply_pending().expect("the tables take it");
             }
             come(&records, &plans);
             for _ in 0..2 {

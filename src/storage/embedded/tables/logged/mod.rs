@@ -2,8 +2,8 @@
 
 mod engine;
 mod logged_rows;
+mod pending;
 mod plan_check;
-mod unsettled;
 
 pub(super) use engine::{COMMITS, Engine, LostEnd};
 pub(super) use logged_rows::bytes_of;

@@ -13,7 +13,7 @@ use super::logged_rows;
 
 /// What the log has and readers do not see, or why there is nothing to be seen any more.
 #[derive(Default)]
-pub(super) struct Unsettled {
+pub(super) struct Pending {
     rows: Rows,
     failure: Option<(io::ErrorKind, Cow<'static, str>)>,
 }
@@ -28,7 +28,7 @@ struct Rows {
     waiting: Vec<u8>,
 }
 
-impl Unsettled {
+impl Pending {
     /// Adds what the log has from now on.
     pub(super) fn add(&mut self, logged: &[u8]) {
         self.rows.waiting.extend(logged);
@@ -40,7 +40,7 @@ impl Unsettled {
     /// What the tables say, now and from now on: a reader must not be told what was before.
     pub(super) fn take(&mut self, engine: &redb::Database) -> Result<&WriteTransaction, redb::Error> {
         self.check()?;
-        let Unsettled { rows, failure } = self;
+        let Pending { rows, failure } = self;
         rows.take(engine).inspect_err(|error| *failure = Some(kept(error)))
     }
 
@@ -53,7 +53,7 @@ impl Unsettled {
         if self.len() == 0 {
             return Ok(());
         }
-        let Unsettled { rows, failure } = self;
+        let Pending { rows, failure } = self;
         rows.commit(engine).inspect_err(|error| *failure = Some(kept(error)))
     }
 
