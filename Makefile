@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run fleet quick test test-all bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release release-aarch64
+.PHONY: help run fleet quick test test-all tools bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release release-aarch64
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,27 +34,24 @@ test: ## Every test that needs nothing but the toolchain (FEATURES=etcd: of what
 	$(CARGO) test $(LOCKED) --features '$(FEATURES)' $(if $(FEATURES),-- --skip conformance)
 
 # Only the test programs that `make test` leaves out: running both runs everything once. Those of a fleet mostly wait, for leases
-# and elections, so more of them run at once than there are cores; of the others one is busy with an image most of the time. Attacks are short here, and their times only printed, since no
-# test depends on how fast a machine is.
+# and elections, so more of them run at once than there are cores, and what the others need is installed meanwhile; of the others
+# one is busy with an image most of the time. Attacks are short here, and their times only printed, since no test depends on how
+# fast a machine is.
 test-all: export ATTACK_SECONDS ?= 1
 test-all: export ATTACK_WAYS ?= 1
 test-all: ## What `make test` leaves out: long runs, and tests that need Debian packages (installed when root), PyPI or mounts (root).
 	.ci/install-packages
-	$(MAKE) target/tools/schemathesis/installed
-	$(MAKE) target/tools/ccsds-ndm/installed
-	$(MAKE) target/tools/duckdb/installed
-	$(MAKE) target/tools/oracles/installed
-	$(MAKE) target/tools/openapi-python-client/installed
-	$(MAKE) target/tools/openapi-generator/installed
-	$(MAKE) target/tools/kubernetes-validate/installed
-	$(MAKE) target/tools/kubectl/installed
-	$(MAKE) target/tools/playwright/installed
-	$(MAKE) target/tools/bin/cargo-cyclonedx
+	mkdir -p target/tools
+	nice make tools >target/tools/log 2>&1 & installing=$$!; \
+	  $(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 6 fleet::; tested=$$?; \
+	  wait $$installing || { cat target/tools/log >&2; exit 1; }; exit $$tested
 	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 4 --skip fleet::
-	$(CARGO) test $(LOCKED) --features etcd --test system -- --test-threads 6 fleet::
 	$(CARGO) test $(LOCKED) --features etcd --lib conformance
 	$(CARGO) test $(LOCKED) --features etcd --test attacks -- --test-threads 1
 	$(MAKE) instructions
+
+TOOLS := schemathesis ccsds-ndm duckdb oracles openapi-python-client openapi-generator kubernetes-validate kubectl playwright
+tools: $(TOOLS:%=target/tools/%/installed) target/tools/bin/cargo-cyclonedx ## What `make test-all` needs beside Debian packages.
 
 target/tools/ccsds-ndm/installed: .ci/install-ccsds-ndm .ci/ccsds-ndm.txt
 	.ci/install-ccsds-ndm
@@ -119,10 +116,9 @@ lint: fmt-check clippy docs ## Formatting, clippy and documentation, every warni
 fmt-check:
 	$(CARGO) fmt --check
 
-# Three times: with etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests, those that run only where they are
-# named, too; what is built by default; and without features, where the library must still stand alone.
+# With etcd (Debian packages protobuf-compiler and libprotobuf-dev) and all tests, those that run only where they are named, too;
+# and without features, where the library must still stand alone.
 clippy:
-	$(CARGO) clippy $(LOCKED) -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --features etcd -- -D warnings
 	$(CARGO) clippy $(LOCKED) --features etcd --test system --test attacks --bench instructions --bench compare -- -D warnings
 	$(CARGO) clippy $(LOCKED) --all-targets --no-default-features -- -D warnings

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::http1::{Client, request};
 use crate::many_appends::resident_kib;
-use crate::service::{Home, Service, until};
+use crate::service::{Home, until};
 
 /// Numbers, each with a key. `MANY_NUMBERS` says another number; `make torture` gives ten million.
 const NUMBERS: usize = 60_000;
