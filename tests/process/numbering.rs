@@ -198,10 +198,17 @@ impl Connection<'_> {
 pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
     let mut client = Client::connect(service.address());
     let mut get = |target: &str| client.exchange(request(&format!("GET {target}"), "", "")).json();
-    let all = get("/numbers");
-    assert!(all["next"].is_null(), "more series than a page holds");
+    let (mut all, mut from) = (Vec::new(), String::new());
+    loop {
+        let page = get(&format!("/numbers?limit=1000{from}"));
+        all.extend_from_slice(page["series"].as_array().unwrap());
+        match page["next"].as_str() {
+            Some(next) => from = format!("&after={next}"),
+            None => break,
+        }
+    }
     let mut listed = BTreeMap::new();
-    for info in all["series"].as_array().unwrap() {
+    for info in &all {
         let series = info["series"].as_str().unwrap();
         let (mut numbers, mut after) = (Vec::new(), String::new());
         loop {
