@@ -8,7 +8,7 @@ ARGS ?=
 LOCKED := --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run fleet quick test test-all tools bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-sample torture fuzz attacks release release-aarch64
+.PHONY: help run fleet quick test test-all tools bench compare instructions lint fmt-check clippy docs deny loom mutants mutants-fit mutants-sample torture fuzz attacks release release-aarch64
 
 help: ## List these targets.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -141,6 +141,10 @@ loom: LOOM := $(CARGO) test $(LOCKED) --release --lib --no-default-features loom
 loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
 	$(LOOM) -- --nocapture
+
+# They are tried in `make torture`; that each still fits the code takes a second.
+mutants-fit:
+	@for mutant in tests/mutants/*.patch; do git apply --check "$$mutant" || exit 1; done
 
 mutants: export SHARE ?= 1
 mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=10: a tenth of them, by the commit).
