@@ -200,10 +200,10 @@ pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
     let mut get = |target: &str| client.exchange(request(&format!("GET {target}"), "", "")).json();
     let (mut all, mut from) = (Vec::new(), String::new());
     loop {
-        let page = get(&format!("/numbers?limit=1000{from}"));
+        let page = get(&format!("/numbers{from}"));
         all.extend_from_slice(page["series"].as_array().unwrap());
         match page["next"].as_str() {
-            Some(next) => from = format!("&after={next}"),
+            Some(next) => from = format!("?after={next}"),
             None => break,
         }
     }
