@@ -47,7 +47,7 @@ impl Far {
 #[test]
 fn numbers_of_three_nodes_have_no_gap_while_nodes_and_members_are_killed_and_cut_off() {
     let (wanted, series, count_max, caller_count, rounds) =
-        short_or_whole((700, 5, 3, 12, 2), (1_000_000, 1_000, 50, 35, 6));
+        short_or_whole((700, 5, 3, 12, 2), (1_000_000, 1_000, 10, 35, 6));
     let mut etcd = EtcdCluster::start(3);
     let places: [Far; 3] = std::array::from_fn(|_| Far::from(&etcd));
     let mut nodes: Vec<Service> = places.iter().map(Far::start).collect();
