@@ -197,32 +197,27 @@ impl Connection<'_> {
 /// By series, everything that is listed.
 pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
     let mut client = Client::connect(service.address());
-    let mut get = |target: &str| client.exchange(request(&format!("GET {target}"), "", "")).json();
-    let (mut all, mut from) = (Vec::new(), String::new());
-    loop {
-        let page = get(&format!("/numbers{from}"));
-        all.extend_from_slice(page["series"].as_array().unwrap());
-        match page["next"].as_str() {
-            Some(next) => from = format!("?after={next}"),
-            None => break,
-        }
-    }
     let mut listed = BTreeMap::new();
-    for info in &all {
+    for info in all_pages(&mut client, "/numbers?", "series") {
         let series = info["series"].as_str().unwrap();
-        let (mut numbers, mut after) = (Vec::new(), String::new());
-        loop {
-            let page = get(&format!("/numbers/{series}?limit=1000{after}"));
-            numbers.extend_from_slice(page["numbers"].as_array().unwrap());
-            match page["next"].as_str() {
-                Some(next) => after = format!("&after={next}"),
-                None => break,
-            }
-        }
+        let numbers = all_pages(&mut client, &format!("/numbers/{series}?limit=1000&"), "numbers");
         assert_eq!(info["last"], numbers.last().unwrap()["number"]);
         listed.insert(series.to_owned(), numbers);
     }
     listed
+}
+
+/// What all pages of a list have under this member; `target` ends where a parameter may follow.
+fn all_pages(client: &mut Client, target: &str, member: &str) -> Vec<Value> {
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = client.exchange(request(&format!("GET {target}{after}"), "", "")).json();
+        all.extend_from_slice(page[member].as_array().unwrap());
+        match page["next"].as_str() {
+            Some(next) => after = format!("after={next}"),
+            None => return all,
+        }
+    }
 }
 
 /// How the series of blocks is configured that [`BlockCallers`] ask for.
