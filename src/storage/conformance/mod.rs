@@ -11,6 +11,7 @@ mod equal_engines;
 mod numbers;
 mod records;
 mod restored;
+mod rows_in_redb;
 mod starts;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use self::rows_in_redb::RowsInRedb;
 use super::coordinator::{Coordinator, MemoryCoordinator};
 use super::engine::OwnEngine;
 use super::etcd::Namespace;
@@ -66,14 +68,15 @@ fn on_every_engine(check: impl Fn(&EngineUnderTest)) {
     EngineUnderTest::every().iter().for_each(check);
 }
 
-/// Checks the records of each engine, from an empty store on: those of a fleet in memory and, where there is an etcd, in one
-/// with one member and in one with three.
+/// Checks the records of each engine, from an empty store on: those of a fleet in memory, in a further store of rows and, where
+/// there is an etcd, in one with one member and in one with three.
 fn on_all_records(check: impl Fn(&dyn RecordStore)) {
     on_every_engine(|engine| {
         let store = ready(engine.open(), UnixNanos::new(500), &[]);
         check(&*store.records().expect("the store works"));
     });
     check(&fleet_records(Arc::new(MemoryCoordinator::default())));
+    check(&fleet_records(Arc::new(RowsInRedb::new())));
     #[cfg(feature = "etcd")]
     for count in [1, 3] {
         let cluster = etcd_cluster::EtcdCluster::start(count);
