@@ -128,7 +128,7 @@ fn mint_wish(
     request_body: &[u8],
 ) -> MaybeReady<Answer> {
     match Wish::read(service, served, parts, request_body) {
-        Ok(wish) if wish.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &wish),
+        Ok(wish) if wish.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &wish, None),
         Ok(wish) => mint_many(service, served, &wish, parts),
         Err(problem) => {
             let example = || example(service, served, None, permit_of(&parts.extensions));
@@ -143,16 +143,23 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
     let count = wish.request.count();
     let price = wish.price(served.format());
     if price <= SHORT_LEN_MAX {
-        return mint_few(service, served, wish);
+        return mint_few(service, served, wish, None);
+    }
+    let is_long = count > IDS_AT_ONCE_MAX;
+    let payer = payer_of(service, &parts.extensions);
+    // A short answer gives way to nobody.
+    if !is_long
+        && wish.answer_len_max(served.format()) <= SHORT_LEN_MAX
+        && let Some(paid) = payer.pay_if_free(price)
+    {
+        return mint_few(service, served, wish, Some(Box::new(Admitted { paid, pass: None })));
     }
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
-    let is_long = count > IDS_AT_ONCE_MAX;
     let mut pass = match is_long.then(|| service.load().requests.enter_bulk(estimate)).transpose() {
         Ok(pass) => pass,
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
     let (service, served, wish) = (Arc::clone(service), Arc::clone(served), wish.clone());
-    let payer = payer_of(&service, &parts.extensions);
     // Thousands may wait for their turn, which costs nothing: whoever asks for less is not refused for them. Held from now on,
     // since a connection of HTTP/2 takes all its requests before the first of them goes on.
     let held = service.load().requests.hold();
@@ -183,12 +190,17 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
 }
 
 #[inline]
-fn mint_few(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish) -> MaybeReady<Answer> {
+fn mint_few(
+    service: &Arc<Service>,
+    served: &Arc<ServedFormat>,
+    wish: &Wish,
+    admitted: Option<Box<Admitted>>,
+) -> MaybeReady<Answer> {
     let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
     service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
         Ok(ids) => {
-            let answer_body = AnswerBody::of_ids(encoder, &of_format.counted().format, ids, None);
+            let answer_body = AnswerBody::of_ids(encoder, &of_format.counted().format, ids, admitted);
             Ok(minted(media, of_format.format(), count, answer_body))
         }
         Err(refusal) => refuse_to_mint(&of_service, &of_format, refusal),
@@ -262,12 +274,13 @@ impl Wish {
     /// What the memory for the first piece of the answer costs. Rows are paid for as texts of as many ids are, so that they
     /// are refused, and wait, like these: minting them is the same work.
     fn price(&self, format: &Format) -> usize {
-        let count = self.request.count();
-        let of_texts = self.encoder_of_texts(format).first_piece_len_max(count, format);
-        if self.media != MediaType::Rows {
-            return of_texts;
-        }
-        of_texts.max(self.encoder(format).first_piece_len_max(count, format))
+        let of_texts = self.encoder_of_texts(format).first_piece_len_max(self.request.count(), format);
+        of_texts.max(self.answer_len_max(format))
+    }
+
+    /// How much memory the first piece of the answer takes.
+    fn answer_len_max(&self, format: &Format) -> usize {
+        self.encoder(format).first_piece_len_max(self.request.count(), format)
     }
 }
 

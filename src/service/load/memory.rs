@@ -95,8 +95,12 @@ impl Pool {
     }
 
     fn buy_now(&self, units: u32) -> Option<OwnedSemaphorePermit> {
-        let small = Arc::clone(&self.for_small).try_acquire_many_owned(units);
-        small.or_else(|_| Arc::clone(&self.rest).try_acquire_many_owned(units)).ok()
+        let small = Arc::clone(&self.for_small).try_acquire_many_owned(units).ok();
+        small.or_else(|| self.buy_if_free(units))
+    }
+
+    fn buy_if_free(&self, units: u32) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.rest).try_acquire_many_owned(units).ok()
     }
 
     async fn buy(&self, units: u32) -> OwnedSemaphorePermit {
@@ -170,6 +174,13 @@ impl Payer {
             Charge { from_share, from_all: self.budget.all.buy(units).await, _share: Arc::clone(&self.share) }
         };
         timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
+    }
+
+    /// Pays for so many bytes as [`pay`](Self::pay) does, if it would not have to wait.
+    pub fn pay_if_free(&self, bytes: usize) -> Option<Charge> {
+        let units = units_of(bytes, self.share.rest_units());
+        let [from_share, from_all] = [&self.share, &self.budget.all].map(|pool| pool.buy_if_free(units));
+        Some(Charge { from_share: from_share?, from_all: from_all?, _share: Arc::clone(&self.share) })
     }
 
     /// Pays for so many bytes at once.
@@ -253,6 +264,25 @@ mod tests {
         assert!(payer("2001:db8:0:1::1").pay_now(1).is_ok());
         let _mapped = [28, 4].map(|mib| payer("::ffff:10.0.0.1").pay_now(mib * MIB).expect("a quarter"));
         assert!(payer("10.0.0.1").pay_now(1).is_err());
+    }
+
+    #[tokio::test]
+    async fn who_would_have_to_wait_gets_nothing_of_what_is_for_connections_and_passes_nobody() {
+        let (budget, counts) = budget(128 * MIB);
+        let payer = budget.payer(peer(1));
+        let charge = payer.pay_if_free(28 * MIB).expect("all of its share that can be waited for");
+        assert!(payer.pay_if_free(1).is_none());
+        let _small = payer.pay_now(MIB).expect("connections have more");
+        let waiting = tokio::spawn({
+            let payer = payer.clone();
+            async move { payer.pay(28 * MIB).await.is_ok() }
+        });
+        tokio::task::yield_now().await;
+        drop(charge);
+        assert!(payer.pay_if_free(1).is_none(), "it is of the one who waits");
+        assert!(waiting.await.expect("it does not panic"));
+        assert!(payer.pay_if_free(1).is_some());
+        assert_eq!(counts.of(Shed::Memory), 0);
     }
 
     #[tokio::test]
