@@ -13,7 +13,7 @@ use divan::{AllocProfiler, Bencher};
 use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
-use idmint::http::{Api, HttpMetrics, Sites};
+use idmint::http::{Api, HostPolicy, HttpMetrics};
 use idmint::ledger::{ChainChecker, Event, EventId, EventTime, LedgerId};
 use prometheus::Registry;
 use tokio::runtime::Runtime;
@@ -26,7 +26,7 @@ static SERVER: LazyLock<(Runtime, Api)> = LazyLock::new(|| {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    (runtime, Api::new(service, Arc::new(metrics), Sites::default()))
+    (runtime, Api::new(service, Arc::new(metrics), HostPolicy::default()))
 });
 
 fn main() {

@@ -20,7 +20,7 @@ use harness::comparison::{Comparison, Target, ratios, report, time_per_unit};
 use harness::service::{YEARS, service};
 use http_body_util::BodyExt;
 use idmint::http;
-use idmint::http::{Api, HttpMetrics, Sites};
+use idmint::http::{Api, HostPolicy, HttpMetrics};
 use idmint::id::{FieldKind, FormatDefinition, IdBlock, PRESETS, Progression, Rule};
 use prometheus::Registry;
 use rand::rngs::StdRng;
@@ -46,7 +46,7 @@ fn answers() {
     let runtime = Runtime::new().expect("a runtime");
     let service = service(&runtime, YEARS);
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    let router = Api::new(service, Arc::new(metrics), Sites::default());
+    let router = Api::new(service, Arc::new(metrics), HostPolicy::default());
     let answer = |path: &'static str| {
         let (router, runtime) = (&router, &runtime);
         move || time_per_unit(IDS, || assert!(runtime.block_on(answer_len(router, path)) > 0))

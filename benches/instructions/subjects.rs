@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request, header};
 use http_body_util::BodyExt;
 use idmint::http;
-use idmint::http::{Api, HttpMetrics, Sites};
+use idmint::http::{Api, HostPolicy, HttpMetrics};
 use idmint::id::{DecodeFilter, Format, PRESETS};
 use idmint::minting::{Batch, BatchRequest, Durable, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
 use idmint::service::Service;
@@ -123,7 +123,7 @@ pub(crate) fn run_all(mut told: impl FnMut(&str, u32)) {
         }
     });
     let metrics = HttpMetrics::register(&Registry::new(), &http::paths()).expect("an empty registry");
-    let api = Api::new(Arc::clone(&service), Arc::new(metrics), Sites::default());
+    let api = Api::new(Arc::clone(&service), Arc::new(metrics), HostPolicy::default());
     for path in ["/ids/snowflake", "/ids/snowflake?count=1000"] {
         count(format!("POST {path}"), &mut || runtime.block_on(exchange(&api, Method::POST, path)));
     }

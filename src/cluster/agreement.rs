@@ -1,9 +1,9 @@
 //! Whether this node mints as its fleet does: the same slots, and under each name the same format.
 
 use super::fleet_keys::FleetKeys;
+use super::nonce::Nonce;
 use super::slot_share::{SlotRange, SlotShare};
 use super::stored::{FleetMeta, StoredInstant};
-use super::token::Token;
 use crate::storage::{
     AgreedMeta, Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError,
     Transaction, Write,
@@ -25,9 +25,9 @@ pub(super) struct Agreed {
     /// The revision at which it was read: every write about a slot compares it.
     pub(super) revision: Revision,
     /// Which fleet it is.
-    pub(super) fleet: Token,
+    pub(super) fleet: Nonce,
     /// Which one it was at first, before any fence.
-    pub(super) origin: Token,
+    pub(super) origin: Nonce,
     /// No slot is used below.
     pub(super) floor: UnixNanos,
 }
@@ -60,7 +60,7 @@ impl OwnLayout {
         keys: &FleetKeys,
         found: Option<&Entry>,
         floor: UnixNanos,
-        fleet: Token,
+        fleet: Nonce,
     ) -> Result<Agreement, FormatsError> {
         self.compare_above(UnixNanos::default(), keys, found, floor, fleet)
     }
@@ -76,7 +76,7 @@ impl OwnLayout {
         keys: &FleetKeys,
         found: Option<&Entry>,
         floor: UnixNanos,
-        fleet: Token,
+        fleet: Nonce,
     ) -> Result<Agreement, FormatsError> {
         let (revision, mut meta) = match found {
             None => (Revision::ABSENT, FleetMeta::new(fleet, self.share, floor)),
@@ -152,7 +152,7 @@ mod tests {
     /// What the layout says of what is stored, after writing what it wanted written.
     fn join(store: &MemoryCoordinator, layout: &OwnLayout) -> Result<Agreed, FormatsError> {
         let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
-        match layout.compare(&keys(), found.first(), UnixNanos::from_seconds(7), Token::new(1))? {
+        match layout.compare(&keys(), found.first(), UnixNanos::from_seconds(7), Nonce::new(1))? {
             Agreement::Agreed(agreed) => Ok(agreed),
             Agreement::ToWrite(transaction) => {
                 let outcome = store.commit(&transaction).expect("memory answers");
@@ -166,7 +166,7 @@ mod tests {
     fn the_first_node_founds_the_fleet_and_later_ones_bring_their_formats() {
         let store = MemoryCoordinator::default();
         let first = join(&store, &layout(8, &[format("a", "1ms", true)])).expect("the first one is right");
-        assert_eq!((first.fleet, first.floor), (Token::new(1), UnixNanos::from_seconds(7)));
+        assert_eq!((first.fleet, first.floor), (Nonce::new(1), UnixNanos::from_seconds(7)));
         let read_only = format("c", "1s", false);
         let both = [format("a", "1ms", true), format("b", "1s", true), read_only];
         let second = join(&store, &layout(8, &both)).expect("a new name joins");
@@ -216,7 +216,7 @@ mod tests {
         let raise = |least: u64| {
             let found = store.read(&[Range::one(keys().meta())]).expect("memory answers").ranges.remove(0);
             let (least, floor) = (UnixNanos::new(least), UnixNanos::from_seconds(7));
-            let compared = layout.compare_above(least, &keys(), found.first(), floor, Token::new(1));
+            let compared = layout.compare_above(least, &keys(), found.first(), floor, Nonce::new(1));
             match compared.expect("it is alike") {
                 Agreement::Agreed(_) => false,
                 Agreement::ToWrite(write) => matches!(store.commit(&write), Ok(Outcome::Committed(_))),

@@ -15,9 +15,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::nonce::Nonce;
 use super::slot_lease::{NodeName, RENEW_EVERY};
 use super::stored::{HorizonRecord, SlotRecord};
-use super::token::Token;
 use crate::storage::{Entry, Key, Revision};
 use crate::time::UnixNanos;
 
@@ -148,7 +148,7 @@ impl Seen {
 }
 
 /// The processes that hold slots, but for this one and an earlier one in its place.
-fn instances_of_others(holders: &[Entry], node: &NodeName) -> Vec<Token> {
+fn instances_of_others(holders: &[Entry], node: &NodeName) -> Vec<Nonce> {
     let holders = holders.iter().filter_map(|holder| SlotRecord::from_bytes(&holder.value).ok());
     let others = holders
         .filter(|holder| holder.instance != node.instance && (holder.node != node.node || holder.addr != node.addr));
@@ -173,7 +173,7 @@ mod tests {
 
     /// The node whose clocks are tried: process 9 in place 9.
     fn node() -> NodeName {
-        NodeName { instance: Token::new(9), node: "node-9".to_owned(), addr: String::new() }
+        NodeName { instance: Nonce::new(9), node: "node-9".to_owned(), addr: String::new() }
     }
 
     fn entry(key: String, revision: u64, value: Vec<u8>) -> Entry {
@@ -182,12 +182,12 @@ mod tests {
 
     /// What one of the others has written by this revision, when its clock showed this.
     fn horizon(process: u64, revision: u64, clock: UnixNanos) -> Entry {
-        let record = HorizonRecord::new(NOON, Token::new(process.into()), Token::new(0), clock);
+        let record = HorizonRecord::new(NOON, Nonce::new(process.into()), Nonce::new(0), clock);
         entry(format!("hz/{process}"), revision, record.to_bytes())
     }
 
     fn holder(process: u64, place: u64) -> Entry {
-        let record = SlotRecord::new(Token::new(process.into()), &format!("node-{place}"), "", NOON);
+        let record = SlotRecord::new(Nonce::new(process.into()), &format!("node-{place}"), "", NOON);
         entry(format!("slot/{process}"), 1, record.to_bytes())
     }
 

@@ -1,6 +1,6 @@
 //! Where the nodes of a fleet keep what concerns slots.
 
-use super::token::Token;
+use super::nonce::Nonce;
 use crate::storage::{Key, Range};
 
 /// The keys of one namespace.
@@ -36,7 +36,7 @@ impl FleetKeys {
     }
 
     /// What the clock of a process shows that is about to found the fleet; under a lease.
-    pub(super) fn founder(&self, instance: Token) -> Key {
+    pub(super) fn founder(&self, instance: Nonce) -> Key {
         format!("{}{instance}", self.founders())
     }
 
@@ -51,7 +51,7 @@ impl FleetKeys {
     }
 
     /// Everything that a node looks at before it takes a slot: `meta`, all horizons, all holders.
-    pub fn survey(&self) -> Vec<Range> {
+    pub fn all_slots(&self) -> Vec<Range> {
         vec![Range::one(self.meta()), Range::prefix(self.horizons()), Range::prefix(self.slots())]
     }
 

@@ -11,9 +11,9 @@ use tracing::{error, info, warn};
 
 use super::fleet_clocks::Skew;
 use super::high_water::KeptHighWater;
+use super::leased_slots::{Event, LeasedSlots};
+use super::nonce::Entropy;
 use super::slot_lease::{LeaseRule, Reply, RequestOutcome, Step};
-use super::slot_tenure::{Event, SlotTenure};
-use super::token::Entropy;
 use crate::minting::{Mint, Refusal, SlotLack};
 use crate::storage::{Coordinator, FormatsError, KnownFleet};
 use crate::time::{Clock, UnixNanos};
@@ -109,9 +109,9 @@ impl SlotKeeper {
         let shared = Arc::new(Shared::default());
         let (report, state) = watch::channel(State::default());
         let clock = Arc::clone(mint.clock());
-        let tenure = SlotTenure::new(mint, rule, kept.begin(), known, entropy);
+        let slots = LeasedSlots::new(mint, rule, kept.begin(), known, entropy);
         let worker = Worker {
-            tenure,
+            slots,
             clock,
             coordinator,
             shared: Arc::clone(&shared),
@@ -206,7 +206,7 @@ impl Shared {
 }
 
 struct Worker {
-    tenure: SlotTenure,
+    slots: LeasedSlots,
     clock: Arc<Clock>,
     coordinator: Arc<dyn Coordinator>,
     shared: Arc<Shared>,
@@ -228,10 +228,10 @@ impl Worker {
             let wanted = *self.shared.wanted();
             if wanted.is_ending && !is_ending {
                 is_ending = true;
-                self.tenure.release();
+                self.slots.release();
                 self.tell();
             }
-            match self.tenure.next(self.clock.now(), wanted.needed) {
+            match self.slots.next(self.clock.now(), wanted.needed) {
                 Step::Ended => break,
                 Step::WaitUntil(until) => {
                     self.tell();
@@ -241,17 +241,17 @@ impl Worker {
                     let reply = request.send(self.coordinator.as_ref());
                     self.shared.counts.count(RequestOutcome::of(&reply));
                     self.log_failure(&reply);
-                    let event = self.tenure.answer(self.clock.now(), reply);
+                    let event = self.slots.answer(self.clock.now(), reply);
                     self.log_clock();
                     if self.has_ended_by(event) {
                         break;
                     }
                     self.tell();
-                    self.kept.keep(self.clock.now(), self.tenure.high_water());
+                    self.kept.keep(self.clock.now(), self.slots.high_water());
                 }
             }
         }
-        self.kept.keep_last(self.tenure.high_water());
+        self.kept.keep_last(self.slots.high_water());
         self.report.send_replace(State { has_ended: true, ..State::default() });
     }
 
@@ -271,7 +271,7 @@ impl Worker {
             Event::Renewed => {
                 self.shared.counts.renewed.fetch_add(1, Ordering::Relaxed);
             }
-            Event::Acquired(slot) => match self.tenure.refusal() {
+            Event::Acquired(slot) => match self.slots.refusal() {
                 None => info!(slot, "this node has slot {slot} and mints"),
                 Some(refusal) => info!(slot, "this node has slot {slot}, and does not mint yet: {refusal}"),
             },
@@ -330,7 +330,7 @@ impl Worker {
 
     /// Says when the clock is not believed any more, and when it is again.
     fn log_clock(&mut self) {
-        let refusal = self.tenure.clock_refusal();
+        let refusal = self.slots.clock_refusal();
         match &refusal {
             Some(refusal) if self.is_clock_right => {
                 warn!("{refusal}; no id is minted by number until one of them is mended");
@@ -342,13 +342,13 @@ impl Worker {
     }
 
     fn tell(&self) {
-        if self.tenure.is_confirmed() && self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
+        if self.slots.is_confirmed() && self.shared.counts.is_regressed.swap(false, Ordering::Relaxed) {
             info!("etcd has all that it had acknowledged, or was fenced");
         }
         let state = State {
-            slot: self.tenure.slot(),
-            usable_until: self.tenure.usable_until(),
-            skew: self.tenure.skew(),
+            slot: self.slots.slot(),
+            usable_until: self.slots.usable_until(),
+            skew: self.slots.skew(),
             has_ended: false,
         };
         self.report.send_if_modified(|told| {

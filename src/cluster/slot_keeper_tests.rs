@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::KeptHighWater;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_lease::{ClockLimits, NodeName};
 use crate::cluster::slot_lease::{Founding, Unheard};
 use crate::cluster::slot_share::SlotShare;
-use crate::cluster::token::Token;
 use crate::id::preset;
 use crate::minting::{Denied, LaneCount, MintSettings, Minter, Refusal, SlotLack, SlotLanes};
 use crate::storage::samples::anchor;
@@ -113,7 +113,7 @@ impl TestNode {
         let lanes = SlotLanes::of(&format, slots, LaneCount::UpTo(8), 0).expect("fits");
         let minter = mint.add_leased(format, lanes);
         let mint = Arc::new(mint);
-        let node = NodeName { instance: Token::new(number), node: format!("node-{number}"), addr: String::new() };
+        let node = NodeName { instance: Nonce::new(number), node: format!("node-{number}"), addr: String::new() };
         let rule = LeaseRule::new(
             keys(),
             SlotShare::all(slots),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::anchor::{Anchor, AnchorPlan, Pair, Tca};
 use super::grouped_minter::GroupedMinter;
 use super::report::ReportError;
-use super::sighting::{NotedRule, Sighting};
+use super::sent_report::{NotedRule, SentReport};
 
 /// The result for one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct GroupRequest {
 /// A report with what anchors are looked up by.
 #[derive(Debug, Clone, Copy)]
 struct Keyed {
-    sighting: Sighting,
+    sent_report: SentReport,
     pair: Pair,
     tca: Tca,
     noted: Option<NotedAnchor>,
@@ -90,16 +90,16 @@ impl NotedAnchor {
 }
 
 impl Keyed {
-    fn new(minter: &GroupedMinter, sighting: &Sighting) -> Result<Keyed, GroupError> {
-        let report = &sighting.report;
+    fn new(minter: &GroupedMinter, sent_report: &SentReport) -> Result<Keyed, GroupError> {
+        let report = &sent_report.report;
         minter.id_of(report)?;
         let tca = Tca::of(report);
-        let noted = sighting.noted.map(|id| {
+        let noted = sent_report.noted.map(|id| {
             let (first, last) =
                 minter.anchors_of(id, report).ok_or(GroupError::OtherObjects { named: id })?.into_inner();
             Ok::<_, GroupError>(NotedAnchor { id, first, last, nearest: tca.clamp(first, last) })
         });
-        Ok(Keyed { sighting: *sighting, pair: minter.pair_of(report), tca, noted: noted.transpose()? })
+        Ok(Keyed { sent_report: *sent_report, pair: minter.pair_of(report), tca, noted: noted.transpose()? })
     }
 
     /// The times around which its anchors are looked up.
@@ -142,11 +142,11 @@ impl GroupRequest {
     ///
     /// # Errors
     /// [`GroupRefusal`] of the first report that can have no id, or came with an id of other objects.
-    pub fn new(minter: Arc<GroupedMinter>, sightings: &[Sighting]) -> Result<GroupRequest, GroupRefusal> {
-        let keyed = |(index, sighting): (usize, &Sighting)| {
-            Keyed::new(&minter, sighting).map_err(|error| GroupRefusal { index, error })
+    pub fn new(minter: Arc<GroupedMinter>, sent_reports: &[SentReport]) -> Result<GroupRequest, GroupRefusal> {
+        let keyed = |(index, sent_report): (usize, &SentReport)| {
+            Keyed::new(&minter, sent_report).map_err(|error| GroupRefusal { index, error })
         };
-        let reports = sightings.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
+        let reports = sent_reports.iter().enumerate().map(keyed).collect::<Result<_, _>>()?;
         Ok(GroupRequest { minter, noted_rule: NotedRule::default(), reports })
     }
 
@@ -154,8 +154,8 @@ impl GroupRequest {
     ///
     /// # Errors
     /// [`GroupError`]: a request with it would be refused.
-    pub fn check(minter: &GroupedMinter, sighting: &Sighting) -> Result<(), GroupError> {
-        Keyed::new(minter, sighting).map(|_| ())
+    pub fn check(minter: &GroupedMinter, sent_report: &SentReport) -> Result<(), GroupError> {
+        Keyed::new(minter, sent_report).map(|_| ())
     }
 
     /// The same request with another rule for the ids that came with reports.
@@ -296,7 +296,7 @@ impl GroupRequest {
 
     fn group(&self, index: usize, report: &Keyed, anchor: Tca, created: Option<bool>) -> Result<Grouped, GroupRefusal> {
         let refuse = |error| GroupRefusal { index, error };
-        let anchored = report.sighting.report.at(anchor.into());
+        let anchored = report.sent_report.report.at(anchor.into());
         let id = self.minter.id_of(&anchored).map_err(|error| refuse(error.into()))?;
         let noted_differs = report.noted.map(|noted| noted.id != id);
         match report.noted {

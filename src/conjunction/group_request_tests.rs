@@ -22,18 +22,18 @@ fn minter(pair_order: PairOrder) -> Arc<GroupedMinter> {
 }
 
 /// A report at `delta` microseconds after the base.
-fn sighting(delta: i64, primary: u64, secondary: u64) -> Sighting {
+fn sent_report(delta: i64, primary: u64, secondary: u64) -> SentReport {
     let tca = UnixTime::from(Tca(BASE + delta));
-    Sighting::new(Report::new(tca, primary, secondary).expect("two objects"))
+    SentReport::new(Report::new(tca, primary, secondary).expect("two objects"))
 }
 
-fn request_of(sightings: &[Sighting]) -> GroupRequest {
-    GroupRequest::new(minter(PairOrder::Reported), sightings).expect("each can have an id")
+fn request_of(sent_reports: &[SentReport]) -> GroupRequest {
+    GroupRequest::new(minter(PairOrder::Reported), sent_reports).expect("each can have an id")
 }
 
 /// Reports of one pair, at these times.
 fn request(deltas: &[i64]) -> GroupRequest {
-    request_of(&deltas.iter().map(|delta| sighting(*delta, 1, 2)).collect::<Vec<_>>())
+    request_of(&deltas.iter().map(|delta| sent_report(*delta, 1, 2)).collect::<Vec<_>>())
 }
 
 fn anchor(delta: i64, rank: u32) -> Anchor {
@@ -102,9 +102,9 @@ fn what_was_decided_before_and_is_not_stored_yet_counts() {
 
 #[test]
 fn the_pairs_are_kept_apart_and_their_order_counts_as_configured() {
-    let sightings = [sighting(0, 1, 2), sighting(0, 2, 1), sighting(0, 1, 3), sighting(5, 2, 1)];
+    let sent_reports = [sent_report(0, 1, 2), sent_report(0, 2, 1), sent_report(0, 1, 3), sent_report(5, 2, 1)];
     let created = |pair_order| {
-        let request = GroupRequest::new(minter(pair_order), &sightings).expect("each can have an id");
+        let request = GroupRequest::new(minter(pair_order), &sent_reports).expect("each can have an id");
         let (grouped, _) = request.decide(&vec![Vec::new(); 4], &mut NewAnchors::default()).expect("no id is expected");
         assert_eq!(grouped[1].id, grouped[3].id);
         (grouped[0].id == grouped[1].id, grouped.iter().map(|grouped| grouped.created == Some(true)).collect())
@@ -142,16 +142,16 @@ fn id_at(seconds: i64) -> u128 {
 }
 
 /// A report at `delta` that came with the id of that second from the base.
-fn noting(delta: i64, seconds: i64) -> Sighting {
-    Sighting { noted: Some(id_at(seconds)), ..sighting(delta, 1, 2) }
+fn noting(delta: i64, seconds: i64) -> SentReport {
+    SentReport { noted: Some(id_at(seconds)), ..sent_report(delta, 1, 2) }
 }
 
 const TELL: NotedRule = NotedRule { keep: false, must_agree: false };
 const KEEP: NotedRule = NotedRule { keep: true, must_agree: false };
 
 /// Where one report with an id comes to: microseconds from the base, whether it is the first there, whether that id differs.
-fn match_noted(rule: NotedRule, sighting: Sighting, stored: &[Anchor]) -> (i64, bool, bool) {
-    let request = request_of(&[sighting]).with_noted_rule(rule);
+fn match_noted(rule: NotedRule, sent_report: SentReport, stored: &[Anchor]) -> (i64, bool, bool) {
+    let request = request_of(&[sent_report]).with_noted_rule(rule);
     let near = |(_, tca): (Pair, Tca)| {
         stored.iter().copied().filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect::<Vec<_>>()
     };
@@ -160,9 +160,9 @@ fn match_noted(rule: NotedRule, sighting: Sighting, stored: &[Anchor]) -> (i64, 
     let joined = request.join_stored(&stored).expect("nothing must agree");
     assert_eq!(joined.as_deref(), plans.is_empty().then_some(&grouped[..]), "both ways decide alike");
     let grouped = grouped[0];
-    assert_eq!(grouped.delta_us, (Tca::of(&sighting.report)).since(grouped.anchor));
+    assert_eq!(grouped.delta_us, (Tca::of(&sent_report.report)).since(grouped.anchor));
     let differs = grouped.noted_differs.expect("it came with an id");
-    assert_eq!(differs, Some(grouped.id) != sighting.noted);
+    assert_eq!(differs, Some(grouped.id) != sent_report.noted);
     (grouped.anchor.0 - BASE, grouped.created.expect("stored"), differs)
 }
 
@@ -225,8 +225,8 @@ struct Stored {
 
 impl Stored {
     /// The id of a report.
-    fn report(&mut self, rule: NotedRule, sighting: &Sighting) -> u128 {
-        let request = request_of(std::slice::from_ref(sighting)).with_noted_rule(rule);
+    fn report(&mut self, rule: NotedRule, sent_report: &SentReport) -> u128 {
+        let request = request_of(std::slice::from_ref(sent_report)).with_noted_rule(rule);
         let near = |(pair, tca): (Pair, Tca)| {
             let of_pair = self.anchors.get(&pair).into_iter().flatten().copied();
             of_pair.filter(|anchor| tca.neighbourhood().contains(&anchor.tca)).collect::<Vec<_>>()
@@ -241,14 +241,14 @@ impl Stored {
 #[test]
 fn a_report_that_got_another_id_gets_it_again_after_somebody_elses_report_brought_the_noted_one() {
     let (r1, r2) = (noting(10_000_000, 10), noting(10_900_000, 10));
-    let near = sighting(11_500_000, 1, 2);
+    let near = sent_report(11_500_000, 1, 2);
     for (rule, of_r2) in [(TELL, id_at(11)), (KEEP, id_at(10))] {
         let mut service = Stored::default();
         assert_eq!(service.report(rule, &near), id_at(11));
         assert_eq!(service.report(rule, &r2), of_r2, "{rule:?}");
         assert_eq!(service.report(rule, &r1), id_at(10), "{rule:?}: nothing is within its reach, or it keeps its id");
         assert_eq!(service.report(rule, &r2), of_r2, "{rule:?}: the same report again");
-        let without = Sighting { noted: None, ..r2 };
+        let without = SentReport { noted: None, ..r2 };
         assert_eq!(service.report(rule, &without), id_at(11), "{rule:?}: the oldest within reach");
         assert_eq!(service.report(rule, &near), id_at(11), "{rule:?}");
     }
@@ -256,15 +256,15 @@ fn a_report_that_got_another_id_gets_it_again_after_somebody_elses_report_brough
 
 /// Reports of a pair as services send them to each other: half of them were named by one service, and come to the next one
 /// with the ids that they got, among reports of others.
-fn posted_back(random: &mut StdRng, pair: u64, count: usize) -> Vec<(NotedRule, Sighting)> {
+fn posted_back(random: &mut StdRng, pair: u64, count: usize) -> Vec<(NotedRule, SentReport)> {
     let mut first = Stored::default();
-    let report = |random: &mut StdRng| sighting(random.random_range(0..6_000_000), pair, 9);
-    let mut reports: Vec<(NotedRule, Sighting)> = (0..count)
+    let report = |random: &mut StdRng| sent_report(random.random_range(0..6_000_000), pair, 9);
+    let mut reports: Vec<(NotedRule, SentReport)> = (0..count)
         .map(|at| {
             let report = report(random);
             let rule = if random.random_bool(0.3) { KEEP } else { TELL };
             let noted = (at % 2 == 0).then(|| first.report(TELL, &report));
-            (rule, Sighting { noted, ..report })
+            (rule, SentReport { noted, ..report })
         })
         .collect();
     reports.shuffle(random);
@@ -279,7 +279,7 @@ fn every_report_gets_its_first_answer_again_after_every_later_report() {
     let (mut noted, mut differing, mut repeated) = (0, 0, 0);
     for pair in 1..=PAIRS {
         let mut service = Stored::default();
-        let mut told: Vec<(NotedRule, Sighting, u128)> = Vec::new();
+        let mut told: Vec<(NotedRule, SentReport, u128)> = Vec::new();
         for (rule, report) in posted_back(&mut random, 10 * pair, REPORTS) {
             let id = service.report(rule, &report);
             noted += usize::from(report.noted.is_some());
@@ -303,31 +303,32 @@ fn every_report_gets_its_first_answer_again_after_every_later_report() {
 #[test]
 fn an_id_of_other_objects_stops_its_whole_request() {
     let named = id_at(0);
-    for other in [sighting(0, 1, 3), sighting(0, 2, 1), sighting(0, 3, 2)] {
-        let sightings = [sighting(0, 1, 2), Sighting { noted: Some(named), ..other }];
-        let refusal = GroupRequest::new(minter(PairOrder::Reported), &sightings).expect_err("of other objects");
+    for other in [sent_report(0, 1, 3), sent_report(0, 2, 1), sent_report(0, 3, 2)] {
+        let sent_reports = [sent_report(0, 1, 2), SentReport { noted: Some(named), ..other }];
+        let refusal = GroupRequest::new(minter(PairOrder::Reported), &sent_reports).expect_err("of other objects");
         assert_eq!(refusal, GroupRefusal { index: 1, error: GroupError::OtherObjects { named } });
     }
-    let swapped = [Sighting { noted: Some(named), ..sighting(0, 2, 1) }];
+    let swapped = [SentReport { noted: Some(named), ..sent_report(0, 2, 1) }];
     assert!(GroupRequest::new(minter(PairOrder::Unordered), &swapped).is_ok(), "the same pair there");
 }
 
 #[test]
 fn without_storage_the_id_that_came_with_a_report_is_kept() {
-    let decide = |rule, sighting| {
-        let grouped = request_of(&[sighting]).with_noted_rule(rule).decide_ungrouped().expect("nothing must agree")[0];
+    let decide = |rule, sent_report| {
+        let grouped =
+            request_of(&[sent_report]).with_noted_rule(rule).decide_ungrouped().expect("nothing must agree")[0];
         (grouped.anchor.0 - BASE, grouped.noted_differs, grouped.created)
     };
     assert_eq!(decide(TELL, noting(1_999_999, 0)), (999_999, Some(false), None));
     assert_eq!(decide(TELL, noting(2_000_000, 0)), (2_000_000, Some(true), None));
     assert_eq!(decide(KEEP, noting(2_000_000, 0)), (999_999, Some(false), None));
-    assert_eq!(decide(KEEP, sighting(2_000_000, 1, 2)), (2_000_000, None, None));
+    assert_eq!(decide(KEEP, sent_report(2_000_000, 1, 2)), (2_000_000, None, None));
 }
 
 #[test]
 fn a_report_that_must_agree_stops_its_whole_request() {
     let rule = NotedRule { keep: false, must_agree: true };
-    let naming = |seconds| request_of(&[sighting(5_000_000, 1, 2), noting(500_000, seconds)]).with_noted_rule(rule);
+    let naming = |seconds| request_of(&[sent_report(5_000_000, 1, 2), noting(500_000, seconds)]).with_noted_rule(rule);
     let (right, wrong) = (id_at(0), id_at(1));
     let refusal = GroupRefusal { index: 1, error: GroupError::OtherId { named: wrong, gets: right } };
     let stored = [Vec::new(), vec![anchor(0, 0)], vec![anchor(0, 0)]];
@@ -343,8 +344,8 @@ fn a_report_that_must_agree_stops_its_whole_request() {
 
 #[test]
 fn a_report_without_an_id_of_its_own_is_refused_at_once() {
-    let sightings = [sighting(0, 1, 2), sighting(0, 1, 1 << 22), sighting(0, 1 << 22, 1)];
-    let refusal = GroupRequest::new(minter(PairOrder::Reported), &sightings).expect_err("no catalogue number");
+    let sent_reports = [sent_report(0, 1, 2), sent_report(0, 1, 1 << 22), sent_report(0, 1 << 22, 1)];
+    let refusal = GroupRequest::new(minter(PairOrder::Reported), &sent_reports).expect_err("no catalogue number");
     assert_eq!(refusal.index, 1);
     assert!(matches!(refusal.error, GroupError::Report(ReportError::ObjectTooGreat { .. })));
 }

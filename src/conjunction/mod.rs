@@ -17,15 +17,15 @@
 //! let sent = "CCSDS_CDM_VERS = 1.0\nCREATION_DATE = 2024-01-30T12:00:00\nTCA = 2024-032T00:00:00.25\n\
 //!     OBJECT = OBJECT1\nOBJECT_DESIGNATOR = 25544\nOBJECT = OBJECT2\nOBJECT_DESIGNATOR = 48274\n";
 //! let document = Document::read(CdmForm::of(sent.as_bytes()), sent)?;
-//! let sightings = document.sightings(&minter, 0)?;
+//! let sent_reports = document.sent_reports(&minter, 0)?;
 //!
 //! // Reports in, ids out: without storage, each of its own time.
-//! let outcomes = GroupRequest::new(Arc::clone(&minter), &sightings).and_then(|request| request.decide_ungrouped());
+//! let outcomes = GroupRequest::new(Arc::clone(&minter), &sent_reports).and_then(|request| request.decide_ungrouped());
 //! let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, format.canonical()))?;
 //!
 //! // Ids in, the document out.
 //! let ids: Vec<String> = outcomes.iter().map(|outcome| format.canonical().to_text(outcome.id)).collect();
-//! let annotated = String::from_utf8(document.annotate(&sightings, &ids))?;
+//! let annotated = String::from_utf8(document.annotate(&sent_reports, &ids))?;
 //! assert!(annotated.contains("\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,7 +38,7 @@ mod grouped_minter;
 mod object_rules;
 mod report;
 mod reports;
-mod sighting;
+mod sent_report;
 mod tally;
 
 pub use anchor::{Anchor, AnchorPlan, Pair, Tca};
@@ -49,5 +49,5 @@ pub use grouped_minter::{GroupedMinter, PairOrder};
 pub use object_rules::ObjectRules;
 pub use report::{Report, ReportError, Role};
 pub use reports::{PlainReport, Reports, ReportsError, SortedReports, WrittenReport};
-pub use sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, NotedRule, Sighting};
+pub use sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, NotedRule, SentReport};
 pub use tally::{ReportTally, Seen};

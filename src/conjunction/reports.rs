@@ -7,7 +7,7 @@ use super::external_id::ExternalId;
 use super::group_request::{GroupError, GroupRefusal, GroupRequest};
 use super::grouped_minter::GroupedMinter;
 use super::report::{Report, ReportError};
-use super::sighting::{EVENT_ID_KEY, NotedFault, Sighting, read_noted};
+use super::sent_report::{EVENT_ID_KEY, NotedFault, SentReport, read_noted};
 use crate::id::Encoding;
 
 /// The reports of one text, at least one.
@@ -41,7 +41,7 @@ pub struct PlainReport {
 #[derive(Debug)]
 pub struct SortedReports {
     /// Each with its position in the text, from 0.
-    pub sightings: Vec<(usize, Sighting)>,
+    pub sent_reports: Vec<(usize, SentReport)>,
     /// The ids of other originators that came with these, by their places among them.
     pub externals: Vec<(usize, ExternalId)>,
     /// Why those at the other positions get no id.
@@ -148,23 +148,23 @@ impl<B: AsRef<[u8]>> Reports<B> {
     /// `encoding`: of ids that came with reports.
     pub fn sort_out(&self, minter: &GroupedMinter, encoding: usize) -> SortedReports {
         let mut refused = self.refused();
-        let (mut sightings, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
+        let (mut sent_reports, mut externals) = (Vec::with_capacity(self.len()), Vec::new());
         let of_ids = &minter.format().encodings[encoding];
         for (index, position) in self.positions(&refused).into_iter().enumerate() {
-            let sighting = self.sighting(index, position, minter, encoding).and_then(|sighting| {
-                let checked = GroupRequest::check(minter, &sighting);
+            let sent_report = self.sent_report(index, position, minter, encoding).and_then(|sent_report| {
+                let checked = GroupRequest::check(minter, &sent_report);
                 let explain = |error| self.explain_at(position, &GroupRefusal { index, error }, of_ids);
-                checked.map(|()| sighting).map_err(explain)
+                checked.map(|()| sent_report).map_err(explain)
             });
-            match sighting {
-                Ok(sighting) => {
-                    externals.extend(self.external(index, minter).map(|external| (sightings.len(), external)));
-                    sightings.push((position, sighting));
+            match sent_report {
+                Ok(sent_report) => {
+                    externals.extend(self.external(index, minter).map(|external| (sent_reports.len(), external)));
+                    sent_reports.push((position, sent_report));
                 }
                 Err(error) => refused.push((position, error)),
             }
         }
-        SortedReports { sightings, externals, refused }
+        SortedReports { sent_reports, externals, refused }
     }
 
     /// The positions of the reports that were read among all, from 0.
@@ -206,11 +206,11 @@ impl<B: AsRef<[u8]>> Reports<B> {
     ///
     /// # Errors
     /// [`ReportsError::Message`], [`ReportsError::Noted`] of the first whose id is none of the format.
-    pub fn sightings(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<Sighting>, ReportsError> {
-        (0..self.len()).map(|index| self.sighting(index, index, minter, encoding)).collect()
+    pub fn sent_reports(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<SentReport>, ReportsError> {
+        (0..self.len()).map(|index| self.sent_report(index, index, minter, encoding)).collect()
     }
 
-    /// The ids of other originators that came with the [sightings](Reports::sightings), by their places among them.
+    /// The ids of other originators that came with the [sent_reports](Reports::sent_reports), by their places among them.
     pub fn externals(&self, minter: &GroupedMinter) -> Vec<(usize, ExternalId)> {
         (0..self.len()).filter_map(|index| Some((index, self.external(index, minter)?))).collect()
     }
@@ -220,13 +220,13 @@ impl<B: AsRef<[u8]>> Reports<B> {
     }
 
     /// `position`: that of the report among all, those that were left out too.
-    fn sighting(
+    fn sent_report(
         &self,
         index: usize,
         position: usize,
         minter: &GroupedMinter,
         encoding: usize,
-    ) -> Result<Sighting, ReportsError> {
+    ) -> Result<SentReport, ReportsError> {
         match self {
             Reports::Plain { reports, is_list, .. } => {
                 let PlainReport { report, noted } = &reports[index];
@@ -234,13 +234,13 @@ impl<B: AsRef<[u8]>> Reports<B> {
                     let no_id = || refuse_noted(*is_list, position, text, NotedFault::NoId);
                     read_noted(text, minter.format(), encoding).ok_or_else(no_id)
                 };
-                Ok(Sighting { report: *report, noted: noted.as_ref().map(read).transpose()? })
+                Ok(SentReport { report: *report, noted: noted.as_ref().map(read).transpose()? })
             }
-            Reports::Messages(document) => Ok(document.sighting(index, minter, encoding)?),
+            Reports::Messages(document) => Ok(document.sent_report(index, minter, encoding)?),
         }
     }
 
-    /// The refusal of one of the [sightings](Reports::sightings), in the words of its form. `encoding`: of ids in the message.
+    /// The refusal of one of the [sent_reports](Reports::sent_reports), in the words of its form. `encoding`: of ids in the message.
     pub fn explain(&self, refusal: &GroupRefusal, encoding: &Encoding) -> ReportsError {
         self.explain_at(refusal.index, refusal, encoding)
     }

@@ -17,7 +17,7 @@ use super::router::route_table;
 use super::routes::mint;
 use crate::http::access::{Guard, Need};
 use crate::http::answer::{AnswerBody, Problem, Slug};
-use crate::http::sites::{Cors, Sites};
+use crate::http::host_policy::{Cors, HostPolicy};
 use crate::service::{MaybeReady, Service};
 
 /// The whole API, behind one [edge](Edge).
@@ -25,14 +25,19 @@ use crate::service::{MaybeReady, Service};
 pub struct Api(Edge<Dispatch>);
 
 impl Api {
-    /// The API of this service, for these sites, counted by these metrics.
-    pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, sites: Sites) -> Self {
-        Self::guarded(service, metrics, sites, None)
+    /// The API of this service, under this policy, counted by these metrics.
+    pub fn new(service: Arc<Service>, metrics: Arc<HttpMetrics>, host_policy: HostPolicy) -> Self {
+        Self::guarded(service, metrics, host_policy, None)
     }
 
     /// The same, for callers whom this guard lets in.
-    pub fn guarded_by(guard: Arc<Guard>, service: Arc<Service>, metrics: Arc<HttpMetrics>, sites: Sites) -> Self {
-        Self::guarded(service, metrics, sites, Some(admission(guard)))
+    pub fn guarded_by(
+        guard: Arc<Guard>,
+        service: Arc<Service>,
+        metrics: Arc<HttpMetrics>,
+        host_policy: HostPolicy,
+    ) -> Self {
+        Self::guarded(service, metrics, host_policy, Some(admission(guard)))
     }
 
     /// The part of it that says how the service is, `/metrics` and `/health/*`, for callers whom this guard lets in.
@@ -40,7 +45,7 @@ impl Api {
         guard: Option<Arc<Guard>>,
         service: Arc<Service>,
         metrics: Arc<HttpMetrics>,
-        sites: Sites,
+        host_policy: HostPolicy,
     ) -> Self {
         let guarded = guard.map(admission);
         let admission: Admission = Arc::new(move |route, request| {
@@ -50,21 +55,22 @@ impl Api {
                 Err(Problem::new(Slug::NotFound, "this address answers /metrics and /health/* alone"))
             }
         });
-        Self::guarded(service, metrics, sites, Some(admission))
+        Self::guarded(service, metrics, host_policy, Some(admission))
     }
 
     /// The same; `admission` is asked about every request before anything is done for it.
     pub fn guarded(
         service: Arc<Service>,
         metrics: Arc<HttpMetrics>,
-        sites: Sites,
+        host_policy: HostPolicy,
         admission: Option<Admission>,
     ) -> Self {
-        let (table, load) = (route_table(&service, sites.address(), sites.has_page()), service.load().clone());
+        let (table, load) =
+            (route_table(&service, host_policy.address(), host_policy.has_page()), service.load().clone());
         let mint_path = table.number_of(mint::ROUTE);
         let is_test = service.clock().is_standing();
-        let (routes, cors) = (Routes { service, mint_path, table }, sites.cors());
-        Self(Edge::new(Dispatch { routes, cors }, metrics, &load, sites, admission).of_test(is_test))
+        let (routes, cors) = (Routes { service, mint_path, table }, host_policy.cors());
+        Self(Edge::new(Dispatch { routes, cors }, metrics, &load, host_policy, admission).of_test(is_test))
     }
 }
 

@@ -20,8 +20,8 @@ use super::metrics::{HttpMetrics, Measured};
 use super::route_table::{Route, RouteTable, Routed};
 use crate::http::access::{Caller, Permit};
 use crate::http::answer::{AnswerBody, NO_SNIFFING, Problem, Slug, X_REQUEST_ID, name_instance};
+use crate::http::host_policy::HostPolicy;
 use crate::http::request::{LateBody, check_transfer_coding, request_id, trace_parent, traceparent_of};
-use crate::http::sites::Sites;
 use crate::service::{AwaitedBodies, Load, Payer, Requests, Sender, Shed};
 
 /// What says that a service is one to test against, whose ids somebody else has, too.
@@ -50,7 +50,7 @@ pub trait Handle {
 /// Whatever answers requests, with the edge around it.
 ///
 /// Here requests are let in or refused, counted and timed. Every answer carries `X-Request-Id`; a URI longer than
-/// `URI_LEN_MAX` is 414, a body that is coded for its way in more than chunks 501, what [`Sites`] keeps out 400, 421 or
+/// `URI_LEN_MAX` is 414, a body that is coded for its way in more than chunks 501, what [`HostPolicy`] keeps out 400, 421 or
 /// 403, and a handler that panics has answered 500.
 pub struct Edge<H>(Arc<Parts<H>>);
 
@@ -60,7 +60,7 @@ struct Parts<H> {
     metrics: Arc<HttpMetrics>,
     requests: Arc<Requests>,
     bodies: Arc<AwaitedBodies>,
-    sites: Sites,
+    host_policy: HostPolicy,
     admission: Option<Admission>,
     /// Whether every answer says that it is one of a service to test against.
     is_test: bool,
@@ -74,20 +74,20 @@ impl<H> Clone for Edge<H> {
 
 /// The edge around a table of routes.
 pub fn complete(routes: RouteTable, metrics: Arc<HttpMetrics>) -> Edge<RouteTable> {
-    Edge::new(routes, metrics, &Load::default(), Sites::default(), None)
+    Edge::new(routes, metrics, &Load::default(), HostPolicy::default(), None)
 }
 
 impl<H> Edge<H> {
-    /// The edge around what answers these sites; `admission` is asked about every request that is theirs.
+    /// The edge around what answers under this policy; `admission` is asked about every request that it lets in.
     pub(super) fn new(
         handler: H,
         metrics: Arc<HttpMetrics>,
         load: &Load,
-        sites: Sites,
+        host_policy: HostPolicy,
         admission: Option<Admission>,
     ) -> Self {
         let (requests, bodies) = (Arc::clone(&load.requests), Arc::clone(&load.bodies));
-        Self(Arc::new(Parts { handler, metrics, requests, bodies, sites, admission, is_test: false }))
+        Self(Arc::new(Parts { handler, metrics, requests, bodies, host_policy, admission, is_test: false }))
     }
 
     /// The same of a service to test against, if it is one.
@@ -120,7 +120,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
     }
 
     fn call(&mut self, mut request: Request) -> Passage<H::Answering> {
-        let Parts { handler, metrics, requests, bodies, sites, admission, is_test } = &*self.0;
+        let Parts { handler, metrics, requests, bodies, host_policy, admission, is_test } = &*self.0;
         let route = handler.route(request.method(), request.uri().path());
         let measured = metrics.begin(route.path, request.method());
         if route.is_audited
@@ -133,7 +133,7 @@ impl<H: Handle> Service<Request> for Edge<H> {
         let has_room = check_room(requests, metrics, request.uri());
         let has_body = !request.body().is_end_stream();
         let is_read = has_room.and_then(|()| if has_body { check_transfer_coding(request.headers()) } else { Ok(()) });
-        let admitted = is_read.and_then(|()| sites.check(&request)).and_then(|()| match admission {
+        let admitted = is_read.and_then(|()| host_policy.check(&request)).and_then(|()| match admission {
             Some(admission) => admission(route, &mut request),
             None => Ok(()),
         });
@@ -283,7 +283,7 @@ mod tests {
     async fn a_request_beyond_those_that_may_be_in_flight_is_shed_at_once_and_a_probe_is_not() {
         let metrics = Arc::new(HttpMetrics::register(&Registry::new(), &[]).expect("an empty registry"));
         let load = Load::new(MemoryBudget::LEAST, 2);
-        let mut edge = Edge::new(Never, Arc::clone(&metrics), &load, Sites::default(), None);
+        let mut edge = Edge::new(Never, Arc::clone(&metrics), &load, HostPolicy::default(), None);
         let mut ask = |path: &str| {
             let request = Request::builder().uri(path).header(header::HOST, "localhost").body(Body::empty());
             edge.call(request.expect("a request"))

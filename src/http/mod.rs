@@ -5,13 +5,13 @@ pub mod answer;
 mod api;
 mod edge;
 mod fallback;
+mod host_policy;
 mod metrics;
 mod page;
 pub mod request;
 mod route_table;
 mod router;
 mod routes;
-mod sites;
 mod unserved;
 
 pub use access::{
@@ -22,9 +22,9 @@ pub use answer::{AnswerBody, Problem, Slug};
 pub use api::Api;
 pub use edge::{Admission, Edge, complete};
 pub(crate) use edge::{is_probe, turn_away};
+pub use host_policy::{CorsOrigin, HostName, HostPolicy, HostRule};
 pub use metrics::HttpMetrics;
 pub use route_table::{Route, RouteTable, Row};
 pub use router::{operations, paths};
 pub use routes::problem_page::problem_page;
-pub use sites::{CorsOrigin, HostName, HostRule, Sites};
 pub use unserved::unserved;

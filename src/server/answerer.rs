@@ -12,7 +12,7 @@ use tracing::info;
 use super::access::Access;
 use super::assembly::AssemblyError;
 use super::telemetry::Audit;
-use crate::http::{self, Guard, HostName, HttpMetrics, Sites};
+use crate::http::{self, Guard, HostName, HostPolicy, HttpMetrics};
 use crate::minting::Refusal;
 use crate::net::{Callers, Drained, Limits, OpenConnections, Terms, Tls, serve};
 use crate::server::config::Config;
@@ -55,10 +55,10 @@ impl<'a> Answerer<'a> {
     /// Answers all requests, until `ending` completes.
     pub(super) async fn answer(&self, listener: TcpListener, ending: impl Future<Output = ()>) -> Drained {
         let (service, metrics) = (Arc::clone(self.service), Arc::clone(&self.metrics));
-        let sites = self.sites(&listener);
+        let host_policy = self.host_policy(&listener);
         let api = match &self.guard {
-            Some(guard) => http::Api::guarded_by(Arc::clone(guard), service, metrics, sites),
-            None => http::Api::new(service, metrics, sites),
+            Some(guard) => http::Api::guarded_by(Arc::clone(guard), service, metrics, host_policy),
+            None => http::Api::new(service, metrics, host_policy),
         };
         let open = OpenConnections::shown_by(self.service.load().connections.clone());
         serve(listener, api, self.terms(open), ending, DRAIN_MAX).await
@@ -69,14 +69,14 @@ impl<'a> Answerer<'a> {
         let (address, scheme) = (address_of(&listener), self.config.http.scheme());
         info!(%address, "metrics and health are also told on {scheme}://{address}");
         let (service, metrics) = (Arc::clone(self.service), Arc::clone(&self.metrics));
-        let api = http::Api::of_probes(self.guard.clone(), service, metrics, self.sites(&listener));
+        let api = http::Api::of_probes(self.guard.clone(), service, metrics, self.host_policy(&listener));
         serve(listener, api, self.terms(OpenConnections::default()), ending, DRAIN_MAX).await;
     }
 
-    fn sites(&self, listener: &TcpListener) -> Sites {
+    fn host_policy(&self, listener: &TcpListener) -> HostPolicy {
         let http = &self.config.http;
-        let sites = Sites::new(machine_name(), &http.hosts, &http.cors_origins);
-        sites.at(http.scheme(), address_of(listener)).with_page(http.page)
+        let host_policy = HostPolicy::new(machine_name(), &http.hosts, &http.cors_origins);
+        host_policy.at(http.scheme(), address_of(listener)).with_page(http.page)
     }
 
     fn terms(&self, open: OpenConnections) -> Terms {

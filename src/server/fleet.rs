@@ -113,7 +113,7 @@ impl Fleet {
         keep_clear(service, &rule, built_at()).await?;
         let machine = rustix::system::uname();
         let node = machine.nodename().to_string_lossy().into_owned();
-        let instance = Entropy::of_kernel().token();
+        let instance = Entropy::of_kernel().nonce();
         let node = NodeName { instance, node, addr: listen.to_string() };
         let keys = FleetKeys::below(self.namespace.key_prefix());
         let clock = ClockLimits { max_ahead: rule.max_ahead, skew_max: rule.skew_max };
@@ -291,7 +291,7 @@ mod tests {
     async fn reserve_a_minute(store: &MemoryCoordinator, service: &Service, hand: &ManualClock) {
         let keys = FleetKeys::below(Namespace::default().key_prefix());
         let horizon = || {
-            let horizons = store.read(&keys.survey()).expect("memory answers").ranges.swap_remove(1);
+            let horizons = store.read(&keys.all_slots()).expect("memory answers").ranges.swap_remove(1);
             let record: serde_json::Value = serde_json::from_slice(&horizons[0].value).expect("JSON");
             UnixNanos::new(record["h_ms"].as_u64().expect("a number") * 1_000_000)
         };

@@ -286,7 +286,7 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::conjunction::{NotedRule, Report, Sighting};
+    use crate::conjunction::{NotedRule, Report, SentReport};
     use crate::ledger::{Event, KeyHash, LedgerId, LedgerRequest, RequestMark, digest_of};
     use crate::minting::{Denied, Minter};
     use crate::server::assembly::assemble;
@@ -501,8 +501,8 @@ mod tests {
         let IdSource::Reports(minter) = served.source() else { panic!("it is minted from reports") };
         let report =
             Report::new(UnixTime::from_nanos(i128::from(second) * 1_000_000_000), 5, 9).expect("catalogue numbers");
-        let sighting = Sighting { report, noted: None };
-        service.group(served, minter, &[sighting], &[], NotedRule::default()).await.expect("grouped").grouped[0].id
+        let sent_report = SentReport { report, noted: None };
+        service.group(served, minter, &[sent_report], &[], NotedRule::default()).await.expect("grouped").grouped[0].id
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, Sighting, Tca};
+use crate::conjunction::{Anchor, AnchorPlan, GroupRequest, GroupedMinter, Pair, PairOrder, Report, SentReport, Tca};
 use crate::id::{FormatDefinition, PRESETS};
 use crate::ledger::{
     AppendPlan, Event, EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, LedgerRequest, Link, NumberBounds,
@@ -59,12 +59,12 @@ pub(crate) fn reports(deltas: &[i64], primary: u64, secondary: u64) -> GroupRequ
     let preset = PRESETS.iter().find(|preset| preset.name == "conjunction").expect("a built-in format");
     let format = FormatDefinition::from_toml(preset.name, preset.toml).expect("parses").compile(preset.name);
     let minter = GroupedMinter::new(Arc::new(format.expect("is sound")), PairOrder::Reported);
-    let sighting = |delta: &i64| {
+    let sent_report = |delta: &i64| {
         let tca = UnixTime::from(Tca(1_706_745_600_000_000 + delta));
-        Sighting::new(Report::new(tca, primary, secondary).expect("two objects"))
+        SentReport::new(Report::new(tca, primary, secondary).expect("two objects"))
     };
-    let sightings: Vec<Sighting> = deltas.iter().map(sighting).collect();
-    GroupRequest::new(Arc::new(minter), &sightings).expect("each can have an id")
+    let sent_reports: Vec<SentReport> = deltas.iter().map(sent_report).collect();
+    GroupRequest::new(Arc::new(minter), &sent_reports).expect("each can have an id")
 }
 
 /// A ledger of one event, one append of three and one of two, recorded a second apart.

@@ -23,7 +23,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
     // Clients read these shapes too, and have no storage.
     folder("wire").with_floors(&[&["decode"]]).denying(&["storage", "cluster"]),
     folder("service").with_floors(&[&["load"], &["formats"], &["conjunctions", "numbers"]]),
-    folder("http").with_floors(&[&["answer"], &["request", "sites"], &["access", "page"], &["routes"]]),
+    folder("http").with_floors(&[&["answer"], &["request", "host_policy"], &["access", "page"], &["routes"]]),
     folder("net").with_floors(&[&["stream"], &["connection"]]),
     // Builds without the feature `server`.
     folder("client").with_floors(&[&["prefetching"]]).denying(&["storage", "cluster", "service", "http", "net"]),

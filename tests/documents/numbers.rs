@@ -1,6 +1,6 @@
 //! Requests about numbers, and what `openapi.yaml` has to say about their answers.
 
-use idmint::http::{Api, Sites};
+use idmint::http::{Api, HostPolicy};
 use idmint::server::config::Config;
 
 use crate::interface::{Call, ask, get, post};
@@ -59,7 +59,7 @@ async fn blocks_of_numbers_are_answered_as_described() {
     let config = Config::load(None, std::iter::empty(), rows.parse().unwrap()).unwrap();
     let (service, metrics) = assembled(&config);
     begin_in_memory(&service).await;
-    let router = Api::new(service, metrics, Sites::default());
+    let router = Api::new(service, metrics, HostPolicy::default());
     for call in [
         post(SERIES, "/numbers/rows-1?count=1000", 201),
         post(SERIES, "/numbers/rows-1", 201),

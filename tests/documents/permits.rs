@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
-use idmint::http::{Api, Guard, Scope, Sites, TokenDigest, TokenEntry, Tokens};
+use idmint::http::{Api, Guard, HostPolicy, Scope, TokenDigest, TokenEntry, Tokens};
 use idmint::server::config::Config;
 use idmint::service::IdSource;
 use serde_json::{Value, json};
@@ -175,7 +175,7 @@ impl Stored {
         let config = Config::load(None, std::iter::empty(), SETTINGS.parse().unwrap()).unwrap();
         let (service, metrics) = assembled(&config);
         begin_in_memory(&service).await;
-        let open = Api::new(Arc::clone(&service), Arc::clone(&metrics), Sites::default());
+        let open = Api::new(Arc::clone(&service), Arc::clone(&metrics), HostPolicy::default());
         let (own, mut foreign) = (create(&open, 1).await, create(&open, 2).await);
         foreign.others = mint(&open, "/ids/evently", &append(&foreign.id, FOREIGN_EVENTS)).await;
         let conjunction = mint(&open, "/ids/conjunction", REPORT).await.remove(0);
@@ -204,7 +204,7 @@ impl Stored {
         let of_events = of_events.map(|served| served.format().name.clone()).collect();
         let guard = Guard::new(of_events, Arc::clone(service.clock()));
         let guard = Arc::new(guard.with_tokens(Tokens::load(file.path(), &names).unwrap()));
-        let guarded = Api::guarded_by(guard, service, metrics, Sites::default());
+        let guarded = Api::guarded_by(guard, service, metrics, HostPolicy::default());
         (Stored { open, guarded, own, foreign, conjunction, hidden_conjunction }, bearers)
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idmint::http;
-use idmint::http::{Api, HttpMetrics, Sites};
+use idmint::http::{Api, HostPolicy, HttpMetrics};
 use idmint::minting::Randomness;
 use idmint::server::config::Config;
 use idmint::server::{StartRule, assemble, begin};
@@ -16,7 +16,7 @@ use prometheus::Registry;
 /// A service with the default configuration that has not begun to mint.
 pub(crate) fn waiting() -> (Api, Arc<Service>) {
     let (service, metrics) = assembled(&Config::default());
-    (Api::new(Arc::clone(&service), metrics, Sites::default()), service)
+    (Api::new(Arc::clone(&service), metrics, HostPolicy::default()), service)
 }
 
 /// A service of this configuration that has not begun to mint, and what counts its requests.

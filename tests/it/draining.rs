@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use idmint::http::{Api, HttpMetrics, Sites, paths};
+use idmint::http::{Api, HostPolicy, HttpMetrics, paths};
 use idmint::minting::Randomness;
 use idmint::net::{OpenConnections, serve};
 use idmint::server::assemble;
@@ -110,7 +110,7 @@ async fn a_verification_that_drips_does_not_hold_the_end() {
     let metrics = Arc::new(HttpMetrics::register(&registry, &paths()).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let api = Api::new(service, metrics, Sites::default());
+    let api = Api::new(service, metrics, HostPolicy::default());
     let (open, (drain, drained)) = (OpenConnections::default(), oneshot::channel::<()>());
     let drain_max = Duration::from_millis(300);
     let serving = tokio::spawn(serve(listener, api, terms(WIDE, open), async { _ = drained.await }, drain_max));

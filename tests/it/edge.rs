@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
-use idmint::http::{Admission, Api, HttpMetrics, Problem, Route, Sites, Slug, paths};
+use idmint::http::{Admission, Api, HostPolicy, HttpMetrics, Problem, Route, Slug, paths};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
@@ -30,7 +30,7 @@ fn api(refuses: bool) -> (Api, Arc<AtomicUsize>, Registry) {
             if refuses { Err(Problem::new(Slug::Draining, MARKER)) } else { Ok(()) }
         }
     });
-    (Api::guarded(service, metrics, Sites::default(), Some(marker)), seen, registry)
+    (Api::guarded(service, metrics, HostPolicy::default(), Some(marker)), seen, registry)
 }
 
 /// A request to every route there is, with something for each parameter; to mints as they are mostly asked for and as the

@@ -24,6 +24,7 @@ mod edge;
 mod encode;
 mod formats;
 mod histories;
+mod host_policy;
 #[path = "../http1/mod.rs"]
 mod http1;
 mod http2;
@@ -43,7 +44,6 @@ mod register;
 mod rows;
 mod ruler;
 mod service;
-mod sites;
 mod support;
 mod tokens;
 mod verify;

@@ -1,6 +1,6 @@
 //! Conjunction Data Messages out of a seed, in every form and spacing that the forms allow.
 
-use idmint::conjunction::{CONJUNCTION_ID_KEY, CdmForm, Document, EVENT_ID_KEY, Message, Sighting};
+use idmint::conjunction::{CONJUNCTION_ID_KEY, CdmForm, Document, EVENT_ID_KEY, Message, SentReport};
 use idmint::time::UnixTime;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -27,11 +27,11 @@ pub(crate) fn annotate<B: AsRef<[u8]>>(document: &Document<B>, ids: &[impl AsRef
     let is_noted = |(message, id): (&Message, &str)| {
         noted(message).is_some() || message.conjunction_id().is_some_and(|keyword| keyword.text == id)
     };
-    let sighting = |(message, id): (&Message, _)| Sighting {
+    let sent_report = |(message, id): (&Message, _)| SentReport {
         report: *message.report(),
         noted: is_noted((message, AsRef::as_ref(&id))).then_some(0),
     };
-    document.annotate(&document.messages().iter().zip(ids).map(sighting).collect::<Vec<_>>(), ids)
+    document.annotate(&document.messages().iter().zip(ids).map(sent_report).collect::<Vec<_>>(), ids)
 }
 
 /// A document of one to four messages.

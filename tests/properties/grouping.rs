@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use idmint::conjunction::{
-    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, NotedRule, Pair, PairOrder, Report, Sighting,
-    Tca,
+    Anchor, AnchorPlan, GroupRequest, Grouped, GroupedMinter, NewAnchors, NotedRule, Pair, PairOrder, Report,
+    SentReport, Tca,
 };
 use idmint::id::{Format, FormatDefinition, PRESETS};
 use idmint::storage::{FleetRecords, RecordKeeper, RecordPlan, Records};
@@ -93,11 +93,11 @@ fn id_at(minter: &GroupedMinter, report: &Report, second: i64) -> u128 {
 }
 
 fn request(minter: &Arc<GroupedMinter>, Order { keep, reports }: &Order) -> GroupRequest {
-    let sighting = |Sent { report, noted }: &Sent| {
+    let sent_report = |Sent { report, noted }: &Sent| {
         let noted = noted.map(|second| id_at(minter, report, second));
-        Sighting { noted, ..Sighting::new(*report) }
+        SentReport { noted, ..SentReport::new(*report) }
     };
-    let request = GroupRequest::new(Arc::clone(minter), &reports.iter().map(sighting).collect::<Vec<_>>()).unwrap();
+    let request = GroupRequest::new(Arc::clone(minter), &reports.iter().map(sent_report).collect::<Vec<_>>()).unwrap();
     request.with_noted_rule(NotedRule { keep: *keep, must_agree: false })
 }
 

@@ -13,7 +13,7 @@ use crate::cli::running_service::{AccessArgs, ask_once};
 use crate::cli::settings::Settings;
 use crate::client::CdmBody;
 use crate::conjunction::{
-    CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule, Sighting,
+    CdmError, CdmForm, Document, GroupRequest, Message, NoteForm, NotedRule, ObjectRules, ReadRule, SentReport,
 };
 use crate::storage::replace_file;
 
@@ -136,8 +136,8 @@ impl Input {
         match source {
             Source::Offline { offline, objects, note } => {
                 let document = read(objects, *note).map_err(|error| self.malformed(&error))?;
-                let (sightings, ids) = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
-                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&sightings, &ids) })
+                let (sent_reports, ids) = ids_of(&document, offline).map_err(|error| self.malformed(&error))?;
+                Ok(if only_ids { self.lines(&document, ids.iter()) } else { document.annotate(&sent_reports, &ids) })
             }
             Source::Service { url, access, format, encoding, keep_noted } => {
                 let media_type = match form {
@@ -188,15 +188,15 @@ impl Input {
 }
 
 /// The messages of a document and their ids, decided as a service does that stores no conjunctions.
-fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<(Vec<Sighting>, Vec<String>), CdmError> {
+fn ids_of(document: &Document<&Vec<u8>>, offline: &GroupedOffline) -> Result<(Vec<SentReport>, Vec<String>), CdmError> {
     let GroupedOffline { minter, format, encoding } = offline;
-    let sightings = document.sightings(minter, *encoding)?;
+    let sent_reports = document.sent_reports(minter, *encoding)?;
     let encoding = &format.encodings[*encoding];
-    let outcomes = GroupRequest::new(Arc::clone(minter), &sightings).and_then(|request| {
+    let outcomes = GroupRequest::new(Arc::clone(minter), &sent_reports).and_then(|request| {
         // What a service wrote stays: its anchor is not known here.
         request.with_noted_rule(NotedRule { keep: true, must_agree: true }).decide_ungrouped()
     });
     let outcomes = outcomes.map_err(|refusal| document.explain(&refusal, encoding))?;
     let ids = outcomes.iter().map(|outcome| encoding.to_text(outcome.id)).collect();
-    Ok((sightings, ids))
+    Ok((sent_reports, ids))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cli::exit::{Exit, Failure};
-use crate::cluster::Token;
+use crate::cluster::Nonce;
 use crate::ledger::GivenNumbers;
 use crate::storage::{
     Coordinator, EtcdSettings, ImportError, JournalCopies, JournalError, JournalImport, LostAppend, LostConjunction,
@@ -20,15 +20,15 @@ use crate::storage::{
 pub(super) fn read(
     paths: &[PathBuf],
     etcd: &EtcdSettings,
-    here: Option<Token>,
-) -> Result<(JournalCopies, Option<Token>), Failure> {
+    here: Option<Nonce>,
+) -> Result<(JournalCopies, Option<Nonce>), Failure> {
     let copies = JournalCopies::read(paths, &etcd.namespace).map_err(|error| failure_of_journal(&error))?;
-    let origin = copies.origin(here.map(Token::bits)).map_err(|error| failure_of_journal(&error))?;
+    let origin = copies.origin(here.map(Nonce::bits)).map_err(|error| failure_of_journal(&error))?;
     let copies = match origin {
         Some(origin) => copies.of_origin(origin),
         None => copies,
     };
-    Ok((copies, origin.map(Token::new)))
+    Ok((copies, origin.map(Nonce::new)))
 }
 
 /// Writes what journals have to a fleet that agrees on what this revision wrote.

@@ -75,7 +75,7 @@ fn look(etcd: &EtcdSettings, known: &HighWater) -> Result<(FleetStatus, Vec<Memb
     while let Some(unseen) = watch.unseen(&keys) {
         let is_over = begun.elapsed() >= watched_max(unseen);
         let asked_at = clock.now();
-        match coordinator.read(&keys.survey()) {
+        match coordinator.read(&keys.all_slots()) {
             Ok(snapshot) => watch.see(&keys, snapshot, (asked_at, clock.now())),
             // Etcd may be about to find another leader.
             Err(CoordinatorError::NoAnswer(_) | CoordinatorError::NotSent(_)) if !is_over => {}
@@ -139,7 +139,7 @@ fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFl
 
 fn look_once(etcd: &EtcdSettings) -> Result<FleetStatus, Failure> {
     let keys = FleetKeys::below(etcd.namespace.key_prefix());
-    let snapshot = connect(etcd)?.read(&keys.survey()).map_err(|error| failure_of(&error))?;
+    let snapshot = connect(etcd)?.read(&keys.all_slots()).map_err(|error| failure_of(&error))?;
     let (mut watch, now) = (FleetWatch::default(), Clock::system().now());
     watch.see(&keys, snapshot, (now, now));
     Ok(watch.status(&keys, &HighWater::default(), now))

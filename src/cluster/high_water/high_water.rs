@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, StoredInstant, ValueError, value};
-use crate::cluster::token::Token;
 use crate::storage::{Entry, Revision, Snapshot};
 use crate::time::UnixNanos;
 
@@ -23,7 +23,7 @@ pub struct HighWater(Option<Known>);
 struct Known {
     #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
     version: (),
-    fleet: Token,
+    fleet: Nonce,
     #[serde(rename = "floor_ms")]
     floor: StoredInstant,
     /// What the clock of the node showed when it was told something last.
@@ -49,9 +49,9 @@ struct Acknowledged {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::cluster) enum Regression {
     #[error("there is no fleet any more, this node was part of {known}")]
-    NoFleet { known: Token },
+    NoFleet { known: Nonce },
     #[error("it has fleet {found} from {floor} on; this node was part of {known} and may have minted up to {highest}")]
-    OtherFleet { found: Token, floor: UnixNanos, known: Token, highest: UnixNanos },
+    OtherFleet { found: Nonce, floor: UnixNanos, known: Nonce, highest: UnixNanos },
     #[error("its revision is {found}, it has told this node of {known}")]
     Revision { found: u64, known: u64 },
     #[error(
@@ -76,7 +76,7 @@ impl HighWater {
     }
 
     /// The fleet that the node was part of last.
-    pub(in crate::cluster) fn fleet(&self) -> Option<Token> {
+    pub(in crate::cluster) fn fleet(&self) -> Option<Nonce> {
         self.0.as_ref().map(|known| known.fleet)
     }
 
@@ -102,7 +102,7 @@ impl HighWater {
     }
 
     /// This node has read at `revision` that this is the fleet, and has found nothing that was lost.
-    pub(in crate::cluster) fn meet(&mut self, fleet: Token, floor: UnixNanos, revision: Revision, now: UnixNanos) {
+    pub(in crate::cluster) fn meet(&mut self, fleet: Nonce, floor: UnixNanos, revision: Revision, now: UnixNanos) {
         match &mut self.0 {
             Some(known) if known.fleet == fleet => {
                 known.floor = known.floor.max(StoredInstant(floor));
@@ -157,7 +157,7 @@ impl HighWater {
         }
     }
 
-    /// Whether something was lost. `snapshot` answers [`FleetKeys::survey`].
+    /// Whether something was lost. `snapshot` answers [`FleetKeys::all_slots`].
     ///
     /// # Errors
     /// [`Regression`].
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
     use crate::cluster::slot_share::SlotShare;
 
-    const FLEET: Token = Token::new(1);
+    const FLEET: Nonce = Nonce::new(1);
 
     fn at(seconds: u64) -> UnixNanos {
         UnixNanos::from_seconds(seconds)
@@ -259,12 +259,12 @@ mod tests {
     }
 
     /// A coordinator at this revision, with a fleet that begins at an instant, and slot 7 with this horizon.
-    fn found(revision: u64, fleet: Token, floor: u64, horizon: Option<u64>) -> Snapshot {
+    fn found(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         found_meta(revision, FleetMeta::new(fleet, share(), at(floor)), horizon)
     }
 
     /// The same where it was fenced, by an operator who was told of no fleet that it was.
-    fn fenced(revision: u64, fleet: Token, floor: u64, horizon: Option<u64>) -> Snapshot {
+    fn fenced(revision: u64, fleet: Nonce, floor: u64, horizon: Option<u64>) -> Snapshot {
         let mut meta = FleetMeta::new(fleet, share(), at(0));
         meta.fence(fleet, at(floor), &[]);
         found_meta(revision, meta, horizon)
@@ -280,7 +280,7 @@ mod tests {
             vec![Entry { key, value, created: modified, modified }]
         };
         let meta = entry(keys().meta(), meta.to_bytes());
-        let record = |horizon| HorizonRecord::new(at(horizon), Token::new(2), Token::new(3), at(0));
+        let record = |horizon| HorizonRecord::new(at(horizon), Nonce::new(2), Nonce::new(3), at(0));
         let horizons = horizon.map(|horizon| entry(keys().horizon(7), record(horizon).to_bytes()));
         Snapshot { revision: Revision(revision), ranges: vec![meta, horizons.unwrap_or_default(), Vec::new()] }
     }
@@ -299,9 +299,9 @@ mod tests {
             found(9, FLEET, 100, Some(200)),
             found(10, FLEET, 100, Some(201)),
             // Fenced: of another fleet, which begins above all that was minted, whatever else it has.
-            fenced(3, Token::new(5), 201, None),
+            fenced(3, Nonce::new(5), 201, None),
             // What was minted above that is kept by its slot.
-            fenced(3, Token::new(5), 101, Some(200)),
+            fenced(3, Nonce::new(5), 101, Some(200)),
         ] {
             assert_eq!(known().check_all(&keys(), &fine), Ok(()), "{fine:?}");
             assert_eq!(HighWater::default().check_all(&keys(), &fine), Ok(()));
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn each_loss_is_found() {
-        let other = Token::new(5);
+        let other = Nonce::new(5);
         let none = Snapshot { revision: Revision(1), ranges: vec![Vec::new(); 3] };
         let horizon = Regression::Horizon { slot: 7, horizon: at(200), revision: 9 };
         // Others have written since, so that the revision of the store says nothing.
@@ -343,9 +343,9 @@ mod tests {
     #[test]
     fn a_new_fleet_begins_above_the_former_one_and_what_it_had_counts_no_more() {
         let mut known = known();
-        known.meet(Token::new(5), at(300), Revision(2), at(150));
+        known.meet(Nonce::new(5), at(300), Revision(2), at(150));
         assert_eq!(known.highest(), Some(at(300)));
-        assert_eq!(known.check_all(&keys(), &found(2, Token::new(5), 300, None)), Ok(()));
+        assert_eq!(known.check_all(&keys(), &found(2, Nonce::new(5), 300, None)), Ok(()));
         let back = known.check_all(&keys(), &found(99, FLEET, 100, Some(200)));
         assert!(matches!(back, Err(Regression::OtherFleet { .. })), "restored to before the fence: {back:?}");
     }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn a_slot_that_a_fence_has_left_far_ahead_stays_known() {
         let mut known = known();
-        let other = Token::new(5);
+        let other = Nonce::new(5);
         known.meet(other, at(150), Revision(2), at(150));
         assert_eq!(known.highest(), Some(at(200)));
         assert_eq!(known.check_all(&keys(), &fenced(2, other, 150, Some(200))), Ok(()));

@@ -119,14 +119,14 @@ impl KeptHighWater {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::token::Token;
+    use crate::cluster::nonce::Nonce;
     use crate::storage::{FailureKind, OwnEngine, Revision};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn known(fleet: u128, revision: u64) -> HighWater {
         let mut known = HighWater::default();
-        known.meet(Token::new(fleet), NOON, Revision(revision), NOON);
+        known.meet(Nonce::new(fleet), NOON, Revision(revision), NOON);
         known
     }
 

@@ -134,9 +134,9 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::cluster::nonce::Nonce;
     use crate::cluster::operation::samples::NOON;
     use crate::cluster::slot_share::{SlotRange, SlotShare};
-    use crate::cluster::token::Token;
 
     fn share(slots: u32, range: &str) -> SlotShare {
         let slots = NonZeroU32::new(slots).expect("not zero");
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_belongs_to_two_regions_is_found() {
-        let region = |fleet, share| AgreedFleet { fleet: Token::new(fleet), floor: NOON, share, formats: Vec::new() };
+        let region = |fleet, share| AgreedFleet { fleet: Nonce::new(fleet), floor: NOON, share, formats: Vec::new() };
         let (peer, west) = ("http://west:2379", region(2, share(32, "16-31")));
         assert_eq!(problem_of_shares(&region(1, share(32, "0-15")), peer, &west), None);
         let problem = problem_of_shares(&region(1, share(32, "0-16")), peer, &west).expect("slot 16 is of both");

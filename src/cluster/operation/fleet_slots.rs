@@ -1,15 +1,15 @@
 //! The slots of a fleet, and who has them.
 
 use super::renewals::ClockBounds;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_share::SlotShare;
-use crate::cluster::token::Token;
 use crate::time::UnixNanos;
 
 /// What all nodes have agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgreedFleet {
     /// Which fleet it is.
-    pub fleet: Token,
+    pub fleet: Nonce,
     /// No slot is used below this instant.
     pub floor: UnixNanos,
     /// The slots that its nodes may take.

@@ -37,7 +37,7 @@ pub enum Unseen {
 }
 
 impl FleetWatch {
-    /// Takes in what was asked for at one instant and answered at the next; it answers [`FleetKeys::survey`].
+    /// Takes in what was asked for at one instant and answered at the next; it answers [`FleetKeys::all_slots`].
     pub fn see(&mut self, keys: &FleetKeys, snapshot: Snapshot, times: (UnixNanos, UnixNanos)) {
         let records = numbered(horizons(&snapshot), keys).filter_map(|(slot, entry)| {
             HorizonRecord::from_bytes(&entry.value).ok().map(|record| (slot, entry.modified, record))
@@ -158,18 +158,18 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::cluster::nonce::Nonce;
     use crate::cluster::operation::samples::{NOON, after, keys, put};
     use crate::cluster::slot_share::{SlotRange, SlotShare};
-    use crate::cluster::token::Token;
     use crate::storage::{Coordinator, MemoryCoordinator, Revision};
 
     fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos, clock: UnixNanos) {
-        let record = HorizonRecord::new(horizon, Token::new(1), Token::new(2), clock);
+        let record = HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), clock);
         put(store, keys().horizon(slot), record.to_bytes());
     }
 
     fn hold(store: &MemoryCoordinator, slot: u32, node: &str) {
-        put(store, keys().slot(slot), SlotRecord::new(Token::new(1), node, "127.0.0.1:1", NOON).to_bytes());
+        put(store, keys().slot(slot), SlotRecord::new(Nonce::new(1), node, "127.0.0.1:1", NOON).to_bytes());
     }
 
     fn share(slots: u32, range: &str) -> SlotShare {
@@ -180,13 +180,13 @@ mod tests {
     /// A fleet of four slots in which nobody holds one.
     fn fleet() -> MemoryCoordinator {
         let store = MemoryCoordinator::default();
-        let meta = FleetMeta::new(Token::new(7), share(4, "0-3"), NOON);
+        let meta = FleetMeta::new(Nonce::new(7), share(4, "0-3"), NOON);
         put(&store, keys().meta(), meta.to_bytes());
         store
     }
 
     fn see(watch: &mut FleetWatch, store: &MemoryCoordinator, now: UnixNanos) {
-        watch.see(&keys(), store.read(&keys().survey()).expect("memory answers"), (now, now));
+        watch.see(&keys(), store.read(&keys().all_slots()).expect("memory answers"), (now, now));
     }
 
     fn status_of(store: &MemoryCoordinator) -> FleetStatus {
@@ -267,7 +267,7 @@ mod tests {
         reserve(&store, 0, after(60), NOON);
         see(&mut watch, &store, after(1));
         reserve(&store, 0, after(65), after(5));
-        watch.see(&keys(), store.read(&keys().survey()).expect("memory answers"), (after(4), after(7)));
+        watch.see(&keys(), store.read(&keys().all_slots()).expect("memory answers"), (after(4), after(7)));
         assert_eq!(watch.unseen(&keys()), Some(Unseen::NextRenewals));
         assert!(watch.status(&keys(), &HighWater::default(), after(7)).problems.is_empty());
     }
@@ -331,12 +331,12 @@ mod tests {
         put(&none, keys().meta(), b"{\"v\":2}".to_vec());
         assert!(whats(&status_of(&none))[0].contains("meta cannot be read"));
         let begins = fleet();
-        let meta = FleetMeta::new(Token::new(7), share(1, "0-0"), after(100));
+        let meta = FleetMeta::new(Nonce::new(7), share(1, "0-0"), after(100));
         put(&begins, keys().meta(), meta.to_bytes());
         assert!(whats(&status_of(&begins))[0].contains("begins at"));
 
         let mut known = HighWater::default();
-        known.meet(Token::new(7), NOON, Revision(99), NOON);
+        known.meet(Nonce::new(7), NOON, Revision(99), NOON);
         let mut watch = FleetWatch::default();
         see(&mut watch, &fleet(), after(1));
         let status = watch.status(&keys(), &known, after(1));

@@ -13,8 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::nonce::Nonce;
 use crate::cluster::stored::HorizonRecord;
-use crate::cluster::token::Token;
 use crate::storage::Revision;
 use crate::time::UnixNanos;
 
@@ -39,7 +39,7 @@ pub(super) struct Renewals {
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     revision: Revision,
-    instance: Token,
+    instance: Nonce,
     /// When it was not yet there; `None` if it was there at the first look.
     missing_at: Option<UnixNanos>,
     /// `None` as long as its node has renewed nothing while it was watched.
@@ -119,7 +119,7 @@ mod tests {
 
     /// Looks at slot 7 where the record of this revision says what a clock of this process showed.
     fn look(renewals: &mut Renewals, times: (u64, u64), (revision, instance, clock): (u64, u128, u64)) {
-        let record = HorizonRecord::new(at(60_000), Token::new(instance), Token::new(2), at(clock));
+        let record = HorizonRecord::new(at(60_000), Nonce::new(instance), Nonce::new(2), at(clock));
         let records = std::iter::once((7, Revision(revision), record));
         renewals.look((at(times.0), at(times.1)), records);
     }

@@ -20,10 +20,10 @@ use std::time::Duration;
 
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::{HighWater, WRITE_EVERY};
+use crate::cluster::nonce::{Entropy, Nonce};
 use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
-use crate::cluster::token::{Entropy, Token};
 use crate::storage::{
     Compare, Coordinator, CoordinatorError, Entry, KeptFormat, Outcome, Range, Revision, Snapshot, Transaction, Write,
 };
@@ -43,7 +43,7 @@ pub struct FenceRule {
     /// How far ahead a node mints at most of whom nothing is known.
     pub unheard: Unheard,
     /// Which fleet it was at first, where nothing says so any more.
-    pub origin: Option<Token>,
+    pub origin: Option<Nonce>,
     /// The formats that it mints, where nothing says so any more.
     pub formats: Vec<KeptFormat>,
 }
@@ -52,9 +52,9 @@ pub struct FenceRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestoreFence {
     /// The name that the fleet had; `None` where there was none any more.
-    pub former: Option<Token>,
+    pub former: Option<Nonce>,
     /// The name that it has now.
-    pub fleet: Token,
+    pub fleet: Nonce,
     /// From here on ids are minted.
     pub floor: UnixNanos,
     /// The slots whose horizons were found, and the highest of these.
@@ -107,7 +107,7 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
 ///
 /// # Errors
 /// [`FenceError`].
-pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<Option<Token>, FenceError> {
+pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<Option<Nonce>, FenceError> {
     let snapshot = coordinator.read(&[Range::one(keys.meta())])?;
     let meta = snapshot.ranges.first().and_then(|meta| meta.first());
     let origin = |entry: &Entry| Ok(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?.origin());
@@ -129,7 +129,7 @@ pub fn raise_restored_floor(
     now: UnixNanos,
 ) -> Result<Revision, FenceError> {
     for _ in 0..SENT_MAX {
-        let snapshot = coordinator.read(&keys.survey())?;
+        let snapshot = coordinator.read(&keys.all_slots())?;
         let Found { meta, modified, floor, .. } = Found::of(&snapshot, keys, rule, high_waters, now)?;
         let Some(mut meta) = meta else { return Ok(Revision::ABSENT) };
         meta.floor = meta.floor.max(floor);
@@ -155,14 +155,14 @@ pub fn fence_restored(
     entropy: &mut Entropy,
 ) -> Result<RestoreFence, FenceError> {
     for _ in 0..SENT_MAX {
-        let snapshot = coordinator.read(&keys.survey())?;
+        let snapshot = coordinator.read(&keys.all_slots())?;
         let found = Found::of(&snapshot, keys, rule, high_waters, now)?;
         let (modified, far) = (found.modified, found.far.clone());
-        let (fence, meta) = plan(found, rule, entropy.token());
+        let (fence, meta) = plan(found, rule, entropy.nonce());
         let mut transaction = to_write(keys, &meta, modified);
         for (slot, Far { horizon, revision }) in far {
             let (key, record) =
-                (keys.horizon(slot), HorizonRecord::new(horizon, entropy.token(), entropy.token(), now));
+                (keys.horizon(slot), HorizonRecord::new(horizon, entropy.nonce(), entropy.nonce(), now));
             transaction.compare.push(Compare::Modified(key.clone(), revision));
             transaction.write.push(Write::put(key, record.to_bytes()));
         }
@@ -187,7 +187,7 @@ struct Found {
     /// The slots that are far ahead: one at most.
     far: BTreeMap<u32, Far>,
     /// The fleets that nodes knew of whose high waters there are.
-    known_as: Vec<Token>,
+    known_as: Vec<Nonce>,
 }
 
 /// Up to where a slot was used by a clock that was far ahead.
@@ -206,7 +206,7 @@ impl Found {
         high_waters: &[HighWater],
         now: UnixNanos,
     ) -> Result<Found, FenceError> {
-        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
         let (meta, modified) = match meta.first() {
             None => (None, Revision::ABSENT),
             Some(entry) => (Some(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?), entry.modified),
@@ -258,7 +258,7 @@ fn renewed_since_written(high_water: &HighWater, rule: &FenceRule) -> Option<Uni
 }
 
 /// The fence, and what all nodes have to agree on then.
-fn plan(found: Found, rule: &FenceRule, fleet: Token) -> (RestoreFence, FleetMeta) {
+fn plan(found: Found, rule: &FenceRule, fleet: Nonce) -> (RestoreFence, FleetMeta) {
     let Found { meta, horizons, floor, far_from, far, known_as, .. } = found;
     let former = meta.as_ref().map(|meta| meta.fleet);
     // Above and not at: a floor that is no higher than what a node knows is none that was made for it.
@@ -273,7 +273,7 @@ fn plan(found: Found, rule: &FenceRule, fleet: Token) -> (RestoreFence, FleetMet
 }
 
 /// What the fleet of a store that was wiped agrees on: what the nodes of this configuration mint.
-fn founded_by(rule: &FenceRule, fleet: Token, floor: UnixNanos) -> FleetMeta {
+fn founded_by(rule: &FenceRule, fleet: Nonce, floor: UnixNanos) -> FleetMeta {
     let mut meta = FleetMeta::new(fleet, rule.share, floor);
     let minted = rule.formats.iter().filter(|format| format.is_minted);
     meta.formats = minted.map(|format| (format.name.clone(), format.description.clone())).collect();
@@ -337,11 +337,11 @@ mod tests {
     }
 
     fn reserve(store: &MemoryCoordinator, slot: u32, horizon: UnixNanos) {
-        put(store, keys().horizon(slot), HorizonRecord::new(horizon, Token::new(1), Token::new(2), NOON).to_bytes());
+        put(store, keys().horizon(slot), HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON).to_bytes());
     }
 
     fn found(store: &MemoryCoordinator, floor: UnixNanos) -> FleetMeta {
-        let mut meta = FleetMeta::new(Token::new(1), share(4), floor);
+        let mut meta = FleetMeta::new(Nonce::new(1), share(4), floor);
         meta.formats.insert("snowflake".to_owned(), [("tick".to_owned(), "1ms".to_owned())].into());
         put(store, keys().meta(), meta.to_bytes());
         meta
@@ -359,7 +359,7 @@ mod tests {
 
     fn known_up_to(horizon: UnixNanos, at: UnixNanos) -> HighWater {
         let mut known = HighWater::default();
-        known.meet(Token::new(1), NOON, Revision(1), NOON);
+        known.meet(Nonce::new(1), NOON, Revision(1), NOON);
         known.acknowledge(3, horizon, Revision(2), at);
         known
     }
@@ -385,11 +385,11 @@ mod tests {
             reserve(&store, 2, horizon);
             let fenced =
                 fence(&store, &known.map(|(horizon, at)| known_up_to(horizon, at)).into_iter().collect::<Vec<_>>());
-            assert_eq!((fenced.former, fenced.fleet), (Some(Token::new(1)), Token::new(77)));
+            assert_eq!((fenced.former, fenced.fleet), (Some(Nonce::new(1)), Nonce::new(77)));
             assert_eq!((fenced.horizons, fenced.highest), (1, Some(horizon)));
             assert_eq!(fenced.floor, floor.after(millisecond));
             (expected.fleet, expected.floor) = (fenced.fleet, fenced.floor);
-            expected.former = vec![Token::new(1)];
+            expected.former = vec![Nonce::new(1)];
             assert_eq!(stored(&store), expected, "slots and formats stay");
         }
     }
@@ -434,8 +434,8 @@ mod tests {
             assert_eq!(fenced.far, Some((3, far)));
             assert_eq!(horizon_of(&store, 3), far);
             assert_eq!(horizon_of(&store, 2), after(10), "the others are as they were");
-            let survey = store.read(&keys().survey()).expect("memory answers");
-            assert!(known.iter().all(|known| known.check_all(&keys(), &survey).is_ok()), "it joins");
+            let all_slots = store.read(&keys().all_slots()).expect("memory answers");
+            assert!(known.iter().all(|known| known.check_all(&keys(), &all_slots).is_ok()), "it joins");
         }
     }
 
@@ -469,15 +469,15 @@ mod tests {
         // Whatever name a fence gives it.
         for _ in 0..2 {
             fence(&store, &[]);
-            assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), Some(Token::new(1)));
+            assert_eq!(origin_of_restored(&store, &keys()).expect("memory answers"), Some(Nonce::new(1)));
         }
     }
 
     #[test]
     fn a_store_that_was_wiped_is_of_the_fleet_that_it_is_said_to_be() {
-        let (store, rule) = (MemoryCoordinator::default(), FenceRule { origin: Some(Token::new(9)), ..rule() });
+        let (store, rule) = (MemoryCoordinator::default(), FenceRule { origin: Some(Nonce::new(9)), ..rule() });
         fence_restored(&store, &keys(), &rule, &[], NOON, &mut Entropy::new(|| 77)).expect("memory answers");
-        assert_eq!(stored(&store).origin(), Token::new(9));
+        assert_eq!(stored(&store).origin(), Nonce::new(9));
     }
 
     #[test]
@@ -500,23 +500,23 @@ mod tests {
     fn a_store_that_was_wiped_gets_a_fleet_that_nodes_join() {
         let store = MemoryCoordinator::default();
         let known = known_up_to(after(1), NOON);
-        let survey = |store: &MemoryCoordinator| store.read(&keys().survey()).expect("memory answers");
-        assert!(known.check_all(&keys(), &survey(&store)).is_err());
+        let all_slots = |store: &MemoryCoordinator| store.read(&keys().all_slots()).expect("memory answers");
+        assert!(known.check_all(&keys(), &all_slots(&store)).is_err());
         let fenced = fence(&store, std::slice::from_ref(&known));
         assert_eq!((fenced.former, fenced.horizons), (None, 0));
         assert_eq!(stored(&store).share(), rule().share);
-        assert_eq!(known.check_all(&keys(), &survey(&store)), Ok(()));
+        assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
         // Somebody whom nobody told of it has founded a fleet there first.
         let store = MemoryCoordinator::default();
         found(&store, after(3_600));
         let known = {
             let mut known = HighWater::default();
-            known.meet(Token::new(9), NOON, Revision(1), NOON);
+            known.meet(Nonce::new(9), NOON, Revision(1), NOON);
             known
         };
-        assert!(known.check_all(&keys(), &survey(&store)).is_err());
+        assert!(known.check_all(&keys(), &all_slots(&store)).is_err());
         fence(&store, &[]);
-        assert_eq!(known.check_all(&keys(), &survey(&store)), Ok(()));
+        assert_eq!(known.check_all(&keys(), &all_slots(&store)), Ok(()));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Mistakes that a protocol like this is easily built with, made on the way between a node and the network.
 
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
-use crate::cluster::token::Token;
 use crate::storage::{Compare, Coordinator, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
@@ -42,7 +42,7 @@ pub(super) enum Mistake {
 /// What a mistake has to know of the node that makes it.
 pub(super) struct Maker<'a> {
     pub(super) keys: &'a FleetKeys,
-    pub(super) instance: Token,
+    pub(super) instance: Nonce,
     pub(super) now: UnixNanos,
 }
 
@@ -61,7 +61,7 @@ impl Mistake {
         let key = keys.horizon(0);
         let found = store.read(&[Range::one(key.clone())]).expect("memory answers").ranges.remove(0);
         let revision = found.first().map_or(Revision::ABSENT, |entry| entry.modified);
-        let record = HorizonRecord::new(ceil_to_millis(horizon), Token::new(0), Token::new(0), horizon);
+        let record = HorizonRecord::new(ceil_to_millis(horizon), Nonce::new(0), Nonce::new(0), horizon);
         Transaction {
             compare: vec![Compare::Modified(key.clone(), revision)],
             write: vec![Write::put(key, record.to_bytes())],
@@ -80,7 +80,7 @@ impl Mistake {
                 if let Some(Write::Delete(key)) = transaction.write.first() {
                     let slot = (0..16).find(|slot| maker.keys.slot(*slot) == *key).expect("a slot is given back");
                     let now = UnixNanos::new(maker.now.get() / 1_000_000 * 1_000_000);
-                    let record = HorizonRecord::new(now, maker.instance, Token::new(0), now);
+                    let record = HorizonRecord::new(now, maker.instance, Nonce::new(0), now);
                     let (key, value) = (maker.keys.horizon(slot), record.to_bytes());
                     transaction.write.push(Write::put(key, value));
                 }

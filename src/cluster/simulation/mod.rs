@@ -1,6 +1,6 @@
 //! Many nodes of a fleet, over a coordinator and clocks that fail in every way they can; time is simulated.
 //!
-//! The nodes are those of the product: [`SlotTenure`](super::slot_tenure::SlotTenure), the mint, the clock. What is simulated
+//! The nodes are those of the product: [`LeasedSlots`](super::leased_slots::LeasedSlots), the mint, the clock. What is simulated
 //! is the network, the coordinator's leases and leaders, the machines and their clocks. One seed is one run:
 //! `SIMULATION_SEED=7 cargo test --lib simulation` repeats it.
 

@@ -8,10 +8,10 @@ use super::faults::{Dice, Weather};
 use super::mistake::Mistake;
 use crate::cluster::agreement::{Agreement, OwnLayout};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{FleetMeta, HorizonRecord};
-use crate::cluster::token::Token;
 use crate::storage::{Coordinator, CoordinatorError, Lease, MemoryCoordinator, Outcome, Snapshot};
 use crate::time::UnixNanos;
 
@@ -178,7 +178,7 @@ impl Network {
 
     fn serve(&mut self, now: Duration, request: &Request) -> Reply {
         if let Request::Read(ranges) = request
-            && *ranges == self.keys.survey()
+            && *ranges == self.keys.all_slots()
             && !self.history.is_empty()
             && self.dice.per_mille(if self.weather == Weather::Rough { 300 } else { 20 })
         {
@@ -196,7 +196,7 @@ impl Network {
                 *ends = now + *lasts;
             }
             (Request::Commit(_), Reply::Outcome(Outcome::Committed(_))) => {
-                let snapshot = self.store.read(&self.keys.survey()).expect("memory answers");
+                let snapshot = self.store.read(&self.keys.all_slots()).expect("memory answers");
                 if self.history.len() == HISTORY {
                     self.history.pop_front();
                 }
@@ -251,15 +251,15 @@ impl Network {
         lasts: Duration,
         mistake: Mistake,
     ) -> (UnixNanos, UnixNanos) {
-        let snapshot = self.store.read(&self.keys.survey()).expect("memory answers");
-        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        let snapshot = self.store.read(&self.keys.all_slots()).expect("memory answers");
+        let [meta, horizons, _] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
         let records = horizons.iter().map(|entry| HorizonRecord::from_bytes(&entry.value).expect("it is whole"));
         // After a fence it is the floor that is above all that was minted.
         let floor = meta.first().map(|entry| FleetMeta::from_bytes(&entry.value).expect("it is whole").floor);
         let from = records.map(|record| record.horizon).chain(floor).fold(now, UnixNanos::max);
         let until = from.after(lasts);
         let layout = OwnLayout { share, formats: Vec::new() };
-        let fleet = Token::new(self.dice.bits());
+        let fleet = Nonce::new(self.dice.bits());
         let raised = match layout.compare_above(until, &self.keys, meta.first(), now, fleet) {
             Ok(Agreement::ToWrite(transaction)) => transaction,
             // A clock that was far ahead has founded the fleet.

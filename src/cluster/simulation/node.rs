@@ -1,4 +1,4 @@
-//! A node: the product's clock, mint and tenure on a machine that stops, starts, and is copied.
+//! A node: the product's clock, mint and leased slots on a machine that stops, starts, and is copied.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
@@ -10,11 +10,11 @@ use super::mistake::{Maker, Mistake, horizon_of};
 use super::network::{Address, Network};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::HighWater;
+use crate::cluster::leased_slots::{Event, HeldSlot, LeasedSlots};
+use crate::cluster::nonce::{Entropy, Nonce};
 use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_lease::{ClockLimits, LeaseRule, NodeName, Reply, Request, Step};
 use crate::cluster::slot_share::SlotShare;
-use crate::cluster::slot_tenure::{Event, SlotTenure, Tenancy};
-use crate::cluster::token::{Entropy, Token};
 use crate::id::{Format, preset};
 use crate::minting::{Denied, Durable, HorizonPlan, LaneCount, Mint, MintSettings, Minter, SessionStart, SlotLanes};
 use crate::storage::{CoordinatorError, FleetRecords, KnownFleet, MemoryCoordinator, Outcome, Revision};
@@ -55,7 +55,7 @@ pub(super) struct Node {
     hand: ManualClock,
     clock: Arc<Clock>,
     minter: Arc<Minter>,
-    pub(super) tenure: SlotTenure,
+    pub(super) slots: LeasedSlots,
     /// How fast its clock runs, in millionths more than it should.
     drift_ppm: i64,
     asked: Option<(u64, Request)>,
@@ -93,15 +93,15 @@ impl Node {
         // Nothing is read or written before the fleet is known.
         known.withdraw();
         let records = records_on(store, &known, mistake, dice);
-        let tenure = SlotTenure::new(mint, rule, high_water, known, entropy(dice));
-        Node { records: Some(records), ..Node::of(hand, clock, minter, tenure, drift_ppm, name) }
+        let slots = LeasedSlots::new(mint, rule, high_water, known, entropy(dice));
+        Node { records: Some(records), ..Node::of(hand, clock, minter, slots, drift_ppm, name) }
     }
 
     fn of(
         hand: ManualClock,
         clock: Arc<Clock>,
         minter: Arc<Minter>,
-        tenure: SlotTenure,
+        slots: LeasedSlots,
         drift_ppm: i64,
         name: NodeName,
     ) -> Node {
@@ -111,7 +111,7 @@ impl Node {
             hand,
             clock,
             minter,
-            tenure,
+            slots,
             drift_ppm,
             asked: None,
             messages: 0,
@@ -127,32 +127,32 @@ impl Node {
 
     /// A copy of its memory on another machine, which nobody tells that it is one. Connections are not copied.
     pub(super) fn copy(&self, slots: NonZeroU32, dice: &mut Dice) -> Option<Node> {
-        let tenancy = self.tenure.tenancy.as_ref().filter(|tenancy| tenancy.is_minting)?;
+        let held = self.slots.held.as_ref().filter(|held| held.is_minting)?;
         // Of one that has used all its time nothing can be minted again.
-        tenancy.session.horizon().get().checked_sub(self.clock.now().get() + 1)?;
+        held.session.horizon().get().checked_sub(self.clock.now().get() + 1)?;
         let hand = ManualClock::at(self.clock.now());
         let clock = Arc::new(hand.clock());
         let (mint, minter) = mint(&clock, slots);
         let start = clock.now();
-        let session = mint.prepare_in_slot(SessionStart::at(start), tenancy.slot);
-        let usable_until = tenancy.session.horizon().max(start);
+        let session = mint.prepare_in_slot(SessionStart::at(start), held.slot);
+        let usable_until = held.session.horizon().max(start);
         let plan = HorizonPlan::leased(usable_until, usable_until);
         let durable =
             Durable::write(plan, |_| Ok::<(), std::convert::Infallible>(())).expect("it was, before the copy");
         session.raise(&durable, clock.now());
         mint.begin(Arc::clone(&session));
-        let tenancy = Tenancy { slot: tenancy.slot, session, reserved_at: tenancy.reserved_at, is_minting: true };
-        let lease = self.tenure.lease.clone();
-        let tenure = SlotTenure {
+        let held = HeldSlot { slot: held.slot, session, reserved_at: held.reserved_at, is_minting: true };
+        let lease = self.slots.lease.clone();
+        let slots = LeasedSlots {
             mint,
             lease,
             entropy: entropy(dice),
-            tenancy: Some(tenancy),
+            held: Some(held),
             has_minted: true,
             known: Arc::default(),
             doubts: 0,
         };
-        let mut copy = Node::of(hand, clock, minter, tenure, self.drift_ppm, self.name.clone());
+        let mut copy = Node::of(hand, clock, minter, slots, self.drift_ppm, self.name.clone());
         copy.shared_below = Some(self.asked_for);
         copy.asked_for = self.asked_for;
         copy.asked.clone_from(&self.asked);
@@ -162,12 +162,12 @@ impl Node {
 
     /// What the coordinator has told it so far.
     pub(super) fn high_water(&self) -> &HighWater {
-        self.tenure.high_water()
+        self.slots.high_water()
     }
 
     /// Whether it has a slot, and was told so after this revision.
     pub(super) fn was_told_after(&self, revision: Revision) -> bool {
-        self.tenure.slot().is_some() && self.told > revision
+        self.slots.slot().is_some() && self.told > revision
     }
 
     /// Lets time pass on its machine.
@@ -200,13 +200,13 @@ impl Node {
 
     /// The slot that it holds.
     pub(super) fn slot(&self) -> Option<u32> {
-        self.tenure.slot()
+        self.slots.slot()
     }
 
     /// Tells it to end.
     pub(super) fn leave(&mut self, until: Duration) {
         self.condition = Condition::Leaving { until };
-        self.tenure.release();
+        self.slots.release();
         self.asked = None;
         self.sleeps_until = UnixNanos::default();
     }
@@ -220,12 +220,12 @@ impl Node {
     pub(super) fn take_reply(&mut self, reply: Reply, mistake: Mistake) -> (Request, Reply, Event) {
         let (_, request) = self.asked.take().expect("a reply that is waited for");
         if mistake == Mistake::ForgetsHighWater {
-            self.tenure.lease.high_water = HighWater::default();
+            self.slots.lease.high_water = HighWater::default();
         }
         let now = self.clock.now();
         let reply = mistake.of_reply(&request, reply, &Maker { keys: &keys(), instance: self.name.instance, now });
-        let event = self.tenure.answer(now, reply.clone());
-        self.is_clock_refused = self.tenure.clock_refusal().is_some();
+        let event = self.slots.answer(now, reply.clone());
+        self.is_clock_refused = self.slots.clock_refusal().is_some();
         if let (Event::Acquired(_) | Event::Renewed, Reply::Outcome(Outcome::Committed(written))) = (&event, &reply) {
             self.told = written.revision;
         }
@@ -250,7 +250,7 @@ impl Node {
         if self.asked.is_some() || (now < self.sleeps_until && self.needed <= now) {
             return false;
         }
-        match self.tenure.next(now, std::mem::take(&mut self.needed)) {
+        match self.slots.next(now, std::mem::take(&mut self.needed)) {
             Step::WaitUntil(until) => self.sleeps_until = until,
             Step::Ended => return true,
             Step::Send(request) => {
@@ -300,8 +300,8 @@ pub(super) fn keys() -> FleetKeys {
     FleetKeys::below("/idmint/v1/simulation/")
 }
 
-pub(super) fn instance(dice: &mut Dice) -> Token {
-    Token::new(dice.bits())
+pub(super) fn instance(dice: &mut Dice) -> Nonce {
+    Nonce::new(dice.bits())
 }
 
 pub(super) fn entropy(dice: &mut Dice) -> Entropy {

@@ -8,11 +8,11 @@ use super::network::{Backup, Network};
 use super::node::{CLOCK, Condition, Node, WINDOW, entropy, keys};
 use super::world::BEGINS;
 use crate::cluster::high_water::HighWater;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{HorizonRecord, ceil_to_millis};
-use crate::cluster::token::Token;
 use crate::storage::{Coordinator, MemoryCoordinator, Range, Transaction, Write};
 use crate::time::UnixNanos;
 
@@ -125,12 +125,12 @@ impl Restore {
 
 /// A node whose clock was 400 days ahead has had a slot that nobody has now, and is gone.
 fn burn_a_slot(network: &Network, now: UnixNanos, share: SlotShare) {
-    let snapshot = network.store.read(&keys().survey()).expect("memory answers");
-    let [_, _, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+    let snapshot = network.store.read(&keys().all_slots()).expect("memory answers");
+    let [_, _, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
     let is_free = |slot: &u32| holders.iter().all(|holder| holder.key != keys().slot(*slot));
     if let Some(slot) = share.iter().find(is_free) {
         let far = ceil_to_millis(now.after(Duration::from_hours(24 * 400)));
-        let record = HorizonRecord::new(far, Token::new(0), Token::new(0), far);
+        let record = HorizonRecord::new(far, Nonce::new(0), Nonce::new(0), far);
         put(&network.store, keys().horizon(slot), record.to_bytes());
     }
 }

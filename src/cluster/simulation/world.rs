@@ -11,10 +11,10 @@ use super::mistake::{Mistake, horizon_of, is_renewal};
 use super::network::{Mishaps, Network};
 use super::node::{Condition, Node, WINDOW, instance, keys, time_of};
 use super::restore::{Done, Restore};
+use crate::cluster::leased_slots::Event;
 use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_lease::{NodeName, Reply, Request};
 use crate::cluster::slot_share::{SlotRange, SlotShare};
-use crate::cluster::slot_tenure::Event;
 use crate::cluster::stored::HorizonRecord;
 use crate::storage::{Outcome, Revision};
 use crate::time::UnixNanos;
@@ -269,7 +269,7 @@ impl World {
             return Ok(());
         };
         let seen = match self.tally.wipes {
-            0 => node.tenure.known.highest(),
+            0 => node.slots.known.highest(),
             // One that knows of no other fleet appends to the new one, whose ledgers are others.
             _ => match self.knew.get(&node.name.instance.bits()) {
                 Some(seen) => *seen,

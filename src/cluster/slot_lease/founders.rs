@@ -36,18 +36,18 @@ pub(super) fn ahead_of_earliest(founders: &[Entry], node: &NodeName, now: UnixNa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::token::Token;
+    use crate::cluster::nonce::Nonce;
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
     fn founder(process: u128, clock: UnixNanos) -> Entry {
-        let value = SlotRecord::new(Token::new(process), "node", "", clock).to_bytes();
+        let value = SlotRecord::new(Nonce::new(process), "node", "", clock).to_bytes();
         Entry { key: format!("founder/{process}"), value, created: Revision(1), modified: Revision(1) }
     }
 
     #[test]
     fn a_clock_is_ahead_of_another_founders_by_what_a_lease_cannot_explain() {
-        let node = NodeName { instance: Token::new(1), node: "node".to_owned(), addr: String::new() };
+        let node = NodeName { instance: Nonce::new(1), node: "node".to_owned(), addr: String::new() };
         let day = Duration::from_hours(24);
         let ahead = |others: &[Entry]| ahead_of_earliest(others, &node, NOON);
         assert_eq!(ahead(&[]), Duration::ZERO);

@@ -6,8 +6,8 @@ use super::exchange::{Reply, Request, Want};
 use super::reservation::{LEASE, Pending, Reserved, assert_guarded};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::{Agreed, Agreement};
+use crate::cluster::nonce::Entropy;
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
-use crate::cluster::token::Entropy;
 use crate::storage::{
     Compare, Entry, FormatsError, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction, Write,
 };
@@ -142,7 +142,7 @@ impl Holding {
         let reserves = Reserved { horizon: ceil_to_millis(self.reserved.horizon.max(want.horizon)), sent_at: now };
         assert!(reserves.horizon >= self.reserved.horizon, "a horizon is never lowered");
         let (slot_key, horizon_key, attempt) =
-            (rule.keys.slot(self.slot), rule.keys.horizon(self.slot), entropy.token());
+            (rule.keys.slot(self.slot), rule.keys.horizon(self.slot), entropy.nonce());
         let record = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
         let mut write = vec![Write::put(horizon_key.clone(), record.to_bytes())];
         if lease.is_some() {
@@ -244,7 +244,7 @@ impl Holding {
         rule: &LeaseRule,
         entropy: &mut Entropy,
     ) -> Result<bool, FormatsError> {
-        let Agreement::Agreed(agreed) = rule.layout.compare(&rule.keys, meta, now, entropy.token())? else {
+        let Agreement::Agreed(agreed) = rule.layout.compare(&rule.keys, meta, now, entropy.nonce())? else {
             return Ok(false);
         };
         let is_same = agreed.fleet == self.agreed.fleet && agreed.floor <= self.agreed.floor;

@@ -9,9 +9,9 @@ use super::retry;
 use super::slot_lease::{ANSWER_AFTER, Claim, LOOK_AGAIN_MAX, Phase, SlotLease};
 use crate::cluster::agreement::Agreed;
 use crate::cluster::agreement::Agreement;
+use crate::cluster::nonce::Entropy;
+use crate::cluster::slot_choice::{self, Choice, FreeSlot};
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
-use crate::cluster::survey::{self, Choice, FreeSlot};
-use crate::cluster::token::Entropy;
 use crate::minting::{Reservation, SlotLack};
 use crate::storage::{Compare, Lease, Range, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
@@ -27,7 +27,7 @@ impl SlotLease {
         if let Some((_, floor)) = self.unanswered.take_if(|(meta, _)| *meta == found.value) {
             return Change::Founded(floor);
         }
-        let agreed = match rule.layout.compare(&rule.keys, Some(found), now, entropy.token()) {
+        let agreed = match rule.layout.compare(&rule.keys, Some(found), now, entropy.nonce()) {
             Ok(Agreement::Agreed(agreed)) => agreed,
             Ok(Agreement::ToWrite(transaction)) => {
                 self.phase = Phase::Agreeing { transaction, founds: None };
@@ -39,7 +39,7 @@ impl SlotLease {
         self.is_confirmed = true;
         self.is_regressed = false;
         self.high_water.meet(agreed.fleet, agreed.floor, snapshot.revision, now);
-        let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+        let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
         self.clock_check.look((self.asked_at, now), horizons, holders, &self.rule.node);
         if let Some(refusal) = self.clock_check.refusal() {
             self.wait_at_most(LOOK_AGAIN_MAX, now, entropy);
@@ -51,7 +51,7 @@ impl SlotLease {
         }
         let SlotLease { rule, .. } = self;
         let share = rule.layout.share;
-        match survey::choose(snapshot, &rule.keys, share, &rule.node, now, rule.clock.max_ahead, entropy) {
+        match slot_choice::choose(snapshot, &rule.keys, share, &rule.node, now, rule.clock.max_ahead, entropy) {
             Choice::Take(free) => {
                 self.phase = Phase::Claiming { free, agreed, lease: None };
                 Change::None
@@ -83,7 +83,7 @@ impl SlotLease {
         }
         // Whoever minted by a store that was wiped had been told so before it was seen to be empty.
         let floor = ceil_to_millis(rule.founding.floor(missing_at, rule.clock.max_ahead));
-        match rule.layout.compare(&rule.keys, None, floor, entropy.token()) {
+        match rule.layout.compare(&rule.keys, None, floor, entropy.nonce()) {
             Ok(Agreement::ToWrite(transaction)) => {
                 self.phase = Phase::Agreeing { transaction, founds: Some(floor) };
                 Change::None
@@ -122,7 +122,7 @@ impl SlotLease {
         assert!(start >= free.horizon, "a slot is not used below the horizon that was found");
         let reserves = Reserved { horizon: ceil_to_millis(start.after(Reservation::FIRST)), sent_at: now };
         let (slot_key, horizon_key, attempt) =
-            (rule.keys.slot(free.slot), rule.keys.horizon(free.slot), entropy.token());
+            (rule.keys.slot(free.slot), rule.keys.horizon(free.slot), entropy.nonce());
         let holder = SlotRecord::new(rule.node.instance, &rule.node.node, &rule.node.addr, now);
         let horizon = HorizonRecord::new(reserves.horizon, rule.node.instance, attempt, now);
         let transaction = Transaction {

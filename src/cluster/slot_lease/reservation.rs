@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::cluster::nonce::Nonce;
 use crate::cluster::stored::HorizonRecord;
-use crate::cluster::token::Token;
 use crate::minting::HorizonPlan;
 use crate::storage::{Entry, Transaction, Write};
 use crate::time::UnixNanos;
@@ -44,14 +44,14 @@ impl Reserved {
 pub(super) struct Pending {
     pub(super) transaction: Transaction,
     /// By this it is known again.
-    pub(super) attempt: Token,
+    pub(super) attempt: Nonce,
     pub(super) reserves: Reserved,
 }
 
 impl Pending {
     /// # Panics
     /// When the transaction writes a key that it does not compare: it could undo what others have done.
-    pub(super) fn new(transaction: Transaction, attempt: Token, reserves: Reserved) -> Pending {
+    pub(super) fn new(transaction: Transaction, attempt: Nonce, reserves: Reserved) -> Pending {
         assert_guarded(&transaction);
         Pending { transaction, attempt, reserves }
     }

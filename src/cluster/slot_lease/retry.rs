@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cluster::token::Entropy;
+use crate::cluster::nonce::Entropy;
 use crate::time::UnixNanos;
 
 /// After the first failure.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::unheard::Founding;
 use crate::cluster::agreement::OwnLayout;
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_share::SlotShare;
-use crate::cluster::token::Token;
 use crate::storage::KeptFormat;
 
 /// What a node goes by when it leases a slot.
@@ -32,7 +32,7 @@ pub struct ClockLimits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeName {
     /// This process.
-    pub instance: Token,
+    pub instance: Nonce,
     /// Its machine.
     pub node: String,
     /// Where it listens.

@@ -11,8 +11,8 @@ use super::retry::{self, Retry};
 use super::rule::LeaseRule;
 use crate::cluster::agreement::Agreed;
 use crate::cluster::high_water::{HighWater, Regression};
-use crate::cluster::survey::FreeSlot;
-use crate::cluster::token::Entropy;
+use crate::cluster::nonce::Entropy;
+use crate::cluster::slot_choice::FreeSlot;
 use crate::minting::SlotLack;
 use crate::storage::{CoordinatorError, Lease, Outcome, OwnHorizon, Revision, Transaction};
 use crate::time::UnixNanos;
@@ -167,7 +167,7 @@ impl SlotLease {
             self.phase = self.acquire(free, agreed, lease, now, entropy);
         }
         let request = match &mut self.phase {
-            Phase::Looking => Request::Read(self.rule.keys.survey()),
+            Phase::Looking => Request::Read(self.rule.keys.all_slots()),
             Phase::Announcing { lease: None, .. } | Phase::Claiming { .. } => Request::Grant(LEASE),
             Phase::Announcing { lease: Some(lease), .. } => Request::Commit(announcement(&self.rule, *lease, now)),
             Phase::Asking { .. } => Request::Read(self.rule.keys.founding()),

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, StoredInstant, ValueError, millis};
+use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_share::{SlotRange, SlotShare};
-use crate::cluster::token::Token;
 use crate::time::UnixNanos;
 
 /// One fleet: how its worker numbers are dealt out, and what its ids are made of.
@@ -17,11 +17,11 @@ pub(in crate::cluster) struct FleetMeta {
     #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
     version: (),
     /// Which fleet it is: another one after it was restored from a backup.
-    pub(in crate::cluster) fleet: Token,
+    pub(in crate::cluster) fleet: Nonce,
     /// Which fleets it was before, each until the next fence; its own name where a fence found none and was told of none. So what
     /// nobody has fenced has no name here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::cluster) former: Vec<Token>,
+    pub(in crate::cluster) former: Vec<Nonce>,
     /// How many slots there are.
     pub(in crate::cluster) slots: NonZeroU32,
     /// Which of them are handed out here; all if that is not said.
@@ -38,7 +38,7 @@ pub(in crate::cluster) struct FleetMeta {
 }
 
 impl FleetMeta {
-    pub(in crate::cluster) fn new(fleet: Token, share: SlotShare, floor: UnixNanos) -> FleetMeta {
+    pub(in crate::cluster) fn new(fleet: Nonce, share: SlotShare, floor: UnixNanos) -> FleetMeta {
         FleetMeta {
             version: (),
             fleet,
@@ -52,12 +52,12 @@ impl FleetMeta {
     }
 
     /// Which fleet it was at first: a fence changes its name, and not what it is.
-    pub(in crate::cluster) fn origin(&self) -> Token {
+    pub(in crate::cluster) fn origin(&self) -> Nonce {
         self.former.first().copied().unwrap_or(self.fleet)
     }
 
     /// Gives it another name and floor; `known_as` are fleets that it is known to have been where it says nothing of that itself.
-    pub(in crate::cluster) fn fence(&mut self, fleet: Token, floor: UnixNanos, known_as: &[Token]) {
+    pub(in crate::cluster) fn fence(&mut self, fleet: Nonce, floor: UnixNanos, known_as: &[Nonce]) {
         self.former.push(self.fleet);
         for name in known_as {
             if !self.former.contains(name) {

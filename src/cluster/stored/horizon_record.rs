@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, ValueError, millis};
-use crate::cluster::token::Token;
+use crate::cluster::nonce::Nonce;
 use crate::time::UnixNanos;
 
 /// The horizon of a slot.
@@ -16,9 +16,9 @@ pub(in crate::cluster) struct HorizonRecord {
     #[serde(rename = "h_ms", with = "millis")]
     pub(in crate::cluster) horizon: UnixNanos,
     /// The process that wrote it.
-    pub(in crate::cluster) instance: Token,
+    pub(in crate::cluster) instance: Nonce,
     /// The request that wrote it: by this a node knows its own request again that it got no answer to.
-    pub(in crate::cluster) attempt: Token,
+    pub(in crate::cluster) attempt: Nonce,
     /// What the clock of the node showed, rounded up to whole milliseconds.
     #[serde(rename = "wall_ms", with = "millis")]
     pub(in crate::cluster) clock: UnixNanos,
@@ -27,8 +27,8 @@ pub(in crate::cluster) struct HorizonRecord {
 impl HorizonRecord {
     pub(in crate::cluster) fn new(
         horizon: UnixNanos,
-        instance: Token,
-        attempt: Token,
+        instance: Nonce,
+        attempt: Nonce,
         now: UnixNanos,
     ) -> HorizonRecord {
         HorizonRecord { version: (), horizon, instance, attempt, clock: value::ceil_to_millis(now) }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_was_written_and_nothing_else_is() {
-        let record = HorizonRecord::new(UnixNanos::from_seconds(9), Token::new(1), Token::new(2), UnixNanos::new(1));
+        let record = HorizonRecord::new(UnixNanos::from_seconds(9), Nonce::new(1), Nonce::new(2), UnixNanos::new(1));
         let text = String::from_utf8(record.to_bytes()).expect("JSON");
         assert_eq!(
             text,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::value::{self, ValueError, millis};
-use crate::cluster::token::Token;
+use crate::cluster::nonce::Nonce;
 use crate::time::UnixNanos;
 
 /// The process that holds a slot. It is there for as long as its lease.
@@ -13,7 +13,7 @@ pub(in crate::cluster) struct SlotRecord {
     #[serde(rename = "v", skip_serializing, deserialize_with = "value::skip_version")]
     version: (),
     /// The process.
-    pub(in crate::cluster) instance: Token,
+    pub(in crate::cluster) instance: Nonce,
     /// Its machine, for people.
     pub(in crate::cluster) node: String,
     /// Where it listens.
@@ -24,7 +24,7 @@ pub(in crate::cluster) struct SlotRecord {
 }
 
 impl SlotRecord {
-    pub(in crate::cluster) fn new(instance: Token, node: &str, addr: &str, now: UnixNanos) -> SlotRecord {
+    pub(in crate::cluster) fn new(instance: Nonce, node: &str, addr: &str, now: UnixNanos) -> SlotRecord {
         let since = value::ceil_to_millis(now);
         SlotRecord { version: (), instance, node: node.to_owned(), addr: addr.to_owned(), since }
     }

@@ -11,7 +11,7 @@ use super::{kvn, space_track, xml};
 use crate::conjunction::group_request::{GroupError, GroupRefusal};
 use crate::conjunction::grouped_minter::GroupedMinter;
 use crate::conjunction::object_rules::ObjectRules;
-use crate::conjunction::sighting::{NotedFault, Sighting};
+use crate::conjunction::sent_report::{NotedFault, SentReport};
 use crate::id::Encoding;
 
 /// One or more Conjunction Data Messages in one text.
@@ -20,7 +20,7 @@ use crate::id::Encoding;
 /// <https://public.ccsds.org/Pubs/508x0b1e2c2.pdf>, and for version 2.0 the draft CCSDS 508.0-P-1.1.
 ///
 /// ```
-/// use idmint::conjunction::Sighting;
+/// use idmint::conjunction::SentReport;
 /// use idmint::conjunction::cdm::{CdmForm, Document};
 ///
 /// let sent = "CCSDS_CDM_VERS = 1.0\r\nCREATION_DATE = 2024-01-30T12:00:00\r\nTCA = 2024-032T00:00:00.25\r\n\
@@ -28,7 +28,7 @@ use crate::id::Encoding;
 /// let document = Document::read(CdmForm::Kvn, sent)?;
 /// let report = *document.messages()[0].report();
 /// assert_eq!(report.primary(), 25_544);
-/// let annotated = document.annotate(&[Sighting::new(report)], &["zwwqlzz-pjjmxmd-lkpvwq"]);
+/// let annotated = document.annotate(&[SentReport::new(report)], &["zwwqlzz-pjjmxmd-lkpvwq"]);
 /// let comment = "\r\nCOMMENT CONJUNCTION_EVENT_ID = zwwqlzz-pjjmxmd-lkpvwq\r\n";
 /// assert_eq!(annotated, sent.replacen("\r\n", comment, 1).as_bytes());
 /// # Ok::<(), idmint::conjunction::cdm::CdmError>(())
@@ -82,20 +82,20 @@ impl<B: AsRef<[u8]>> Document<B> {
     ///
     /// # Errors
     /// [`CdmError`] of the first message whose id is none of the format, or that has two.
-    pub fn sightings(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<Sighting>, CdmError> {
-        (0..self.messages.len()).map(|index| self.sighting(index, minter, encoding)).collect()
+    pub fn sent_reports(&self, minter: &GroupedMinter, encoding: usize) -> Result<Vec<SentReport>, CdmError> {
+        (0..self.messages.len()).map(|index| self.sent_report(index, minter, encoding)).collect()
     }
 
-    /// The report of one message, as in [`Document::sightings`].
+    /// The report of one message, as in [`Document::sent_reports`].
     ///
     /// # Errors
     /// [`CdmError`] if its id is none of the format, or it has two.
-    pub fn sighting(&self, index: usize, minter: &GroupedMinter, encoding: usize) -> Result<Sighting, CdmError> {
+    pub fn sent_report(&self, index: usize, minter: &GroupedMinter, encoding: usize) -> Result<SentReport, CdmError> {
         let message = &self.messages[index];
-        Ok(Sighting { report: *message.report(), noted: message.noted(minter, encoding)? })
+        Ok(SentReport { report: *message.report(), noted: message.noted(minter, encoding)? })
     }
 
-    /// The refusal of one of the [sightings](Document::sightings), with its line and keyword. `encoding`: of ids in the
+    /// The refusal of one of the [sent_reports](Document::sent_reports), with its line and keyword. `encoding`: of ids in the
     /// message.
     pub fn explain(&self, GroupRefusal { index, error }: &GroupRefusal, encoding: &Encoding) -> CdmError {
         let message = &self.messages[*index];
@@ -108,17 +108,17 @@ impl<B: AsRef<[u8]>> Document<B> {
         }
     }
 
-    /// The same bytes with an id in each message, in their order. A message whose sighting has an id stays as it is: whether
-    /// it is the right one, grouping the [sightings](Document::sightings) checks.
+    /// The same bytes with an id in each message, in their order. A message whose sent_report has an id stays as it is: whether
+    /// it is the right one, grouping the [sent_reports](Document::sent_reports) checks.
     ///
     /// # Panics
-    /// When there are not as many sightings and ids as messages.
-    pub fn annotate(&self, sightings: &[Sighting], ids: &[impl AsRef<str>]) -> Vec<u8> {
+    /// When there are not as many sent_reports and ids as messages.
+    pub fn annotate(&self, sent_reports: &[SentReport], ids: &[impl AsRef<str>]) -> Vec<u8> {
         assert_eq!(ids.len(), self.messages.len(), "each message gets an id");
-        assert_eq!(sightings.len(), self.messages.len(), "each message is a sighting");
+        assert_eq!(sent_reports.len(), self.messages.len(), "each message is a sent_report");
         let source = self.source.as_ref();
-        let messages = self.messages.iter().zip(sightings).zip(ids);
-        let without_id = messages.filter(|((_, sighting), _)| sighting.noted.is_none());
+        let messages = self.messages.iter().zip(sent_reports).zip(ids);
+        let without_id = messages.filter(|((_, sent_report), _)| sent_report.noted.is_none());
         let without_id = without_id.map(|((message, _), id)| (&message.insertion, id.as_ref()));
         if let Some(decoded) = &self.decoded {
             return self.annotate_decoded(decoded, without_id);

@@ -8,7 +8,7 @@ use crate::conjunction::external_id::ExternalId;
 use crate::conjunction::grouped_minter::GroupedMinter;
 use crate::conjunction::object_rules::ObjectFault;
 use crate::conjunction::report::{Report, ReportError, Role};
-use crate::conjunction::sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted};
+use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY, NotedFault, read_noted};
 use crate::id::Format;
 use crate::time::UnixTime;
 

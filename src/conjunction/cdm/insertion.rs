@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::version::NoteForm;
-use crate::conjunction::sighting::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
+use crate::conjunction::sent_report::{CONJUNCTION_ID_KEY, EVENT_ID_KEY};
 
 /// One insertion. White space, line ends and prefixes around the id are copied from its neighbours, as ranges of bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::lines::{lines, text_of};
 use super::outcomes::Outcomes;
 use super::read_rule::ReadRule;
 use super::version::{CdmVersion, NoteForm, unknown_version};
-use crate::conjunction::sighting::CONJUNCTION_ID_KEY;
+use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 
 /// The first keyword of every message.
 const VERSION: &str = "CCSDS_CDM_VERS";

@@ -22,7 +22,7 @@ use super::outcomes::Outcomes;
 use super::read_rule::ReadRule;
 use super::version::CdmVersion;
 use crate::conjunction::report::Role;
-use crate::conjunction::sighting::EVENT_ID_KEY;
+use crate::conjunction::sent_report::EVENT_ID_KEY;
 
 /// The names of the class `cdm`.
 const OF_OPERATORS: Names = Names {

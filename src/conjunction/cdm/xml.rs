@@ -13,7 +13,7 @@ use super::outcomes::Outcomes;
 use super::read_rule::ReadRule;
 use super::transcoded::{Origin, refuse_declared};
 use super::version::{CdmVersion, NoteForm, unknown_version};
-use crate::conjunction::sighting::CONJUNCTION_ID_KEY;
+use crate::conjunction::sent_report::CONJUNCTION_ID_KEY;
 
 /// The greatest depth of elements. A message of the standard has seven levels.
 const DEPTH_MAX: usize = 64;

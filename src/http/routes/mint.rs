@@ -109,27 +109,27 @@ pub(super) fn count_refusal(served: &ServedFormat, answer: Answer, example: impl
 fn mint_by_count(service: &Arc<Service>, served: &Arc<ServedFormat>, request: Request) -> MaybeReady<Answer> {
     let (parts, request_body) = request.into_parts();
     if request_body.is_end_stream() {
-        return mint_wish(service, served, &parts, &[]);
+        return mint_as_asked(service, served, &parts, &[]);
     }
     let (service, served) = (Arc::clone(service), Arc::clone(served));
     MaybeReady::pending(async move {
         match read_body(request_body, BODY_LEN_MAX, service.limits().body_timeout).await {
-            Ok(request_body) => mint_wish(&service, &served, &parts, &request_body).await,
+            Ok(request_body) => mint_as_asked(&service, &served, &parts, &request_body).await,
             Err(problem) => refuse(&service, &served, problem, None),
         }
     })
 }
 
 #[inline]
-fn mint_wish(
+fn mint_as_asked(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
     parts: &Parts,
     request_body: &[u8],
 ) -> MaybeReady<Answer> {
-    match Wish::read(service, served, parts, request_body) {
-        Ok(wish) if wish.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &wish, None),
-        Ok(wish) => mint_many(service, served, &wish, parts),
+    match MintQuery::read(service, served, parts, request_body) {
+        Ok(asked) if asked.request.count() <= SHORT_COUNT_MAX => mint_few(service, served, &asked, None),
+        Ok(asked) => mint_many(service, served, &asked, parts),
         Err(problem) => {
             let example = || example(service, served, None, permit_of(&parts.extensions));
             MaybeReady::ready(count_refusal(served, Err(problem), example))
@@ -139,27 +139,32 @@ fn mint_wish(
 
 /// Mints so many ids that their answer is paid for before it is made, or so many more that callers who come at the same time
 /// share what this node can do. Who finds too little left is refused before anything is minted.
-fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, parts: &Parts) -> MaybeReady<Answer> {
-    let count = wish.request.count();
-    let price = wish.price(served.format());
+fn mint_many(
+    service: &Arc<Service>,
+    served: &Arc<ServedFormat>,
+    asked: &MintQuery,
+    parts: &Parts,
+) -> MaybeReady<Answer> {
+    let count = asked.request.count();
+    let price = asked.price(served.format());
     if price <= SHORT_LEN_MAX {
-        return mint_few(service, served, wish, None);
+        return mint_few(service, served, asked, None);
     }
     let is_long = count > IDS_AT_ONCE_MAX;
     let payer = payer_of(service, &parts.extensions);
     // A short answer gives way to nobody.
     if !is_long
-        && wish.answer_len_max(served.format()) <= SHORT_LEN_MAX
+        && asked.answer_len_max(served.format()) <= SHORT_LEN_MAX
         && let Some(paid) = payer.pay_if_free(price)
     {
-        return mint_few(service, served, wish, Some(Box::new(Admitted { paid, pass: None })));
+        return mint_few(service, served, asked, Some(Box::new(Admitted { paid, pass: None })));
     }
     let estimate = Duration::from_nanos(NANOS_FOR_AN_ID.saturating_mul(count));
     let mut pass = match is_long.then(|| service.load().requests.enter_bulk(estimate)).transpose() {
         Ok(pass) => pass,
         Err(shed) => return MaybeReady::ready(refuse(service, served, shed.into(), None)),
     };
-    let (service, served, wish) = (Arc::clone(service), Arc::clone(served), wish.clone());
+    let (service, served, asked) = (Arc::clone(service), Arc::clone(served), asked.clone());
     // Thousands may wait for their turn, which costs nothing: whoever asks for less is not refused for them. Held from now on,
     // since a connection of HTTP/2 takes all its requests before the first of them goes on.
     let held = service.load().requests.hold();
@@ -172,17 +177,17 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
         tokio::task::yield_now().await;
         drop(held);
         let ids = match &mut pass {
-            None => service.mint(&wish.minter, &wish.request).await,
+            None => service.mint(&asked.minter, &asked.request).await,
             Some(pass) => {
                 pass.pause();
-                service.mint_many(&served, &wish.minter, &wish.request).await
+                service.mint_many(&served, &asked.minter, &asked.request).await
             }
         };
         match ids {
             Ok(ids) => {
-                let (encoder, admitted) = (wish.encoder(served.format()), Box::new(Admitted { paid, pass }));
+                let (encoder, admitted) = (asked.encoder(served.format()), Box::new(Admitted { paid, pass }));
                 let answer_body = AnswerBody::of_ids(encoder, &served.counted().format, ids, Some(admitted));
-                Ok(minted(wish.media, served.format(), count, answer_body))
+                Ok(minted(asked.media, served.format(), count, answer_body))
             }
             Err(refusal) => refuse_to_mint(&service, &served, refusal),
         }
@@ -193,12 +198,12 @@ fn mint_many(service: &Arc<Service>, served: &Arc<ServedFormat>, wish: &Wish, pa
 fn mint_few(
     service: &Arc<Service>,
     served: &Arc<ServedFormat>,
-    wish: &Wish,
+    asked: &MintQuery,
     admitted: Option<Box<Admitted>>,
 ) -> MaybeReady<Answer> {
-    let (encoder, media, count) = (wish.encoder(served.format()), wish.media, wish.request.count());
+    let (encoder, media, count) = (asked.encoder(served.format()), asked.media, asked.request.count());
     let (of_service, of_format) = (Arc::clone(service), Arc::clone(served));
-    service.mint(&wish.minter, &wish.request).map(move |ids| match ids {
+    service.mint(&asked.minter, &asked.request).map(move |ids| match ids {
         Ok(ids) => {
             let answer_body = AnswerBody::of_ids(encoder, &of_format.counted().format, ids, admitted);
             Ok(minted(media, of_format.format(), count, answer_body))
@@ -220,7 +225,7 @@ fn refuse(service: &Service, served: &ServedFormat, problem: Problem, count: Opt
 
 /// What a request for so many ids wants.
 #[derive(Clone)]
-struct Wish {
+struct MintQuery {
     minter: Arc<Minter>,
     request: BatchRequest,
     media: MediaType,
@@ -232,8 +237,13 @@ struct Wish {
     prefix: Option<Prefix>,
 }
 
-impl Wish {
-    fn read(service: &Service, served: &ServedFormat, parts: &Parts, request_body: &[u8]) -> Result<Wish, Problem> {
+impl MintQuery {
+    fn read(
+        service: &Service,
+        served: &ServedFormat,
+        parts: &Parts,
+        request_body: &[u8],
+    ) -> Result<MintQuery, Problem> {
         let media = negotiate_minted(&parts.headers, served.format())?;
         let query =
             strict_query(parts.uri.query().unwrap_or_default(), &["count", "encoding", "prefix", "type", "domain"])?;
@@ -255,7 +265,7 @@ impl Wish {
         let minter = served.minter().ok_or_else(|| not_minted(served.format()))?;
         let (request, label) = batch_request(service, minter, &query, count)?;
         let prefix = prefix(&query, served.format(), encoding, media).map_err(ServiceError::from)?;
-        Ok(Wish { minter: Arc::clone(minter), request, media, encoding, label, prefix })
+        Ok(MintQuery { minter: Arc::clone(minter), request, media, encoding, label, prefix })
     }
 
     fn encoder(&self, format: &Format) -> IdEncoder {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::register::near;
-use crate::conjunction::{ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, Sighting, Tca};
+use crate::conjunction::{ExternalId, GroupRequest, Grouped, GroupedMinter, NotedRule, Pair, SentReport, Tca};
 use crate::service::error::{GroupFailure, ServiceError};
 use crate::service::formats::ServedFormat;
 use crate::service::service::{Conjunctions, Service};
@@ -31,11 +31,11 @@ impl Service {
         &self,
         served: &ServedFormat,
         minter: &Arc<GroupedMinter>,
-        sightings: &[Sighting],
+        sent_reports: &[SentReport],
         externals: &[(usize, ExternalId)],
         noted_rule: NotedRule,
     ) -> Result<GroupedReports, GroupFailure> {
-        let request = GroupRequest::new(Arc::clone(minter), sightings).map_err(GroupFailure::Report)?;
+        let request = GroupRequest::new(Arc::clone(minter), sent_reports).map_err(GroupFailure::Report)?;
         let request = request.with_noted_rule(noted_rule);
         let outcome = match self.conjunctions() {
             Conjunctions::Pure => request.decide_ungrouped().map_err(RecordError::Group),
@@ -48,11 +48,11 @@ impl Service {
             RecordError::Group(refusal) => GroupFailure::Report(refusal),
             error => GroupFailure::Service(ServiceError::Records(error)),
         });
-        self.counters().count_reports(sightings.len(), &grouped);
+        self.counters().count_reports(sent_reports.len(), &grouped);
         let grouped = grouped?;
         if let Some(keeper) = self.record_keeper().filter(|_| !externals.is_empty() && self.check_stored().is_ok()) {
             let external = |(at, external): &(usize, ExternalId)| {
-                let (format, pair) = (minter.format_name().to_owned(), minter.pair_of(&sightings[*at].report));
+                let (format, pair) = (minter.format_name().to_owned(), minter.pair_of(&sent_reports[*at].report));
                 (AnchorKey { format, pair, tca: grouped[*at].anchor }, external.clone())
             };
             let kept = keeper.add_externals(externals.iter().map(external).collect()).await;
@@ -60,7 +60,7 @@ impl Service {
         }
         let count = u64::try_from(grouped.len()).expect("a list is shorter than 2^64");
         served.counters().count_granted(count, false);
-        let near = self.near_created(minter, sightings, &grouped).await;
+        let near = self.near_created(minter, sent_reports, &grouped).await;
         self.counters().count_near(near.len());
         Ok(GroupedReports { grouped, near })
     }
@@ -69,7 +69,7 @@ impl Service {
     async fn near_created(
         &self,
         minter: &Arc<GroupedMinter>,
-        sightings: &[Sighting],
+        sent_reports: &[SentReport],
         grouped: &[Grouped],
     ) -> HashMap<usize, Vec<u128>> {
         let is_created = |(_, grouped): &(usize, &Grouped)| grouped.created == Some(true);
@@ -77,7 +77,7 @@ impl Service {
             .iter()
             .enumerate()
             .filter(is_created)
-            .map(|(at, grouped)| (at, (minter.pair_of(&sightings[at].report), grouped.anchor)))
+            .map(|(at, grouped)| (at, (minter.pair_of(&sent_reports[at].report), grouped.anchor)))
             .collect();
         let places: Vec<(Pair, Tca)> = created.iter().map(|(_, place)| *place).collect();
         let Some(keeper) = self.record_keeper().filter(|_| !places.is_empty()) else { return HashMap::new() };

@@ -120,7 +120,7 @@ impl Reservation<'_> {
 
     async fn ask(&self, count: u64) -> Result<Range<u64>, RecordError> {
         let count = u32::try_from(count).ok().and_then(NonZeroU32::new).expect("some, and no more than are reserved");
-        let key = Entropy::of_kernel().token().to_string();
+        let key = Entropy::of_kernel().nonce().to_string();
         let request = NumberRequest::new(self.series.clone(), count, self.bounds, &key, None);
         let given = self.keeper.give(request).await?;
         assert!(!given.is_replayed, "a key of this reservation alone was given numbers before");

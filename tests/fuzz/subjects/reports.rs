@@ -1,6 +1,6 @@
 //! Conjunction Data Messages.
 
-use idmint::conjunction::Sighting;
+use idmint::conjunction::SentReport;
 use idmint::conjunction::cdm::{CdmForm, Document, Message};
 
 const ID: &str = "zwwqlzz-pjjmxmd-lkpvwq";
@@ -23,19 +23,20 @@ fn read(form: CdmForm, bytes: &[u8]) {
     let Ok(document) = Document::read(form, bytes) else { return };
     let ids = vec![ID; document.messages().len()];
     assert!(!ids.is_empty());
-    let annotated = document.annotate(&sightings(&document), &ids);
+    let annotated = document.annotate(&sent_reports(&document), &ids);
     let again = Document::read(form, &annotated[..]).unwrap();
     assert_eq!(again.messages().len(), ids.len());
     for (message, before) in again.messages().iter().zip(document.messages()) {
         assert_eq!(message.report(), before.report());
         assert!(is_noted(message));
     }
-    assert_eq!(again.annotate(&sightings(&again), &ids), annotated);
+    assert_eq!(again.annotate(&sent_reports(&again), &ids), annotated);
 }
 
-fn sightings<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<Sighting> {
-    let sighting = |message: &Message| Sighting { report: *message.report(), noted: is_noted(message).then_some(0) };
-    document.messages().iter().map(sighting).collect()
+fn sent_reports<B: AsRef<[u8]>>(document: &Document<B>) -> Vec<SentReport> {
+    let sent_report =
+        |message: &Message| SentReport { report: *message.report(), noted: is_noted(message).then_some(0) };
+    document.messages().iter().map(sent_report).collect()
 }
 
 /// Whether it has an id of ours: in a comment, or in the keyword, which may also have another originator's.

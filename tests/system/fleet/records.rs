@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, Sighting};
+use idmint::conjunction::{GroupRequest, GroupedMinter, PairOrder, Report, SentReport};
 use idmint::id::{FormatDefinition, PRESETS};
 use idmint::ledger::{Event, EventId, KeyHash, LedgerId, LedgerRequest, Link, RequestMark, digest_of};
 use idmint::storage::{FleetRecords, KnownFleet, Namespace, RecordError, RecordKeeper, RecordStore};
@@ -154,8 +154,8 @@ fn reports_of_one_conjunction_get_one_id_on_whatever_node_they_arrive() {
     // 32 reports of one conjunction at once, at most 0.8 s apart.
     let report = |object: u64, at: i128| {
         let tca = UnixTime::from_nanos(1_900_000_000_000_000_000 + (at - 16) * 25_000_000);
-        let sighting = Sighting::new(Report::new(tca, object, 100_000).unwrap());
-        let (request, nodes) = (GroupRequest::new(Arc::clone(&minter), &[sighting]).unwrap(), Arc::clone(&nodes));
+        let sent_report = SentReport::new(Report::new(tca, object, 100_000).unwrap());
+        let (request, nodes) = (GroupRequest::new(Arc::clone(&minter), &[sent_report]).unwrap(), Arc::clone(&nodes));
         runtime.spawn(async move {
             loop {
                 match nodes.keepers[usize::try_from(at % 3).unwrap()].group(request.clone()).await {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::adoption_error::AdoptionError;
 use crate::cluster::agreement::{self, Agreed, Agreement, OwnLayout};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::{Entropy, Nonce};
 use crate::cluster::slot_lease::Founding;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
-use crate::cluster::token::{Entropy, Token};
 use crate::conjunction::Pair;
 use crate::ledger::{EventTime, LedgerId, SeriesName};
 use crate::storage::{
@@ -109,7 +109,7 @@ impl Adoption {
             }
             None => {
                 // Before anything is changed, here or there: what differs would be found when it is too late to turn back.
-                self.plan(folder, &layout, &keys, found.as_ref(), entropy.token())?;
+                self.plan(folder, &layout, &keys, found.as_ref(), entropy.nonce())?;
                 let known = Arc::<KnownFleet>::default();
                 let trial = RecordAdopter::new(Arc::clone(&self.coordinator), &self.namespace, known).on_trial();
                 self.adopt_records(folder, &trial, &mut |_| {})?;
@@ -190,7 +190,7 @@ impl Adoption {
         layout: &OwnLayout,
         keys: &FleetKeys,
         found: Option<&Entry>,
-        fleet: Token,
+        fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
         // As at a start without a record: whoever else minted before was at most so far ahead.
         let begins_at = self.founding.floor(self.now, self.ahead_max);
@@ -208,7 +208,7 @@ impl Adoption {
     ) -> Result<Agreed, AdoptionError> {
         for _ in 0..TRIES_MAX {
             let found = self.read_meta(keys)?;
-            match self.plan(folder, layout, keys, found.as_ref(), entropy.token())? {
+            match self.plan(folder, layout, keys, found.as_ref(), entropy.nonce())? {
                 // A floor is never lowered, so what any state of the fleet shows of it holds now.
                 Agreement::Agreed(agreed) => {
                     assert!(agreed.floor >= folder.horizon(), "no slot is used below what the folder minted");

@@ -11,11 +11,11 @@ use tempfile::TempDir;
 
 use super::{Adopted, Adoption, AdoptionError, AdoptionStep};
 use crate::cluster::fleet_keys::FleetKeys;
+use crate::cluster::nonce::{Entropy, Nonce};
 use crate::cluster::operation::{FenceRule, fence_restored};
 use crate::cluster::slot_lease::{Founding, Unheard};
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::FleetMeta;
-use crate::cluster::token::{Entropy, Token};
 use crate::conjunction::{ExternalId, Pair, ReportTally, Seen, Tca};
 use crate::ledger::{AppendPlan, GivenNumbers, VoidPlan};
 use crate::storage::samples::{
@@ -341,7 +341,7 @@ fn a_format_that_differs_is_named_with_the_difference() {
     let refused = run(&configured, &node).expect_err("another tick").to_string();
     assert!(refused.contains("the configuration") && refused.contains("tick is 1ms in the folder and 1s"), "{refused}");
 
-    let mut other = FleetMeta::new(Token::new(1), sound.share, UnixNanos::default());
+    let mut other = FleetMeta::new(Nonce::new(1), sound.share, UnixNanos::default());
     other.formats.insert("snowflake".to_owned(), format("1s").description);
     let value = other.to_bytes();
     let write = vec![Write::put(keys().meta(), value)];
@@ -378,7 +378,7 @@ fn a_folder_goes_to_one_fleet_alone() {
 
 #[test]
 fn what_a_restore_has_taken_away_is_adopted_again_by_the_fleet_of_the_new_name() {
-    let founded = FleetMeta::new(Token::new(1), share(8), UnixNanos::from_seconds(9));
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
     let (node, store) = half_adopted(&founded);
     let (adoption, half) = (adoption(Arc::clone(&store) as Arc<dyn Coordinator>), store.copy());
     run(&adoption, &node).expect("nothing is in the way");
@@ -417,7 +417,7 @@ fn half_adopted(founded: &FleetMeta) -> (Node, Arc<MemoryCoordinator>) {
 
 #[test]
 fn nodes_of_the_fleet_may_append_to_what_is_there_before_all_of_it_is() {
-    let founded = FleetMeta::new(Token::new(1), share(8), UnixNanos::from_seconds(9));
+    let founded = FleetMeta::new(Nonce::new(1), share(8), UnixNanos::from_seconds(9));
     let (node, store) = half_adopted(&founded);
     let raised = meta(&store).expect("there is a fleet");
     assert!(raised.floor >= HORIZON && raised.fleet == founded.fleet);

@@ -11,7 +11,7 @@ use super::report_answers::{
 };
 use super::report_body::Way;
 use super::report_order::{ReportOrder, Wanted};
-use crate::conjunction::{ExternalId, GroupedMinter, Reports, Sighting, SortedReports};
+use crate::conjunction::{ExternalId, GroupedMinter, Reports, SentReport, SortedReports};
 use crate::http::answer::{AnswerBody, IdEncoder, MediaType, Problem, Slug, minted};
 use crate::id::Format;
 use crate::minting::Batch;
@@ -32,7 +32,7 @@ pub(super) struct Grouping {
 /// Reports of which all get ids, or none.
 pub(super) struct AllOrNone {
     reports: Reports<Bytes>,
-    sightings: Vec<Sighting>,
+    sent_reports: Vec<SentReport>,
     externals: Vec<(usize, ExternalId)>,
     warnings: Warnings,
 }
@@ -59,13 +59,13 @@ impl Grouping {
                 let detail = "return=cdm goes with Conjunction Data Messages, and the body has none to give back";
                 return Err(Problem::new(Slug::InvalidParameter, detail).reason("return"));
             }
-            let sightings = reports.sightings(&minter, encoding)?;
+            let sent_reports = reports.sent_reports(&minter, encoding)?;
             let (externals, warnings) = (reports.externals(&minter), reports.warnings());
-            Ok(AllOrNone { reports, sightings, externals, warnings })
+            Ok(AllOrNone { reports, sent_reports, externals, warnings })
         };
         let all = self.way.work(look).await?;
         if wanted == Wanted::Ids && media == MediaType::Json {
-            let of_ids = all.sightings.len().saturating_mul(detail_len(self.format(), encoding));
+            let of_ids = all.sent_reports.len().saturating_mul(detail_len(self.format(), encoding));
             check_len(of_ids + warnings_len(&all.warnings))?;
         }
         Ok(all)
@@ -86,7 +86,7 @@ impl Grouping {
         };
         let each = self.way.work(look).await?;
         let of_refused: usize = each.sorted.refused.iter().map(|(_, error)| refused_len(error)).sum();
-        let of_ids = each.sorted.sightings.len() * detail_len(self.format(), encoding);
+        let of_ids = each.sorted.sent_reports.len() * detail_len(self.format(), encoding);
         check_len(of_refused + of_ids + warnings_len(&each.warnings))?;
         Ok(each)
     }
@@ -96,8 +96,8 @@ impl Grouping {
     /// # Errors
     /// A [`Problem`]: nothing was minted.
     pub(super) async fn answer_all(self, all: AllOrNone) -> Result<Response<AnswerBody>, Problem> {
-        let AllOrNone { reports, sightings, externals, warnings } = all;
-        let found = self.group(&sightings, &externals).await;
+        let AllOrNone { reports, sent_reports, externals, warnings } = all;
+        let found = self.group(&sent_reports, &externals).await;
         let (format, ReportOrder { wanted, encoding, media, .. }) = (Arc::clone(self.format()), self.order);
         let found = found.map_err(|failure| match failure {
             GroupFailure::Report(refusal) => Problem::from(reports.explain(&refusal, &format.encodings[encoding])),
@@ -110,7 +110,7 @@ impl Grouping {
                     let messages = reports.messages().expect("checked before anything was minted");
                     let encoding = &format.encodings[encoding];
                     let ids: Vec<String> = found.grouped.iter().map(|one| encoding.to_text(one.id)).collect();
-                    warned(minted(media, &format, count, messages.annotate(&sightings, &ids)), &warnings)
+                    warned(minted(media, &format, count, messages.annotate(&sent_reports, &ids)), &warnings)
                 }
                 (_, MediaType::Json) => {
                     let details = details(&format, encoding, &found).enumerate();
@@ -132,10 +132,10 @@ impl Grouping {
     /// # Errors
     /// A [`Problem`]: nothing was minted.
     pub(super) async fn answer_each(self, each: OneByOne) -> Result<Response<AnswerBody>, Problem> {
-        let OneByOne { sorted: SortedReports { sightings, externals, refused }, warnings } = each;
-        let (positions, sightings): (Vec<usize>, Vec<Sighting>) = sightings.into_iter().unzip();
+        let OneByOne { sorted: SortedReports { sent_reports, externals, refused }, warnings } = each;
+        let (positions, sent_reports): (Vec<usize>, Vec<SentReport>) = sent_reports.into_iter().unzip();
         // Looked at one by one, so none of them is refused.
-        let found = self.group(&sightings, &externals).await.map_err(|failure| match failure {
+        let found = self.group(&sent_reports, &externals).await.map_err(|failure| match failure {
             GroupFailure::Report(refusal) => Problem::new(Slug::InvalidReport, refusal.to_string()),
             GroupFailure::Service(error) => Problem::from(error),
         })?;
@@ -151,10 +151,10 @@ impl Grouping {
 
     async fn group(
         &self,
-        sightings: &[Sighting],
+        sent_reports: &[SentReport],
         externals: &[(usize, ExternalId)],
     ) -> Result<GroupedReports, GroupFailure> {
-        self.service.group(&self.served, &self.minter, sightings, externals, self.order.noted_rule).await
+        self.service.group(&self.served, &self.minter, sent_reports, externals, self.order.noted_rule).await
     }
 
     fn format(&self) -> &Arc<Format> {

@@ -7,16 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A random number of 128 bits: nobody else has it. As text 32 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token(u128);
+pub struct Nonce(u128);
 
-impl Token {
-    /// The token of these bits.
-    pub const fn new(bits: u128) -> Token {
-        Token(bits)
+impl Nonce {
+    /// The one of these bits.
+    pub const fn new(bits: u128) -> Nonce {
+        Nonce(bits)
     }
 }
 
-impl Token {
+impl Nonce {
     /// Its bits.
     pub fn bits(self) -> u128 {
         self.0
@@ -28,24 +28,24 @@ impl Token {
     }
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
 }
 
-impl Serialize for Token {
+impl Serialize for Nonce {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Token {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Token, D::Error> {
+impl<'de> Deserialize<'de> for Nonce {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Nonce, D::Error> {
         let text = String::deserialize(deserializer)?;
         let is_plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let bits = is_plain.then(|| u128::from_str_radix(&text, 16).ok()).flatten();
-        bits.map(Token).ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
+        bits.map(Nonce).ok_or_else(|| D::Error::custom("not 32 hexadecimal digits"))
     }
 }
 
@@ -71,9 +71,9 @@ impl Entropy {
         })
     }
 
-    /// A token that nobody has yet.
-    pub fn token(&mut self) -> Token {
-        Token((self.0)())
+    /// One that nobody has yet.
+    pub fn nonce(&mut self) -> Nonce {
+        Nonce((self.0)())
     }
 
     /// A number below `bound`, which is at least 1.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::fleet_clocks::Skew;
 use super::high_water::{HighWater, Regression};
+use super::nonce::Entropy;
 use super::slot_lease::{Acquired, Change, DEADLINE, LeaseRule, Reply, Reserved, SlotLease, Step, Want};
-use super::token::Entropy;
 use crate::minting::{Durable, Mint, Refusal, Session, SessionStart, SlotLack};
 use crate::storage::{FormatsError, KnownFleet};
 use crate::time::UnixNanos;
@@ -20,11 +20,11 @@ const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The slots of one process, one after the other, and the sessions in which it mints with them.
 #[derive(Debug)]
-pub(super) struct SlotTenure {
+pub(super) struct LeasedSlots {
     pub(super) mint: Arc<Mint>,
     pub(super) lease: SlotLease,
     pub(super) entropy: Entropy,
-    pub(super) tenancy: Option<Tenancy>,
+    pub(super) held: Option<HeldSlot>,
     /// From the first slot on: from then on the clock must not go back.
     pub(super) has_minted: bool,
     /// What those who read and write records go by, and what they have found.
@@ -35,7 +35,7 @@ pub(super) struct SlotTenure {
 
 /// A slot that is held, and the session of its worker numbers.
 #[derive(Debug)]
-pub(super) struct Tenancy {
+pub(super) struct HeldSlot {
     pub(super) slot: u32,
     pub(super) session: Arc<Session>,
     pub(super) reserved_at: UnixNanos,
@@ -43,7 +43,7 @@ pub(super) struct Tenancy {
     pub(super) is_minting: bool,
 }
 
-/// What became of a tenure.
+/// What became of these slots.
 #[derive(Debug)]
 pub(super) enum Event {
     /// What is minted may have changed, or not.
@@ -64,17 +64,17 @@ pub(super) enum Event {
     Disagrees(FormatsError),
 }
 
-impl SlotTenure {
+impl LeasedSlots {
     pub(super) fn new(
         mint: Arc<Mint>,
         rule: LeaseRule,
         high_water: HighWater,
         known: Arc<KnownFleet>,
         entropy: Entropy,
-    ) -> SlotTenure {
+    ) -> LeasedSlots {
         mint.wait_for(without(SlotLack::Asking, SOON));
         let lease = SlotLease::new(rule, high_water);
-        SlotTenure { mint, lease, entropy, tenancy: None, has_minted: false, known, doubts: 0 }
+        LeasedSlots { mint, lease, entropy, held: None, has_minted: false, known, doubts: 0 }
     }
 
     /// What to do at this instant. Callers wait for a horizon of `needed`, if any do.
@@ -88,13 +88,13 @@ impl SlotTenure {
             self.doubts = doubts;
             self.lease.look_anew(now);
         }
-        let want = match &self.tenancy {
+        let want = match &self.held {
             None => Want { horizon: now, at_once: false },
-            Some(tenancy) => {
-                let is_short = needed > tenancy.session.horizon() && needed <= now.after(DEADLINE);
+            Some(held) => {
+                let is_short = needed > held.session.horizon() && needed <= now.after(DEADLINE);
                 let needed = if is_short { needed } else { now };
-                let at_once = is_short || (!tenancy.session.is_open() && now >= tenancy.opens_at());
-                Want { horizon: tenancy.session.plan_extension(now, needed).horizon(), at_once }
+                let at_once = is_short || (!held.session.is_open() && now >= held.opens_at());
+                Want { horizon: held.session.plan_extension(now, needed).horizon(), at_once }
             }
         };
         let step = self.lease.next(now, want, &mut self.entropy);
@@ -102,7 +102,7 @@ impl SlotTenure {
         self.known.hold(self.lease.own_horizon());
         match step {
             Step::WaitUntil(until) => {
-                let wakes_at = self.tenancy.as_ref().and_then(|tenancy| tenancy.wakes_at(now));
+                let wakes_at = self.held.as_ref().and_then(|held| held.wakes_at(now));
                 Step::WaitUntil(wakes_at.map_or(until, |wakes_at| until.min(wakes_at)))
             }
             step => step,
@@ -171,7 +171,7 @@ impl SlotTenure {
 
     /// The slot that is held.
     pub(super) fn slot(&self) -> Option<u32> {
-        self.tenancy.as_ref().map(|tenancy| tenancy.slot)
+        self.held.as_ref().map(|held| held.slot)
     }
 
     /// How far the clock was from those of the fleet at the last look, for certain.
@@ -191,7 +191,7 @@ impl SlotTenure {
 
     /// Below this instant ids can be minted now; `None` where there is no session.
     pub(super) fn usable_until(&self) -> Option<UnixNanos> {
-        self.tenancy.as_ref().filter(|tenancy| tenancy.is_minting).map(|tenancy| tenancy.session.horizon())
+        self.held.as_ref().filter(|held| held.is_minting).map(|held| held.session.horizon())
     }
 
     /// Stops minting, and gives the slot back, or stops looking for one.
@@ -202,19 +202,19 @@ impl SlotTenure {
 
     /// No renewal was acknowledged in time: nothing can be minted, and callers are told so without waiting.
     fn stop_if_overdue(&mut self, now: UnixNanos) {
-        if self.tenancy.as_ref().is_some_and(|tenancy| tenancy.is_minting && tenancy.is_overdue(now)) {
+        if self.held.as_ref().is_some_and(|held| held.is_minting && held.is_overdue(now)) {
             self.pause(without(SlotLack::Overdue, SOON));
         }
     }
 
     /// Nothing is minted in a slot before time above its start is reserved; callers are told when that can be.
     fn wait_for_start(&self, now: UnixNanos) {
-        let Some(tenancy) = self.tenancy.as_ref().filter(|tenancy| !tenancy.session.is_open()) else { return };
+        let Some(held) = self.held.as_ref().filter(|held| !held.session.is_open()) else { return };
         if self.lease.clock_check().refusal().is_some() {
             return;
         }
-        let (start, retry_after) = (tenancy.session.start(), tenancy.opens_at().since(now).max(SOON));
-        self.mint.wait_for(match tenancy.is_overdue(now) {
+        let (start, retry_after) = (held.session.start(), held.opens_at().since(now).max(SOON));
+        self.mint.wait_for(match held.is_overdue(now) {
             true => without(SlotLack::Overdue, SOON),
             false => Refusal::SlotAhead { start, retry_after },
         });
@@ -222,7 +222,7 @@ impl SlotTenure {
 
     /// Ends minting, and keeps the slot.
     fn pause(&mut self, reason: Refusal) {
-        self.tenancy.as_mut().expect("whoever mints has a slot").is_minting = false;
+        self.held.as_mut().expect("whoever mints has a slot").is_minting = false;
         self.mint.end(reason);
     }
 
@@ -246,24 +246,24 @@ impl SlotTenure {
 
     fn acquired(&mut self, acquired: &Acquired, now: UnixNanos) {
         let Acquired { slot, start, floor, reserved } = *acquired;
-        assert!(self.tenancy.is_none(), "a slot is taken when there is none");
+        assert!(self.held.is_none(), "a slot is taken when there is none");
         self.has_minted = true;
         let start = SessionStart::at(start).above_floor(Some(floor));
         let session = self.mint.prepare_in_slot(start, slot);
-        self.tenancy = Some(Tenancy { slot, session, reserved_at: now, is_minting: false });
+        self.held = Some(HeldSlot { slot, session, reserved_at: now, is_minting: false });
         self.extended(reserved, now);
     }
 
     fn extended(&mut self, reserved: Reserved, now: UnixNanos) {
-        let tenancy = self.tenancy.as_mut().expect("a slot that is renewed is held");
+        let held = self.held.as_mut().expect("a slot that is renewed is held");
         let durable = Durable::write(reserved.plan(), |_acknowledged| Ok::<(), Infallible>(()));
-        tenancy.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
-        tenancy.reserved_at = now;
+        held.session.raise(&durable.unwrap_or_else(|never| match never {}), now);
+        held.reserved_at = now;
         if let Some(refusal) = self.lease.clock_check().refusal() {
             self.pause(refusal);
-        } else if !tenancy.is_minting && tenancy.session.is_open() && !tenancy.is_overdue(now) {
-            tenancy.is_minting = true;
-            self.mint.begin(Arc::clone(&tenancy.session));
+        } else if !held.is_minting && held.session.is_open() && !held.is_overdue(now) {
+            held.is_minting = true;
+            self.mint.begin(Arc::clone(&held.session));
         }
         self.wait_for_start(now);
     }
@@ -271,11 +271,11 @@ impl SlotTenure {
     /// Ends the session. What is reserved of it stays so: whoever has begun to mint may end.
     fn give_up(&mut self, lack: SlotLack) -> Option<u32> {
         self.mint.end(without(lack, SOON));
-        self.tenancy.take().map(|tenancy| tenancy.slot)
+        self.held.take().map(|held| held.slot)
     }
 }
 
-impl Tenancy {
+impl HeldSlot {
     /// Nothing can be minted, and the next renewal is late.
     fn is_overdue(&self, now: UnixNanos) -> bool {
         now >= self.overdue_at()

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::fleet_keys::FleetKeys;
+use super::nonce::Entropy;
 use super::slot_lease::NodeName;
 use super::slot_share::SlotShare;
 use super::stored::{HorizonRecord, SlotRecord};
-use super::token::Entropy;
 use crate::storage::{Entry, Revision, Snapshot};
 use crate::time::UnixNanos;
 
@@ -24,7 +24,7 @@ pub(super) struct FreeSlot {
     pub(super) horizon: UnixNanos,
 }
 
-/// What a survey of all slots says.
+/// What was found among all slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
     /// This one.
@@ -38,7 +38,7 @@ pub(super) enum Choice {
 /// Chooses a slot among those whose horizon the clock has passed, at random, so that nodes that start together seldom meet;
 /// else the one that it passes first, if that is at most `ahead_max` ahead.
 ///
-/// `snapshot` answers [`FleetKeys::survey`].
+/// `snapshot` answers [`FleetKeys::all_slots`].
 pub(super) fn choose(
     snapshot: &Snapshot,
     keys: &FleetKeys,
@@ -48,7 +48,7 @@ pub(super) fn choose(
     ahead_max: Duration,
     entropy: &mut Entropy,
 ) -> Choice {
-    let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("a survey has three ranges") };
+    let [_, horizons, holders] = snapshot.ranges.as_slice() else { panic!("all slots are three ranges") };
     let free: Vec<FreeSlot> = share.iter().filter_map(|slot| free_slot(slot, keys, horizons, holders, node)).collect();
     let passed: Vec<&FreeSlot> = free.iter().filter(|free| free.horizon <= now).collect();
     if !passed.is_empty() {
@@ -95,8 +95,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
+    use crate::cluster::nonce::Nonce;
     use crate::cluster::slot_share::SlotRange;
-    use crate::cluster::token::Token;
     use crate::storage::{Coordinator, MemoryCoordinator, Transaction, Write};
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn node(instance: u128) -> NodeName {
-        NodeName { instance: Token::new(instance), node: "here".to_owned(), addr: "127.0.0.1:1".to_owned() }
+        NodeName { instance: Nonce::new(instance), node: "here".to_owned(), addr: "127.0.0.1:1".to_owned() }
     }
 
     fn put(store: &MemoryCoordinator, key: String, value: Vec<u8>) {
@@ -118,16 +118,16 @@ mod tests {
     fn reserve(store: &MemoryCoordinator, slot: u32, seconds_ahead: i64) {
         let ahead = Duration::from_secs(seconds_ahead.unsigned_abs());
         let horizon = if seconds_ahead < 0 { NOON.before(ahead) } else { NOON.after(ahead) };
-        let record = HorizonRecord::new(horizon, Token::new(1), Token::new(2), NOON);
+        let record = HorizonRecord::new(horizon, Nonce::new(1), Nonce::new(2), NOON);
         put(store, keys().horizon(slot), record.to_bytes());
     }
 
     fn hold(store: &MemoryCoordinator, slot: u32, instance: u128, addr: &str) {
-        put(store, keys().slot(slot), SlotRecord::new(Token::new(instance), "here", addr, NOON).to_bytes());
+        put(store, keys().slot(slot), SlotRecord::new(Nonce::new(instance), "here", addr, NOON).to_bytes());
     }
 
     fn choose_of(store: &MemoryCoordinator, slots: u32, draw: u128) -> Choice {
-        let snapshot = store.read(&keys().survey()).expect("memory answers");
+        let snapshot = store.read(&keys().all_slots()).expect("memory answers");
         let share = SlotShare::all(NonZeroU32::new(slots).expect("not zero"));
         choose(&snapshot, &keys(), share, &node(9), NOON, AHEAD_MAX, &mut Entropy::new(move || draw))
     }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn only_slots_of_the_share_are_taken() {
         let store = MemoryCoordinator::default();
-        let snapshot = store.read(&keys().survey()).expect("memory answers");
+        let snapshot = store.read(&keys().all_slots()).expect("memory answers");
         let range = SlotRange::parse("2-3").expect("a range");
         let share = SlotShare::part(NonZeroU32::new(8).expect("not zero"), range).expect("within");
         let taken =

@@ -7,17 +7,17 @@ use crate::id::Format;
 
 /// A report, and the id that was sent with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sighting {
+pub struct SentReport {
     /// The report.
     pub report: Report,
     /// The id that came with the report, by which it is matched: see [`NotedRule`].
     pub noted: Option<u128>,
 }
 
-impl Sighting {
+impl SentReport {
     /// A report that came without an id.
-    pub fn new(report: Report) -> Sighting {
-        Sighting { report, noted: None }
+    pub fn new(report: Report) -> SentReport {
+        SentReport { report, noted: None }
     }
 }
 

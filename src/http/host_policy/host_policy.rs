@@ -26,7 +26,7 @@ const LOCALHOST: Host<&str> = Host::Name("localhost");
 /// OPTIONS) is answered to any page, whose browser keeps it from reading the answer; the rest only to pages of this
 /// service and of the origins that are configured. A caller that is no browser names no page, and passes.
 #[derive(Debug, Default)]
-pub struct Sites {
+pub struct HostPolicy {
     /// Where the service listens, by which scheme, if it says so.
     address: Option<(&'static str, SocketAddr)>,
     /// The service has no page of its own.
@@ -42,8 +42,8 @@ pub struct Sites {
     usual_host: OnceLock<Box<[u8]>>,
 }
 
-impl Sites {
-    /// The sites of a service on a machine of this name, as the settings say.
+impl HostPolicy {
+    /// The policy of a service on a machine of this name, as the settings say.
     pub fn new(machine: Option<HostName>, hosts: &[HostRule], origins: &[CorsOrigin]) -> Self {
         let name_of = |rule: &HostRule| match rule {
             HostRule::Name(name) => Some(name.clone()),

@@ -7,10 +7,10 @@
 mod authority;
 mod cors;
 mod host_name;
+mod host_policy;
 mod origin;
-mod sites;
 
 pub(in crate::http) use cors::Cors;
 pub use host_name::{HostName, HostRule};
+pub use host_policy::HostPolicy;
 pub use origin::CorsOrigin;
-pub use sites::Sites;

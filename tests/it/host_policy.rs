@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, Version};
-use idmint::http::{Api, CorsOrigin, HostName, HostRule, HttpMetrics, Sites, paths};
+use idmint::http::{Api, CorsOrigin, HostName, HostPolicy, HostRule, HttpMetrics, paths};
 use idmint::minting::Randomness;
 use idmint::server::assemble;
 use idmint::server::config::Config;
@@ -31,8 +31,8 @@ impl Asked {
         let metrics = Arc::new(HttpMetrics::register(&registry, &paths()).unwrap());
         let hosts: Vec<_> = hosts.iter().map(|host| HostRule::parse(host).unwrap()).collect();
         let origins: Vec<_> = origins.iter().map(|origin| CorsOrigin::parse(origin).unwrap()).collect();
-        let sites = Sites::new(HostName::parse("node-7"), &hosts, &origins);
-        Asked { api: Api::new(service, metrics, sites), registry }
+        let host_policy = HostPolicy::new(HostName::parse("node-7"), &hosts, &origins);
+        Asked { api: Api::new(service, metrics, host_policy), registry }
     }
 
     async fn ask(&self, method: &Method, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, String) {
