@@ -23,8 +23,8 @@ use crate::storage::failure::{FailureKind, StoreError};
 /// How much of the database is kept in memory.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// The length of the log in blocks: 8 MiB, some 50 000 appends. What stands in it is written again at a start.
-const LOG_LEN: u32 = 2_048;
+/// The length of the log in blocks: 2 MiB, some 12 000 appends. What stands in it is written again at a start.
+const LOG_LEN: u32 = 512;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
