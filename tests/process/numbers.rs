@@ -1,6 +1,6 @@
 //! Numbers of a service that is killed again and again while callers ask: no hole, none doubled, each key its first number.
 
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -25,31 +25,30 @@ fn no_number_is_missing_or_doubled_and_each_key_has_its_first_through_kills_unde
     let wanted = std::env::var("NUMBERS").map_or(4_000, |numbers| numbers.parse().expect("how many numbers"));
     let (series, caller_count) = if wanted > 100_000 { (1_000, 35) } else { (5, 12) };
     let callers = Callers::of([&service], series, 3);
-    let get_more = || {
+    let get_more = |asking: &[ScopedJoinHandle<'_, ()>]| {
         // A request is given two numbers on average.
         let least = callers.told() + wanted / 2 / (KILLS + 1);
         let begun = Instant::now();
         while callers.told() < least {
+            assert!(!asking.iter().any(ScopedJoinHandle::is_finished), "a caller was told what cannot be");
             assert!(begun.elapsed() < LONG, "{} of {least} requests were answered", callers.told());
             thread::sleep(Duration::from_millis(1));
         }
     };
     let service = thread::scope(|scope| {
         let _stop = callers.stop_at_the_end();
-        for caller in 0..caller_count {
-            let callers = &callers;
-            scope.spawn(move || callers.ask(caller));
-        }
+        let callers = &callers;
+        let asking: Vec<_> = (0..caller_count).map(|caller| scope.spawn(move || callers.ask(caller))).collect();
         for kill in 0..KILLS {
             // So that there is something to lose in each life.
-            get_more();
+            get_more(&asking);
             thread::sleep(Duration::from_millis(3 * kill as u64));
             service.kill();
             service = Service::start(home.serve_with(RULES));
             callers.move_place(0, service.address());
         }
         service.wait_until_ready();
-        get_more();
+        get_more(&asking);
         service
     });
     let total = callers.check(&service, caller_count);
