@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::conjunction::{Anchor, Pair, Tca};
 use crate::ledger::{Head, KeyHash, LedgerId, Link};
+use crate::storage::embedded::tables::LOG_LEN;
 use crate::storage::engine::OwnEngine;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::{FormatsError, KeptFormat};
@@ -30,9 +31,9 @@ const LONG: u128 = 300;
 const FILES: [&str; 3] = ["horizon", "idmint.redb", "lock"];
 const BLOCK_BITS: u64 = 4_096 * 8;
 /// Where the log lies in the database.
-const LOG_BLOCKS: std::ops::Range<u64> = 2..2_050;
+const LOG_BLOCKS: std::ops::Range<u64> = 2..2 + LOG_LEN as u64;
 /// The head, the sums of the engine's first page, and the sums of the others; behind them that first page.
-const FIRST_BLOCKS: [u64; 4] = [0, 1, 2_050, 2_051];
+const FIRST_BLOCKS: [u64; 4] = [0, 1, LOG_BLOCKS.end, LOG_BLOCKS.end + 1];
 /// What the engine's first page begins with: the choice between two commits, and both of them.
 const HEADER_BITS: u64 = 320 * 8;
 

@@ -7,6 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::ledger::{AppendPlan, Link};
+use crate::storage::embedded::tables::LOG_LEN;
 use crate::storage::engine::OwnEngine;
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::kept_formats::KeptFormat;
@@ -19,7 +20,7 @@ const APPENDS: usize = 120;
 const TRIALS_OF_EACH: usize = 40;
 const BLOCK_LEN: usize = 4_096;
 /// Where the log lies in the database.
-const LOG: std::ops::Range<usize> = 2 * BLOCK_LEN..2_050 * BLOCK_LEN;
+const LOG: std::ops::Range<usize> = 2 * BLOCK_LEN..(2 + LOG_LEN as usize) * BLOCK_LEN;
 
 fn open(dir: &Path, floor: Option<UnixNanos>) -> Result<Opened, StoreError> {
     OwnEngine::Embedded { data_dir: dir.to_owned() }.open(0, floor)

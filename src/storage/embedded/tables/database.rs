@@ -24,7 +24,7 @@ use crate::storage::failure::{FailureKind, StoreError};
 const CACHE_BYTES: usize = 32 << 20;
 
 /// The length of the log in blocks: 2 MiB, some 12 000 appends. What stands in it is written again at a start.
-const LOG_LEN: u32 = 512;
+pub(in crate::storage::embedded) const LOG_LEN: u32 = 512;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,6 +13,8 @@ mod record_tables;
 mod register_table;
 mod request_table;
 
+#[cfg(test)]
+pub(super) use database::LOG_LEN;
 pub(super) use database::{Database, DatabaseError};
 pub(super) use formats_table::FormatsTable;
 pub(super) use record_tables::RecordTables;
