@@ -5,12 +5,15 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::http1::{Answer, Client, post_json, request};
 use crate::service::Service;
+
+/// For how long a node refuses that has its coordinator back, on however slow a machine.
+const REFUSED_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What callers were told: by series and key, the number and how many.
 type Told = HashMap<(String, String), (u64, u64)>;
@@ -132,7 +135,7 @@ impl Callers {
         for ((series, key), number) in &told {
             let line = format!("POST /numbers/{series}?count={}", number.1);
             let headers = format!("idempotency-key: {key}\r\n");
-            let answer = client.exchange(request(&line, &headers, ""));
+            let answer = answered(&mut client, &request(&line, &headers, ""));
             let again = answer.json()["number"].as_str().map(|number| number.parse().unwrap());
             assert_eq!((answer.status, again), (200, Some(number.0)), "{series} {key}");
         }
@@ -211,12 +214,25 @@ pub(crate) fn listed(service: &Service) -> BTreeMap<String, Vec<Value>> {
 fn all_pages(client: &mut Client, target: &str, member: &str) -> Vec<Value> {
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let page = client.exchange(request(&format!("GET {target}{after}"), "", "")).json();
+        let page = answered(client, &request(&format!("GET {target}{after}"), "", "")).json();
         all.extend_from_slice(page[member].as_array().unwrap());
         match page["next"].as_str() {
             Some(next) => after = format!("after={next}"),
             None => return all,
         }
+    }
+}
+
+/// The answer to a request that is sent again while the node refuses: whoever was cut off a moment ago is not back at once.
+fn answered(client: &mut Client, request: &str) -> Answer {
+    let begin = Instant::now();
+    loop {
+        let answer = client.exchange(request);
+        if answer.status != 503 {
+            return answer;
+        }
+        assert!(begin.elapsed() < REFUSED_AT_MOST, "still refused: {}", answer.text());
+        thread::sleep(Duration::from_millis(50));
     }
 }
 
