@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
 
 use super::configuration::{Config, Origins};
 use super::error::{ConfigError, Origin};
@@ -31,18 +32,15 @@ impl Layers {
     pub(super) fn add_file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let text =
             fs::read_to_string(path).map_err(|cause| ConfigError::Unreadable { path: path.to_owned(), cause })?;
-        let line_of = |error: &toml::de::Error| line_of(&text, error);
-        let not_toml = |error: toml::de::Error| ConfigError::NotToml {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| ConfigError::NotToml {
             path: path.to_owned(),
-            line: line_of(&error),
+            line: line_of(&text, &error),
             problem: error.message().to_owned(),
-        };
-        let table: Table = text.parse().map_err(not_toml)?;
+        })?;
         // From the text and not from the table: only the text knows its lines.
-        let document = toml::Deserializer::parse(&text).map_err(not_toml)?;
-        read(document).map_err(|error| {
-            let line = Some(line_of(error.inner()));
-            refusal(&error, Origin::File { path: path.to_owned(), line })
+        read(&text).map_err(|error| {
+            let line = Some(error.line);
+            error.of(Origin::File { path: path.to_owned(), line })
         })?;
         let formats = table.get("formats").and_then(Value::as_table).into_iter().flat_map(Table::keys);
         self.formats = formats.map(|name| (name.clone(), place_of(name, path, &text))).collect();
@@ -80,7 +78,7 @@ impl Layers {
         for (_, table) in &self.layers {
             merge_tables(&mut all, table);
         }
-        read_table(&all).map_err(|error| self.refusal(&error.path().to_string(), error.inner().message().into()))
+        read_table(&all).map_err(|error| self.refusal(&error.key, error.problem))
     }
 
     /// What whoever asks where a setting came from can be told.
@@ -113,26 +111,59 @@ impl Layers {
     }
 
     fn add(&mut self, origin: Origin, table: Table) -> Result<(), ConfigError> {
-        read_table(&table).map_err(|error| refusal(&error, origin.clone()))?;
+        read_table(&table).map_err(|error| error.of(origin.clone()))?;
         self.layers.push((origin, table));
         Ok(())
     }
 }
 
-type ReadError = serde_path_to_error::Error<toml::de::Error>;
+/// A setting that cannot be read.
+struct ReadError {
+    key: String,
+    line: usize,
+    problem: String,
+}
 
-fn read(document: toml::Deserializer<'_>) -> Result<Config, ReadError> {
-    serde_path_to_error::deserialize(document)
+impl ReadError {
+    fn of(self, origin: Origin) -> ConfigError {
+        ConfigError::Setting { key: self.key, origin, problem: self.problem }
+    }
+}
+
+fn read(text: &str) -> Result<Config, ReadError> {
+    toml::from_str(text).map_err(|error: toml::de::Error| {
+        let place = error.span().map_or(0, |span| span.start);
+        let key = DeTable::parse(text).ok().and_then(|document| key_at(document.get_ref(), place));
+        let line = line_of(text, &error);
+        ReadError { key: key.unwrap_or_default(), line, problem: error.message().to_owned() }
+    })
 }
 
 /// As text, too: to read a configuration from a second kind of input would be compiled a second time.
 fn read_table(table: &Table) -> Result<Config, ReadError> {
-    let text = table.to_string();
-    read(toml::Deserializer::parse(&text).expect("a table is written as TOML"))
+    read(&table.to_string())
 }
 
-fn refusal(error: &ReadError, origin: Origin) -> ConfigError {
-    ConfigError::Setting { key: error.path().to_string(), origin, problem: error.inner().message().to_owned() }
+/// The key that this place of a text belongs to, with those of the tables around it.
+fn key_at(table: &DeTable<'_>, place: usize) -> Option<String> {
+    table.iter().find_map(|(name, value)| {
+        let is_named = name.span().contains(&place);
+        let below = if is_named { Some(String::new()) } else { below_at(value, place) };
+        below.map(|below| format!("{}{below}", name.get_ref()))
+    })
+}
+
+/// What of the key stands behind the name of this value.
+fn below_at(value: &Spanned<DeValue<'_>>, place: usize) -> Option<String> {
+    let below = match value.get_ref() {
+        DeValue::Table(table) => key_at(table, place).map(|key| format!(".{key}")),
+        DeValue::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items.find_map(|(at, item)| below_at(item, place).map(|below| format!("[{at}]{below}")))
+        }
+        _ => None,
+    };
+    below.or_else(|| value.span().contains(&place).then(String::new))
 }
 
 fn line_of(text: &str, error: &toml::de::Error) -> usize {

@@ -137,6 +137,24 @@ fn a_refusal_in_the_file_names_line_key_value_and_what_is_accepted() {
 }
 
 #[test]
+fn a_refusal_names_the_setting_however_it_is_written() {
+    for (text, key, line) in [
+        ("[mint]\nbatch_max = 0", "mint.batch_max", 2),
+        ("mint = { lead_max = '1ms', batch_max = 0 }", "mint.batch_max", 1),
+        ("mint.batch_max = 0", "mint.batch_max", 1),
+        ("[nonesuch.below]\nbatch_max = 1", "nonesuch", 1),
+        ("log.level = 'info'\n[mint.batch_max]\nmost = 1", "mint.batch_max", 2),
+        ("http.cors_origins = [\n'https://a.example',\n'b.example',\n]", "http.cors_origins[1]", 3),
+        ("formats.invoice = 1", "formats.invoice", 1),
+        ("[formats]\ninvoice = 'x'", "formats.invoice", 2),
+    ] {
+        let (found, origin, problem) = refusal_of(load_file(text));
+        let Origin::File { line: found_line, .. } = origin else { panic!("{text:?}: {origin:?}") };
+        assert_eq!((found.as_str(), found_line), (key, Some(line)), "{text:?}: {problem}");
+    }
+}
+
+#[test]
 fn a_refused_variable_is_named_even_where_a_flag_replaces_it() {
     let flags = toml("http.listen = \"127.0.0.1:1\"");
     let error = Config::load(None, pairs(&[("IDMINT_HTTP__LISTEN", "localhost:80")]), flags).expect_err("no address");

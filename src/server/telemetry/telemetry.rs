@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use tracing::error;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -36,7 +36,7 @@ impl Telemetry {
         let lines = tracing_subscriber::fmt::layer().with_writer(log_lines(&log)).with_ansi(has_colours);
         // A line that cannot be written is lost. Reporting that would again write to standard error, and panic there.
         let lines = lines.with_target(false).log_internal_errors(false);
-        let filter = EnvFilter::new(config.level.as_str());
+        let filter = LevelFilter::from(config.level);
         let registry = tracing_subscriber::registry().with(filter).with(repetitions.clone());
         let is_ours = match config.format {
             LogFormat::Text => registry.with(lines).try_init(),

@@ -1,5 +1,6 @@
 //! Every format of this program, by name and in order.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::served_format::ServedFormat;
@@ -8,7 +9,7 @@ use super::served_format::ServedFormat;
 #[derive(Debug)]
 pub struct Formats {
     in_order: Vec<Arc<ServedFormat>>,
-    /// Sorted. Searching halves takes a third of the instructions of a map of the standard library.
+    /// Sorted by [`shortlex`]. Searching halves takes a third of the instructions of a map of the standard library.
     by_name: Vec<(String, Arc<ServedFormat>)>,
     /// The names of those that are off.
     off: Vec<String>,
@@ -42,12 +43,17 @@ impl UnknownFormat {
     }
 }
 
+/// The order of texts by length, and of those of one length by letters: most comparisons read no letter.
+fn shortlex(one: &str, other: &str) -> Ordering {
+    one.len().cmp(&other.len()).then_with(|| one.cmp(other))
+}
+
 impl Formats {
     /// These formats, whose names differ, and the names of those that are off.
     pub fn new(in_order: Vec<Arc<ServedFormat>>, off: Vec<String>) -> Formats {
         let named = |served: &Arc<ServedFormat>| (served.format().name.clone(), Arc::clone(served));
         let mut by_name: Vec<_> = in_order.iter().map(named).collect();
-        by_name.sort_by(|(one, _), (other, _)| one.cmp(other));
+        by_name.sort_by(|(one, _), (other, _)| shortlex(one, other));
         Formats { in_order, by_name, off }
     }
 
@@ -61,7 +67,7 @@ impl Formats {
     /// # Errors
     /// [`UnknownFormat`] says which there are.
     pub fn named(&self, name: &str) -> Result<&Arc<ServedFormat>, UnknownFormat> {
-        let found = self.by_name.binary_search_by(|(known, _)| known.as_str().cmp(name));
+        let found = self.by_name.binary_search_by(|(known, _)| shortlex(known, name));
         found.map(|at| &self.by_name[at].1).map_err(|_| {
             if self.off.iter().any(|off| off == name) {
                 return UnknownFormat::Off { name: name.to_owned() };
