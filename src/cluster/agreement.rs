@@ -5,7 +5,7 @@ use super::nonce::Nonce;
 use super::slot_share::{SlotRange, SlotShare};
 use super::stored::{FleetMeta, StoredInstant};
 use crate::storage::{
-    AgreedMeta, Compare, Entry, FailureKind, FleetEra, FormatsError, KeptFormat, Range, Revision, StoreError,
+    AgreedMeta, Compare, FailureKind, FleetEra, FormatsError, KeptFormat, KeyValue, Range, Revision, StoreError,
     Transaction, Write,
 };
 use crate::time::UnixNanos;
@@ -58,7 +58,7 @@ impl OwnLayout {
     pub(super) fn compare(
         &self,
         keys: &FleetKeys,
-        found: Option<&Entry>,
+        found: Option<&KeyValue>,
         floor: UnixNanos,
         fleet: Nonce,
     ) -> Result<Agreement, FormatsError> {
@@ -74,7 +74,7 @@ impl OwnLayout {
         &self,
         least: UnixNanos,
         keys: &FleetKeys,
-        found: Option<&Entry>,
+        found: Option<&KeyValue>,
         floor: UnixNanos,
         fleet: Nonce,
     ) -> Result<Agreement, FormatsError> {
@@ -121,7 +121,7 @@ impl OwnLayout {
     }
 }
 
-pub(super) fn read(entry: &Entry) -> Result<FleetMeta, FormatsError> {
+pub(super) fn read(entry: &KeyValue) -> Result<FleetMeta, FormatsError> {
     FleetMeta::from_bytes(&entry.value).map_err(|error| {
         let text = format!("what the fleet has agreed on cannot be read at {}: {error}", entry.key);
         FormatsError::Store(StoreError::new(FailureKind::Damaged, text))

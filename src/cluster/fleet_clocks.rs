@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::nonce::Nonce;
 use super::slot_lease::{NodeName, RENEW_EVERY};
 use super::stored::{HorizonRecord, SlotRecord};
-use crate::storage::{Entry, Key, Revision};
+use crate::storage::{Key, KeyValue, Revision};
 use crate::time::UnixNanos;
 
 /// Clocks that make a majority, however wrong one of them is.
@@ -86,8 +86,8 @@ impl FleetClocks {
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
-        horizons: &[Entry],
-        holders: &[Entry],
+        horizons: &[KeyValue],
+        holders: &[KeyValue],
         node: &NodeName,
     ) {
         let others = instances_of_others(holders, node);
@@ -148,7 +148,7 @@ impl Seen {
 }
 
 /// The processes that hold slots, but for this one and an earlier one in its place.
-fn instances_of_others(holders: &[Entry], node: &NodeName) -> Vec<Nonce> {
+fn instances_of_others(holders: &[KeyValue], node: &NodeName) -> Vec<Nonce> {
     let holders = holders.iter().filter_map(|holder| SlotRecord::from_bytes(&holder.value).ok());
     let others = holders
         .filter(|holder| holder.instance != node.instance && (holder.node != node.node || holder.addr != node.addr));
@@ -176,24 +176,24 @@ mod tests {
         NodeName { instance: Nonce::new(9), node: "node-9".to_owned(), addr: String::new() }
     }
 
-    fn entry(key: String, revision: u64, value: Vec<u8>) -> Entry {
-        Entry { key, value, created: Revision(1), modified: Revision(revision) }
+    fn entry(key: String, revision: u64, value: Vec<u8>) -> KeyValue {
+        KeyValue { key, value, created: Revision(1), modified: Revision(revision) }
     }
 
     /// What one of the others has written by this revision, when its clock showed this.
-    fn horizon(process: u64, revision: u64, clock: UnixNanos) -> Entry {
+    fn horizon(process: u64, revision: u64, clock: UnixNanos) -> KeyValue {
         let record = HorizonRecord::new(NOON, Nonce::new(process.into()), Nonce::new(0), clock);
         entry(format!("hz/{process}"), revision, record.to_bytes())
     }
 
-    fn holder(process: u64, place: u64) -> Entry {
+    fn holder(process: u64, place: u64) -> KeyValue {
         let record = SlotRecord::new(Nonce::new(process.into()), &format!("node-{place}"), "", NOON);
         entry(format!("slot/{process}"), 1, record.to_bytes())
     }
 
     /// Shows records to the node, of processes that hold a slot each in a place of the same number.
-    fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[Entry]) {
-        let holders: Vec<Entry> = (0..8).map(|process| holder(process, process)).collect();
+    fn show(clocks: &mut FleetClocks, now: UnixNanos, horizons: &[KeyValue]) {
+        let holders: Vec<KeyValue> = (0..8).map(|process| holder(process, process)).collect();
         clocks.look((now, now), horizons, &holders, &node());
     }
 
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn only_nodes_that_hold_a_slot_count_and_none_that_was_here_before() {
         let horizons = [horizon(0, 2, NOON), horizon(1, 2, NOON)];
-        let skew_with = |holders: &[Entry]| {
+        let skew_with = |holders: &[KeyValue]| {
             let mut clocks = FleetClocks::default();
             clocks.look((NOON, NOON), &horizons, holders, &node());
             clocks.skew_of(at(30), NOON)

@@ -9,7 +9,7 @@ use super::nonce::Entropy;
 use super::slot_lease::NodeName;
 use super::slot_share::SlotShare;
 use super::stored::{HorizonRecord, SlotRecord};
-use crate::storage::{Entry, Revision, Snapshot};
+use crate::storage::{KeyValue, Revision, Snapshot};
 use crate::time::UnixNanos;
 
 /// What was seen of a slot that can be taken. A hint: taking it compares all of it.
@@ -62,8 +62,14 @@ pub(super) fn choose(
     }
 }
 
-fn free_slot(slot: u32, keys: &FleetKeys, horizons: &[Entry], holders: &[Entry], node: &NodeName) -> Option<FreeSlot> {
-    let entry_of = |entries: &'_ [Entry], key: String| -> Option<usize> {
+fn free_slot(
+    slot: u32,
+    keys: &FleetKeys,
+    horizons: &[KeyValue],
+    holders: &[KeyValue],
+    node: &NodeName,
+) -> Option<FreeSlot> {
+    let entry_of = |entries: &'_ [KeyValue], key: String| -> Option<usize> {
         entries.binary_search_by(|entry| entry.key.as_str().cmp(key.as_str())).ok()
     };
     let holder = match entry_of(holders, keys.slot(slot)).map(|at| &holders[at]) {
@@ -85,7 +91,7 @@ fn free_slot(slot: u32, keys: &FleetKeys, horizons: &[Entry], holders: &[Entry],
 
 /// Whether an earlier process of this node holds the slot. Nobody else can listen where it did, so it has ended, and its
 /// slot need not rest until its lease ends. If it has not ended after all, it is fenced like everybody who loses a slot.
-fn is_of(holder: &Entry, node: &NodeName) -> bool {
+fn is_of(holder: &KeyValue, node: &NodeName) -> bool {
     SlotRecord::from_bytes(&holder.value)
         .is_ok_and(|record| record.node == node.node && record.addr == node.addr && record.instance != node.instance)
 }

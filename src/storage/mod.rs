@@ -42,8 +42,8 @@ mod conformance;
 #[cfg(test)]
 pub(crate) use coordinator::MemoryCoordinator;
 pub use coordinator::{
-    Compare, Coordinator, CoordinatorError, Entry, Key, Lease, Member, MemberState, Outcome, Range, Revision, Snapshot,
-    Space, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, Key, KeyValue, Lease, Member, MemberState, Outcome, Range, Revision,
+    Snapshot, Space, Transaction, Write,
 };
 #[cfg(test)]
 pub(crate) use embedded::simulation::{SimulatedDisk, SimulatedHorizon};

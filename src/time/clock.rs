@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::line::Line;
+use super::clock_line::ClockLine;
 use super::source::{ManualTime, Source};
 use super::unix_nanos::UnixNanos;
 use super::unix_time::UnixTime;
@@ -42,7 +42,7 @@ pub struct Clock {
     source: Source,
     /// The time since boot when it was made.
     made_at_nanos: u64,
-    line: Line,
+    line: ClockLine,
     watched: Mutex<Watched>,
     /// Whether it stands, and goes on only where it is let: [`Clock::let_pass_to`].
     stands: bool,
@@ -118,7 +118,7 @@ impl Clock {
 
     pub(super) fn on(source: Source) -> Clock {
         let (boot_nanos, wall_nanos) = read_together(&source);
-        let line = Line::starting(boot_nanos, wall_nanos);
+        let line = ClockLine::starting(boot_nanos, wall_nanos);
         let watched = Mutex::new(Watched { boot_nanos, wall_nanos });
         Clock { source, made_at_nanos: boot_nanos, line, watched, stands: false, refuted_nanos: AtomicU64::new(0) }
     }

@@ -19,13 +19,13 @@ const SLEEP: u64 = 100_000;
 
 /// A line through nothing, and the boot time that it is read at.
 struct Watch {
-    line: Line,
+    line: ClockLine,
     looks: AtomicU64,
 }
 
 impl Watch {
     fn new(correction: i64) -> Arc<Watch> {
-        let line = Line::starting(0, 0);
+        let line = ClockLine::starting(0, 0);
         line.redraw(|| (0, 0, correction));
         Arc::new(Watch { line, looks: AtomicU64::new(0) })
     }

@@ -5,8 +5,8 @@
 //! counts time. [`Clock`] is the only way to the time of the machine.
 
 mod clock;
+mod clock_line;
 mod duration_text;
-mod line;
 mod manual_clock;
 #[cfg(all(test, idmint_loom))]
 pub(crate) mod models;

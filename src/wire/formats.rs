@@ -192,7 +192,7 @@ impl OddsInfo {
         let CollisionOdds { random_bits, one_in_a_million, even } = format.collision_odds()?;
         let within = format.tick.filter(|_| format.variants[0].layout.field_of(FieldKind::Time).is_some());
         let within = within.map(|tick| match format.monotonic {
-            Monotonic::Clock => format!("{tick}/{}", Monotonic::PLACES_OF_TICK),
+            Monotonic::Clock => format!("{tick}/{}", Monotonic::PARTS_OF_TICK),
             Monotonic::Off | Monotonic::Batch | Monotonic::Process => tick.to_string(),
         });
         Some(OddsInfo { within, random_bits, one_in_a_million, even })

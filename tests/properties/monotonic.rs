@@ -47,7 +47,7 @@ fn mint_many(like: &str, mode: Monotonic) {
     let mut last_of_all = 0;
     for (at, count) in sizes.enumerate() {
         let (first, last) = mint_ascending(&minter, count);
-        assert!(!mode.has_places() || last_of_all < first, "answer {at} of {like}, {}", mode.name());
+        assert!(!mode.has_parts() || last_of_all < first, "answer {at} of {like}, {}", mode.name());
         last_of_all = last;
         // Several answers at one moment, and some later.
         hand.advance(Duration::from_nanos(u64::try_from(at % 3).unwrap() * 300));

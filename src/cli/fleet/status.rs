@@ -12,8 +12,8 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::print::print;
 use crate::cli::settings::Settings;
 use crate::cluster::{
-    AgreedFleet, ClockBounds, FleetKeys, FleetStatus, FleetWatch, HighWater, KeptHighWater, Problem, Slot, SlotState,
-    Unseen, problem_of_shares,
+    AgreedFleet, ClockBounds, FleetKeys, FleetProblem, FleetStatus, FleetWatch, HighWater, KeptHighWater, Slot,
+    SlotState, Unseen, problem_of_shares,
 };
 use crate::storage::{Coordinator, CoordinatorError, EtcdEndpoint, EtcdSettings, Member, Space};
 use crate::time::Clock;
@@ -101,18 +101,18 @@ fn connect(etcd: &EtcdSettings) -> Result<std::sync::Arc<dyn Coordinator>, Failu
     etcd.connect().map_err(|error| Failure::of(Exit::Config, &error))
 }
 
-fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<Problem> {
+fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<FleetProblem> {
     let at = &member.endpoint;
     let state = match &member.state {
         Ok(state) => state,
         Err(error) => {
             let advice = "etcd goes on while more than half of its members do: bring this one back";
-            return Some(Problem::new(format!("the member of etcd at {at} does not answer: {error}"), advice));
+            return Some(FleetProblem::new(format!("the member of etcd at {at} does not answer: {error}"), advice));
         }
     };
     if !state.problems.is_empty() {
         let what = format!("the member of etcd at {at} says: {}", state.problems.join("; "));
-        return Some(Problem::new(
+        return Some(FleetProblem::new(
             what,
             "etcdctl alarm list; without space: compact, defragment, then etcdctl alarm disarm",
         ));
@@ -120,16 +120,16 @@ fn problem_of(member: &Member, etcd: &EtcdSettings) -> Option<Problem> {
     let space = Space::of(state, etcd.quota);
     space.is_scarce().then(|| {
         let what = format!("the database of the member of etcd at {at} is {space}: appends are refused");
-        Problem::new(what, "compact and defragment (docs/FLEET.md), or raise the quota here and there")
+        FleetProblem::new(what, "compact and defragment (docs/FLEET.md), or raise the quota here and there")
     })
 }
 
 /// What is wrong between this region and another one.
-fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFleet>) -> Option<Problem> {
+fn problem_with(peer: &EtcdEndpoint, etcd: &EtcdSettings, here: Option<&AgreedFleet>) -> Option<FleetProblem> {
     let there = EtcdSettings { endpoints: vec![peer.clone()], ..etcd.clone() };
     let unknown = |why: String| {
         let what = format!("whether slots belong to two regions is not known, {peer} cannot be asked: {why}");
-        Some(Problem::new(what, "ask again when it answers; until then start no node there with other slots"))
+        Some(FleetProblem::new(what, "ask again when it answers; until then start no node there with other slots"))
     };
     match look_once(&there) {
         Err(failure) => unknown(failure.to_string()),
@@ -181,7 +181,7 @@ fn as_text(status: &FleetStatus, members: &[Member], etcd: &EtcdSettings) -> Str
             }
         }
     }
-    for Problem { what, advice } in &status.problems {
+    for FleetProblem { what, advice } in &status.problems {
         line(format!("\nwrong   {what}\n   do   {advice}"));
     }
     if status.problems.is_empty() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::nonce::Nonce;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, StoredInstant, ValueError, value};
-use crate::storage::{Entry, Revision, Snapshot};
+use crate::storage::{KeyValue, Revision, Snapshot};
 use crate::time::UnixNanos;
 
 /// The highest that a node has seen of its coordinator. As text JSON with a version.
@@ -224,7 +224,7 @@ impl Known {
 
 impl Acknowledged {
     /// Whether the slot has a horizon there that is as high, whoever wrote it.
-    fn is_reached(&self, horizons: &[Entry], key: &str) -> bool {
+    fn is_reached(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
             HorizonRecord::from_bytes(&entry.value).is_ok_and(|record| record.horizon >= self.horizon.0)
@@ -232,7 +232,7 @@ impl Acknowledged {
     }
 
     /// Whether it is there, or what was written later. What cannot be read is left alone by everybody, so it is no danger.
-    fn is_kept(&self, horizons: &[Entry], key: &str) -> bool {
+    fn is_kept(&self, horizons: &[KeyValue], key: &str) -> bool {
         let entry = horizons.iter().find(|entry| entry.key == key);
         entry.is_some_and(|entry| {
             let is_as_high = |record: HorizonRecord| record.horizon >= self.horizon.0;
@@ -277,7 +277,7 @@ mod tests {
     fn found_meta(revision: u64, meta: FleetMeta, horizon: Option<u64>) -> Snapshot {
         let entry = |key, value| {
             let modified = Revision(revision);
-            vec![Entry { key, value, created: modified, modified }]
+            vec![KeyValue { key, value, created: modified, modified }]
         };
         let meta = entry(keys().meta(), meta.to_bytes());
         let record = |horizon| HorizonRecord::new(at(horizon), Nonce::new(2), Nonce::new(3), at(0));

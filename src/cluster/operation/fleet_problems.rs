@@ -13,36 +13,39 @@ const LATE_MAX: Duration = Duration::from_secs(2);
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct FleetProblem {
     /// What.
     pub what: String,
     /// What to do about it.
     pub advice: String,
 }
 
-impl Problem {
+impl FleetProblem {
     /// Something that is wrong, and what to do about it.
-    pub fn new(what: impl Into<String>, advice: impl Into<String>) -> Problem {
-        Problem { what: what.into(), advice: advice.into() }
+    pub fn new(what: impl Into<String>, advice: impl Into<String>) -> FleetProblem {
+        FleetProblem { what: what.into(), advice: advice.into() }
     }
 }
 
 /// Two regions that mint in one namespace from an etcd each, where a slot belongs to both.
-pub fn problem_of_shares(here: &AgreedFleet, peer: &str, there: &AgreedFleet) -> Option<Problem> {
+pub fn problem_of_shares(here: &AgreedFleet, peer: &str, there: &AgreedFleet) -> Option<FleetProblem> {
     if here.fleet == there.fleet {
         let what = format!("{peer} has the same fleet, {}", here.fleet);
-        return Some(Problem::new(what, "name the etcd of another region, or restore none from a copy of this one"));
+        return Some(FleetProblem::new(
+            what,
+            "name the etcd of another region, or restore none from a copy of this one",
+        ));
     }
     let (here, there) = (here.share, there.share);
     if here.slots() != there.slots() {
         let what = format!("this namespace has {} slots here and {} at {peer}", here.slots(), there.slots());
         let advice =
             "stop the nodes of one region at once: worker numbers are dealt out by worker.slots, the same in both";
-        return Some(Problem::new(what, advice));
+        return Some(FleetProblem::new(what, advice));
     }
     here.common_with(there).map(|common| {
         let what = format!("slots {common} belong to two regions: {here} here and {there} at {peer}");
-        Problem::new(
+        FleetProblem::new(
             what,
             "stop the nodes of one region at once: both mint the same ids; then give each a share of its own",
         )
@@ -51,7 +54,7 @@ pub fn problem_of_shares(here: &AgreedFleet, peer: &str, there: &AgreedFleet) ->
 
 /// What all slots together say: that etcd was restored from a backup, as far as etcd can tell that itself. A node that finds that
 /// out renews nothing more. In a restored etcd its slot stays for a minute, and then nobody has one.
-pub(super) fn problem_of_all(slots: &[Slot]) -> Option<Problem> {
+pub(super) fn problem_of_all(slots: &[Slot]) -> Option<FleetProblem> {
     let (mut renewing, mut silent) = (0, 0);
     for slot in slots {
         match &slot.state {
@@ -61,12 +64,12 @@ pub(super) fn problem_of_all(slots: &[Slot]) -> Option<Problem> {
         }
     }
     match (renewing, silent) {
-        (0, 0) if slots.iter().any(|slot| slot.horizon.is_some()) => Some(Problem::new(
+        (0, 0) if slots.iter().any(|slot| slot.horizon.is_some()) => Some(FleetProblem::new(
             "no node has a slot, so no id is minted by number",
             "if nodes run, /health/ready of each says why it has none: where etcd was restored from a backup, idmint fleet \
              fence-restore, before another node is started; else start nodes",
         )),
-        (renewing, silent) if silent > 1 || (silent, renewing) == (1, 0) => Some(Problem::new(
+        (renewing, silent) if silent > 1 || (silent, renewing) == (1, 0) => Some(FleetProblem::new(
             format!("of {} nodes that hold a slot {silent} do not renew it", renewing + silent),
             "as after a restore of etcd from a backup, which /health/ready of each that runs says then: idmint fleet \
              fence-restore, before another node is started; else look whether they run and reach etcd",
@@ -76,10 +79,10 @@ pub(super) fn problem_of_all(slots: &[Slot]) -> Option<Problem> {
 }
 
 /// What is wrong with one slot of an etcd that has lost something, or has not as far as is known.
-pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<Problem> {
+pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<FleetProblem> {
     let number = slot.slot;
     match &slot.state {
-        SlotState::Unreadable => Some(Problem::new(
+        SlotState::Unreadable => Some(FleetProblem::new(
             format!("what is stored about slot {number} cannot be read, so it is not used"),
             "a newer idmint may have written it; do not delete it: it is the only record of what was minted in the slot",
         )),
@@ -91,18 +94,18 @@ pub(super) fn problem_of(slot: &Slot, has_lost: bool) -> Option<Problem> {
                 "look whether it runs and reaches etcd; another node can have the slot a minute after its last renewal"
             };
             let what = format!("{node} at {addr} holds slot {number} and does not renew it{last}");
-            Some(Problem::new(what, advice))
+            Some(FleetProblem::new(what, advice))
         }
         SlotState::Held(Holder { node, addr, clock: Some(clock), .. }) => problem_of_clock(node, addr, *clock),
         SlotState::Resting | SlotState::Free => None,
     }
 }
 
-fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<Problem> {
+fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<FleetProblem> {
     let seconds = |nanos: i64| Duration::from_nanos(nanos.unsigned_abs()).as_secs_f64();
     let wrong = |by: i64, side: &str| {
         let what = format!("the clock of {node} at {addr} is at least {:.1} s {side} this machine's", seconds(by));
-        Problem::new(what, "look at both (chronyc tracking) and mend the wrong one")
+        FleetProblem::new(what, "look at both (chronyc tracking) and mend the wrong one")
     };
     match clock {
         ClockBounds { least_nanos, .. } if least_nanos > nanos(SKEW_MAX) => Some(wrong(least_nanos, "ahead of")),
@@ -111,7 +114,7 @@ fn problem_of_clock(node: &str, addr: &str, clock: ClockBounds) -> Option<Proble
             let late = seconds(least_nanos);
             let what =
                 format!("what {node} at {addr} renews is {late:.1} s old when it is in etcd, or its clock is behind");
-            Some(Problem::new(
+            Some(FleetProblem::new(
                 what,
                 "compare its clock with this machine's (chronyc tracking); look at its way to etcd",
             ))

@@ -1,12 +1,12 @@
 //! How a fleet is: who holds which slot up to when, how right the clocks are, and what is wrong.
 
-use super::fleet_problems::{Problem, may_be_behind, problem_of, problem_of_all};
+use super::fleet_problems::{FleetProblem, may_be_behind, problem_of, problem_of_all};
 use super::fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 use super::renewals::{ClockBounds, Renewals};
 use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::high_water::HighWater;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, SlotRecord};
-use crate::storage::{Entry, KeptFormat, Snapshot};
+use crate::storage::{KeptFormat, KeyValue, Snapshot};
 use crate::time::UnixNanos;
 
 /// How a fleet is.
@@ -17,7 +17,7 @@ pub struct FleetStatus {
     /// Each slot, from 0 on.
     pub slots: Vec<Slot>,
     /// What is wrong, and what to do about it.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<FleetProblem>,
 }
 
 /// What was seen of a fleet in the course of some seconds: how it is now, and which clock showed what when its node renewed.
@@ -69,14 +69,14 @@ impl FleetWatch {
         let mut problems = Vec::new();
         let loss = known.check_all(keys, snapshot).err();
         if let Some(loss) = &loss {
-            problems.push(Problem::new(
+            problems.push(FleetProblem::new(
                 format!("etcd has lost what it had acknowledged: {loss}"),
                 "if it was restored from a backup, or wiped: idmint fleet fence-restore; if it is another one, mend etcd.endpoints",
             ));
         }
         let fleet = match snapshot.ranges[0].first().map(|entry| (entry, FleetMeta::from_bytes(&entry.value))) {
             None => {
-                problems.push(Problem::new(
+                problems.push(FleetProblem::new(
                     "there is no fleet in this namespace",
                     "if there was one, etcd was wiped or is another one: start no node, but idmint fleet fence-restore, or mend \
                      etcd.endpoints; else start a node, which founds it",
@@ -84,7 +84,7 @@ impl FleetWatch {
                 None
             }
             Some((entry, Err(error))) => {
-                problems.push(Problem::new(
+                problems.push(FleetProblem::new(
                     format!("{} cannot be read: {error}", entry.key),
                     "a newer idmint may have written it: use that one; else restore etcd, then idmint fleet fence-restore",
                 ));
@@ -100,7 +100,7 @@ impl FleetWatch {
         if let Some(agreed) = fleet.as_ref().filter(|agreed| agreed.floor > now) {
             let wait = agreed.floor.since(now).as_secs() + 1;
             let what = format!("the fleet was founded or fenced a moment ago and begins at {}", agreed.floor);
-            problems.push(Problem::new(what, format!("wait {wait} s; no node mints before")));
+            problems.push(FleetProblem::new(what, format!("wait {wait} s; no node mints before")));
         }
         let numbers = fleet.iter().flat_map(|agreed| agreed.share.iter());
         let slots: Vec<Slot> = numbers.map(|slot| self.slot(slot, keys, snapshot, now)).collect();
@@ -110,7 +110,7 @@ impl FleetWatch {
         }
         problems.extend(slots.iter().filter_map(|slot| problem_of(slot, loss.is_some())));
         if !slots.is_empty() && slots.iter().all(|slot| slot.state != SlotState::Free) {
-            problems.push(Problem::new(
+            problems.push(FleetProblem::new(
                 "no slot is free: a node that starts has to wait",
                 "end nodes that are not needed, or wait until slots have rested; for good: a fleet with more slots (docs/FLEET.md)",
             ));
@@ -119,7 +119,7 @@ impl FleetWatch {
     }
 
     fn slot(&self, slot: u32, keys: &FleetKeys, snapshot: &Snapshot, now: UnixNanos) -> Slot {
-        let find = |entries: &[Entry], key: String| entries.iter().find(|entry| entry.key == key).cloned();
+        let find = |entries: &[KeyValue], key: String| entries.iter().find(|entry| entry.key == key).cloned();
         let record = find(horizons(snapshot), keys.horizon(slot)).map(|entry| HorizonRecord::from_bytes(&entry.value));
         let holder = find(holders(snapshot), keys.slot(slot)).map(|entry| SlotRecord::from_bytes(&entry.value));
         let (horizon, state) = match (record, holder) {
@@ -137,16 +137,16 @@ impl FleetWatch {
     }
 }
 
-fn horizons(snapshot: &Snapshot) -> &[Entry] {
+fn horizons(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(1).map_or(&[], Vec::as_slice)
 }
 
-fn holders(snapshot: &Snapshot) -> &[Entry] {
+fn holders(snapshot: &Snapshot) -> &[KeyValue] {
     snapshot.ranges.get(2).map_or(&[], Vec::as_slice)
 }
 
 /// Entries with the number that ends their key.
-fn numbered<'a>(entries: &'a [Entry], keys: &'a FleetKeys) -> impl Iterator<Item = (u32, &'a Entry)> {
+fn numbered<'a>(entries: &'a [KeyValue], keys: &'a FleetKeys) -> impl Iterator<Item = (u32, &'a KeyValue)> {
     entries.iter().filter_map(|entry| {
         let slot = entry.key.rsplit('/').next()?.parse().ok()?;
         [keys.horizon(slot), keys.slot(slot)].contains(&entry.key).then_some((slot, entry))

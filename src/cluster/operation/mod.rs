@@ -20,7 +20,7 @@ mod restore_fence;
 mod samples;
 
 pub use adoption::{Adopted, AdoptedRecords, Adoption, AdoptionError, AdoptionStep};
-pub use fleet_problems::{Problem, problem_of_shares};
+pub use fleet_problems::{FleetProblem, problem_of_shares};
 pub use fleet_slots::{AgreedFleet, Holder, Slot, SlotState};
 pub use fleet_status::{FleetStatus, FleetWatch, Unseen};
 pub use renewals::ClockBounds;

@@ -25,7 +25,8 @@ use crate::cluster::slot_lease::Unheard;
 use crate::cluster::slot_share::SlotShare;
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
 use crate::storage::{
-    Compare, Coordinator, CoordinatorError, Entry, KeptFormat, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, KeptFormat, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
+    Write,
 };
 use crate::time::UnixNanos;
 
@@ -110,7 +111,7 @@ fn list(slots: &BTreeMap<u32, UnixNanos>) -> String {
 pub fn origin_of_restored(coordinator: &dyn Coordinator, keys: &FleetKeys) -> Result<Option<Nonce>, FenceError> {
     let snapshot = coordinator.read(&[Range::one(keys.meta())])?;
     let meta = snapshot.ranges.first().and_then(|meta| meta.first());
-    let origin = |entry: &Entry| Ok(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?.origin());
+    let origin = |entry: &KeyValue| Ok(FleetMeta::from_bytes(&entry.value).map_err(unreadable(entry))?.origin());
     meta.map(origin).transpose()
 }
 
@@ -301,8 +302,7 @@ fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Op
             Ok(Outcome::Committed(snapshot)) => return Ok(Some(snapshot.revision)),
             Ok(Outcome::Refused(snapshot)) => {
                 let there = snapshot.ranges.first().and_then(|meta| meta.first());
-                let is_it =
-                    |there: &&Entry| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
+                let is_it = |there: &&KeyValue| matches!(&transaction.write[0], Write::Put { value, .. } if there.value == *value);
                 return Ok(there.filter(is_it).map(|there| there.modified));
             }
             // The same bytes again: of all copies one can be done.
@@ -313,7 +313,7 @@ fn commit(coordinator: &dyn Coordinator, transaction: &Transaction) -> Result<Op
     Err(failed.expect("it was sent at least once"))
 }
 
-fn unreadable<E: std::fmt::Display>(entry: &Entry) -> impl FnOnce(E) -> FenceError {
+fn unreadable<E: std::fmt::Display>(entry: &KeyValue) -> impl FnOnce(E) -> FenceError {
     let key = entry.key.clone();
     move |error| FenceError::Unreadable { key, why: error.to_string() }
 }

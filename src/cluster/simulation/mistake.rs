@@ -4,7 +4,7 @@ use crate::cluster::fleet_keys::FleetKeys;
 use crate::cluster::nonce::Nonce;
 use crate::cluster::slot_lease::{Reply, Request};
 use crate::cluster::stored::{FleetMeta, HorizonRecord, ceil_to_millis};
-use crate::storage::{Compare, Coordinator, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::{Compare, Coordinator, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// What a node does wrong.
@@ -162,7 +162,7 @@ fn is_compared_at(transaction: &Transaction, revision: Revision) -> bool {
     transaction.compare.iter().any(|compare| matches!(compare, Compare::Modified(_, of) if *of == revision))
 }
 
-fn rewrite(entry: &mut Entry, change: impl FnOnce(&mut HorizonRecord)) {
+fn rewrite(entry: &mut KeyValue, change: impl FnOnce(&mut HorizonRecord)) {
     if let Ok(mut record) = HorizonRecord::from_bytes(&entry.value) {
         change(&mut record);
         entry.value = record.to_bytes();

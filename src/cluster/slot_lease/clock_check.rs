@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::rule::NodeName;
 use crate::cluster::fleet_clocks::{FleetClocks, Skew};
 use crate::minting::Refusal;
-use crate::storage::Entry;
+use crate::storage::KeyValue;
 use crate::time::UnixNanos;
 
 /// What the clocks of the fleet say of this node's.
@@ -26,8 +26,8 @@ impl ClockCheck {
     pub(super) fn look(
         &mut self,
         (asked_at, now): (UnixNanos, UnixNanos),
-        horizons: &[Entry],
-        holders: &[Entry],
+        horizons: &[KeyValue],
+        holders: &[KeyValue],
         node: &NodeName,
     ) {
         self.clocks.look((asked_at, now), horizons, holders, node);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::reservation::{LEASE, assert_guarded};
 use super::rule::{LeaseRule, NodeName};
 use crate::cluster::stored::SlotRecord;
-use crate::storage::{Compare, Entry, Lease, Revision, Transaction, Write};
+use crate::storage::{Compare, KeyValue, Lease, Revision, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// What tells other founders of this one.
@@ -27,7 +27,7 @@ pub(super) fn announcement(rule: &LeaseRule, lease: Lease, now: UnixNanos) -> Tr
 
 /// How far a clock that shows `now` is ahead, for certain, of the earliest clock of all other founders: each has written down
 /// at most a lease ago what it showed.
-pub(super) fn ahead_of_earliest(founders: &[Entry], node: &NodeName, now: UnixNanos) -> Duration {
+pub(super) fn ahead_of_earliest(founders: &[KeyValue], node: &NodeName, now: UnixNanos) -> Duration {
     let others = founders.iter().filter_map(|entry| SlotRecord::from_bytes(&entry.value).ok());
     let others = others.filter(|founder| founder.instance != node.instance);
     others.map(|founder| now.since(founder.since.after(LEASE))).max().unwrap_or_default()
@@ -40,16 +40,16 @@ mod tests {
 
     const NOON: UnixNanos = UnixNanos::from_seconds(1_900_000_000);
 
-    fn founder(process: u128, clock: UnixNanos) -> Entry {
+    fn founder(process: u128, clock: UnixNanos) -> KeyValue {
         let value = SlotRecord::new(Nonce::new(process), "node", "", clock).to_bytes();
-        Entry { key: format!("founder/{process}"), value, created: Revision(1), modified: Revision(1) }
+        KeyValue { key: format!("founder/{process}"), value, created: Revision(1), modified: Revision(1) }
     }
 
     #[test]
     fn a_clock_is_ahead_of_another_founders_by_what_a_lease_cannot_explain() {
         let node = NodeName { instance: Nonce::new(1), node: "node".to_owned(), addr: String::new() };
         let day = Duration::from_hours(24);
-        let ahead = |others: &[Entry]| ahead_of_earliest(others, &node, NOON);
+        let ahead = |others: &[KeyValue]| ahead_of_earliest(others, &node, NOON);
         assert_eq!(ahead(&[]), Duration::ZERO);
         assert_eq!(ahead(&[founder(1, NOON.before(day))]), Duration::ZERO, "its own");
         assert_eq!(ahead(&[founder(2, NOON.before(LEASE))]), Duration::ZERO, "it may be as old");

@@ -9,7 +9,7 @@ use crate::cluster::agreement::{Agreed, Agreement};
 use crate::cluster::nonce::Entropy;
 use crate::cluster::stored::{HorizonRecord, SlotRecord, ceil_to_millis};
 use crate::storage::{
-    Compare, Entry, FormatsError, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction, Write,
+    Compare, FormatsError, KeyValue, Lease, Outcome, OwnHorizon, Revision, Snapshot, Transaction, Write,
 };
 use crate::time::UnixNanos;
 
@@ -239,7 +239,7 @@ impl Holding {
     /// Whether the fleet's new word leaves this slot as it is; then it counts from now on.
     fn agree_again(
         &mut self,
-        meta: Option<&Entry>,
+        meta: Option<&KeyValue>,
         now: UnixNanos,
         rule: &LeaseRule,
         entropy: &mut Entropy,

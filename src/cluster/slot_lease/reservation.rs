@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::cluster::nonce::Nonce;
 use crate::cluster::stored::HorizonRecord;
 use crate::minting::HorizonPlan;
-use crate::storage::{Entry, Transaction, Write};
+use crate::storage::{KeyValue, Transaction, Write};
 use crate::time::UnixNanos;
 
 /// How long a slot stays with a node that says nothing.
@@ -62,7 +62,7 @@ impl Pending {
     }
 
     /// Whether this horizon in the store is the one that was sent.
-    pub(super) fn has_written(&self, found: Option<&Entry>) -> bool {
+    pub(super) fn has_written(&self, found: Option<&KeyValue>) -> bool {
         let record = found.and_then(|entry| HorizonRecord::from_bytes(&entry.value).ok());
         let is_written = record.as_ref().is_some_and(|record| record.attempt == self.attempt);
         if is_written {

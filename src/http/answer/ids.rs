@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::media_type::MediaType;
-use super::pieces::{LongBody, Pieces, Place};
+use super::pieces::{LongBody, PieceThread, Pieces};
 use super::rows::{ROW_LEN_MAX, row_len, rows_max, write_row};
 use crate::id::{Encoding, Format, IdBlock, Prefix, Rule};
 use crate::minting::Batch;
@@ -305,9 +305,9 @@ impl Pieces for IdPieces {
     }
 
     // Many at once would each keep a thread of all connections for milliseconds, and a single mint would wait for them all.
-    fn place(&self) -> Place {
+    fn thread(&self) -> PieceThread {
         let aside = self.pass.as_ref().and_then(BulkPass::aside);
-        aside.map_or(Place::Here, |requests| Place::Aside(Arc::clone(requests)))
+        aside.map_or(PieceThread::OfConnection, |requests| PieceThread::Aside(Arc::clone(requests)))
     }
 
     // No id is longer than a few hundred bytes, and few are: a block of them fits into a quarter of a piece.

@@ -25,17 +25,17 @@ pub trait Pieces: Send + Unpin + 'static {
     fn pause(&mut self) {}
 
     /// Where the next piece is written.
-    fn place(&self) -> Place {
-        Place::Here
+    fn thread(&self) -> PieceThread {
+        PieceThread::OfConnection
     }
 }
 
 /// Where a piece is written.
-pub enum Place {
+pub enum PieceThread {
     /// On the thread of the connection, which waits for it.
-    Here,
+    OfConnection,
     /// There too, but then others have their turn.
-    HereInTurn,
+    OfConnectionInTurn,
     /// On another thread, when a core is free for long work.
     Aside(Arc<Requests>),
 }
@@ -88,10 +88,10 @@ impl<P: Pieces> LongBody<P> {
             }
             (None, Some(pieces)) => {
                 pieces.resume();
-                match pieces.place() {
-                    Place::Here => false,
-                    Place::HereInTurn => true,
-                    Place::Aside(requests) => {
+                match pieces.thread() {
+                    PieceThread::OfConnection => false,
+                    PieceThread::OfConnectionInTurn => true,
+                    PieceThread::Aside(requests) => {
                         let mut pieces = self.pieces.take().expect("matched just now");
                         self.writing = Some(Box::pin(async move {
                             let write = move || {

@@ -18,7 +18,7 @@ pub enum Monotonic {
     Off,
     /// Those of one answer.
     Batch,
-    /// All of one process, whatever its clock does. A place in the tick is drawn for its first answer, and counted on from.
+    /// All of one process, whatever its clock does. A part in the tick is drawn for its first answer, and counted on from.
     Process,
     /// All of one process, and of several as far as their clocks agree: the 12 greatest random bits are the time below the
     /// tick. Source: RFC 9562, section 6.2, method 3.
@@ -26,8 +26,8 @@ pub enum Monotonic {
 }
 
 impl Monotonic {
-    /// How many answers have a place of their own in one tick, where answers follow each other.
-    pub const PLACES_OF_TICK: u64 = 1 << 12;
+    /// How many answers have a part of their own in one tick, where answers follow each other.
+    pub const PARTS_OF_TICK: u64 = 1 << 12;
 
     /// The word as it is written in TOML and in answers.
     pub const fn name(self) -> &'static str {
@@ -39,8 +39,8 @@ impl Monotonic {
         }
     }
 
-    /// Whether an answer has a place of its own in its tick.
-    pub const fn has_places(self) -> bool {
+    /// Whether an answer has a part of its own in its tick.
+    pub const fn has_parts(self) -> bool {
         matches!(self, Monotonic::Process | Monotonic::Clock)
     }
 }

@@ -7,10 +7,10 @@ use super::format_error::Cause;
 use super::monotonic::Monotonic;
 use crate::id::layout::FieldKind;
 
-/// Ticks that are shorter have places shorter than a nanosecond, which no clock tells apart.
-const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PLACES_OF_TICK);
+/// Ticks that are shorter have parts shorter than a nanosecond, which no clock tells apart.
+const TICK_MIN: Duration = Duration::from_nanos(Monotonic::PARTS_OF_TICK);
 
-/// In longer ticks a process could have more answers than places, and run ahead of its clock.
+/// In longer ticks a process could have more answers than parts, and run ahead of its clock.
 const TICK_MAX: Duration = Duration::from_millis(10);
 
 /// So many values make it rare that one is drawn twice for an answer, however large that is.
@@ -31,17 +31,17 @@ pub(super) fn check_monotonic(format: &Format) -> Result<(), Cause> {
     if has_time && !format.leads_with_time() {
         return refuse("the time must stand above every random field".to_owned());
     }
-    let places = if format.monotonic.has_places() { Monotonic::PLACES_OF_TICK } else { 1 };
+    let parts = if format.monotonic.has_parts() { Monotonic::PARTS_OF_TICK } else { 1 };
     let random = layout.fields().iter().filter(|field| field.kind == FieldKind::Random);
     let values = random.fold(1_u128, |values, field| values.saturating_mul(field.max + 1));
-    let least = VALUES_MIN * u128::from(places);
+    let least = VALUES_MIN * u128::from(parts);
     if values < least {
         let (bits, bits_min) = (values.ilog2(), least.ilog2());
         return refuse(format!("its random fields have {bits} bits, at least {bits_min} are needed; or set \"off\""));
     }
     let (min, max) = (TICK_MIN, TICK_MAX);
     match format.tick.filter(|_| has_time) {
-        _ if !format.monotonic.has_places() => Ok(()),
+        _ if !format.monotonic.has_parts() => Ok(()),
         None => refuse("a field of kind time is needed; or set \"batch\" or \"off\"".to_owned()),
         Some(tick) if tick.duration() < min || tick.duration() > max => {
             refuse(format!("tick = {tick} is not from {min:?} to {max:?}; or set \"batch\" or \"off\""))

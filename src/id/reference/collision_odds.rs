@@ -37,8 +37,7 @@ impl Format {
         // Not counted as one integer: the fields may hold all of 128 bits.
         let values: f64 = fields.map(|field| field.max as f64 + 1.0).product();
         // The greatest of these bits are time.
-        let values =
-            if self.monotonic == Monotonic::Clock { values / Monotonic::PLACES_OF_TICK as f64 } else { values };
+        let values = if self.monotonic == Monotonic::Clock { values / Monotonic::PARTS_OF_TICK as f64 } else { values };
         let bits = values.log2();
         let random_bits = if bits.fract() == 0.0 { format!("{bits:.0}") } else { format!("{bits:.1}") };
         // -ln(1 - p) for p of one in a million is p itself, to seven digits.

@@ -11,9 +11,9 @@
 
 use std::sync::Arc;
 
-use super::places::{Place, Places};
 use super::space::RandomSpace;
 use super::span::Span;
+use super::tick_parts::{TickPart, TickParts};
 use super::words::{Randomness, Words};
 use crate::id::{Field, FieldKind, Format, Monotonic, Rejection};
 use crate::time::Clock;
@@ -37,7 +37,7 @@ pub struct RandomMinter {
     /// The random fields as one number; `None` where each id is drawn by itself.
     space: Option<RandomSpace>,
     /// Where answers follow each other.
-    places: Option<Places>,
+    parts: Option<TickParts>,
 }
 
 /// Ids of a random format that are not drawn yet.
@@ -70,8 +70,8 @@ impl RandomMinter {
         let ascends = format.monotonic != Monotonic::Off;
         let space = ascends.then(|| RandomSpace::of(&format.variants[0].layout));
         let base_tick = format.ticks_at(clock.now().into()).unwrap_or(0);
-        let places = format.monotonic.has_places().then(|| Places::from(base_tick));
-        RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, space, places, format }
+        let parts = format.monotonic.has_parts().then(|| TickParts::from(base_tick));
+        RandomMinter { clock, randomness, fixed, time_stride, bits, ranges, space, parts, format }
     }
 
     /// `count` ids, to be drawn when they are encoded.
@@ -90,25 +90,25 @@ impl RandomMinter {
             return Ok(Drawing::Single { base: self.base()?, until_clock_read: IDS_PER_CLOCK_READ });
         };
         let numbers = Span::up_to(space.greatest());
-        let Some(places) = &self.places else {
+        let Some(parts) = &self.parts else {
             return Ok(Drawing::Ascending { base: self.base()?, numbers, count });
         };
-        let Place { tick, part } = self.place(places)?;
-        let numbers = numbers.parts(part, part + 1, Monotonic::PLACES_OF_TICK);
+        let TickPart { tick, part } = self.part(parts)?;
+        let numbers = numbers.parts(part, part + 1, Monotonic::PARTS_OF_TICK);
         Ok(Drawing::Ascending { base: self.base_of(tick)?, numbers, count })
     }
 
-    /// The place of the next answer.
-    fn place(&self, places: &Places) -> Result<Place, Rejection> {
+    /// The part of the next answer.
+    fn part(&self, parts: &TickParts) -> Result<TickPart, Rejection> {
         let now = self.clock.now().into();
         let tick = self.format.ticks_at(now)?;
         if self.format.monotonic == Monotonic::Clock {
-            let unit = self.format.tick.expect("a format with places has ticks, checked when it was made");
-            let part = unit.part_at(self.format.epoch, now, Monotonic::PLACES_OF_TICK);
-            return Ok(places.take(Place { tick, part }, 0));
+            let unit = self.format.tick.expect("a format with parts has ticks, checked when it was made");
+            let part = unit.part_at(self.format.epoch, now, Monotonic::PARTS_OF_TICK);
+            return Ok(parts.take(TickPart { tick, part }, 0));
         }
-        let drawn = self.randomness.with_words(|words| words.next() % Monotonic::PLACES_OF_TICK);
-        Ok(places.take(Place { tick, part: 0 }, drawn))
+        let drawn = self.randomness.with_words(|words| words.next() % Monotonic::PARTS_OF_TICK);
+        Ok(parts.take(TickPart { tick, part: 0 }, drawn))
     }
 
     /// The format that it mints.
@@ -366,7 +366,7 @@ mod tests {
                     last = ids[ids.len() - 1];
                     hand.advance(std::time::Duration::from_nanos(u64::from(step % 5) * 100));
                 }
-                // 20 000 places are five ticks, of which the clock has come past four.
+                // 20 000 parts are five ticks, of which the clock has come past four.
                 let time = minter.format().split(last).expect("an id").time.expect("a time");
                 let ahead = time.nanos() - i128::from(hand.wall().get());
                 assert!(ahead < 3_000_000, "{ahead} ns ahead of the clock");
@@ -384,7 +384,7 @@ mod tests {
             hand.advance(std::time::Duration::from_nanos(nanos) - hand.wall().since(start));
             let [id, drawn] = minters.each_ref().map(|minter| minted(minter, 1, 1)[0]);
             let parts = minters[0].format().split(id).expect("an id");
-            // The place of the clock is that of the id before.
+            // The part of the clock is that of the id before.
             let taken = nanos == 244 || nanos == 245;
             let nanos = u128::from(nanos);
             assert_eq!(parts.values[0], 1_795_232_161_000 + nanos / 1_000_000);

@@ -1,9 +1,9 @@
 //! Ids from the time and random bits.
 
-mod places;
 mod space;
 mod span;
 mod sync;
+mod tick_parts;
 mod words;
 
 mod minter;

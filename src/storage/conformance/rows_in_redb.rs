@@ -6,7 +6,7 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::storage::coordinator::{
-    Compare, Coordinator, CoordinatorError, Entry, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
+    Compare, Coordinator, CoordinatorError, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write,
 };
 
 /// By key: the revisions that created and wrote the entry, and its value.
@@ -104,7 +104,7 @@ fn snapshot(entries: &impl Entries, revision: u64, ranges: &[Range]) -> Result<S
     Ok(Snapshot { revision: Revision(revision), ranges })
 }
 
-fn within(entries: &impl Entries, range: &Range) -> Result<Vec<Entry>, redb::Error> {
+fn within(entries: &impl Entries, range: &Range) -> Result<Vec<KeyValue>, redb::Error> {
     // No key has a zero byte, so this range has `from` alone.
     let to = range.to.clone().unwrap_or_else(|| format!("{}\0", range.from));
     if to <= range.from {
@@ -119,7 +119,7 @@ fn within(entries: &impl Entries, range: &Range) -> Result<Vec<Entry>, redb::Err
             let (key, entry) = row?;
             let (created, modified, value) = entry.value();
             let [created, modified] = [created, modified].map(Revision);
-            Ok(Entry { key: key.value().to_owned(), value: value.to_owned(), created, modified })
+            Ok(KeyValue { key: key.value().to_owned(), value: value.to_owned(), created, modified })
         })
         .collect()
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::coordinator::{Coordinator, CoordinatorError};
-use super::transaction::{Compare, Entry, Key, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use super::transaction::{Compare, Key, KeyValue, Lease, Outcome, Range, Revision, Snapshot, Transaction, Write};
 
 /// Keys and values of one process. Leases end only when a test [ends](Self::end_lease) them.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Hand {
 #[derive(Debug, Default, Clone)]
 struct State {
     revision: Revision,
-    entries: BTreeMap<Key, (Entry, Option<Lease>)>,
+    entries: BTreeMap<Key, (KeyValue, Option<Lease>)>,
     leases: BTreeSet<i64>,
     leases_granted: i64,
 }
@@ -152,7 +152,7 @@ impl State {
         match write {
             Write::Put { key, value, lease } => {
                 let created = self.entries.get(key).map_or(self.revision, |(entry, _)| entry.created);
-                let entry = Entry { key: key.clone(), value: value.clone(), created, modified: self.revision };
+                let entry = KeyValue { key: key.clone(), value: value.clone(), created, modified: self.revision };
                 self.entries.insert(key.clone(), (entry, *lease));
             }
             Write::Delete(key) => {
@@ -162,7 +162,7 @@ impl State {
     }
 
     fn read(&self, ranges: &[Range]) -> Snapshot {
-        let within = |range: &Range| -> Vec<Entry> {
+        let within = |range: &Range| -> Vec<KeyValue> {
             let count_max = if range.count_max == 0 { usize::MAX } else { range.count_max };
             let Some(to) = &range.to else {
                 return self.entries.get(&range.from).map(|(entry, _)| entry.clone()).into_iter().collect();

@@ -25,7 +25,7 @@ pub struct Lease(pub i64);
 
 /// A key with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct KeyValue {
     /// Where it is.
     pub key: Key,
     /// What is there.
@@ -147,5 +147,5 @@ pub struct Snapshot {
     /// The revision of the store.
     pub revision: Revision,
     /// One list a range, in their order.
-    pub ranges: Vec<Vec<Entry>>,
+    pub ranges: Vec<Vec<KeyValue>>,
 }

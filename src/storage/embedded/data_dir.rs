@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use super::file_place::{Displaced, FilePlace};
 use super::file_system::{FILE_MODE, MachineFiles, create_folder};
-use super::place::{Displaced, Place};
 use crate::storage::failure::FailureKind;
 use crate::storage::files::{FolderLock, FolderLockError};
 
@@ -63,7 +63,7 @@ pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, never read again: closing it gives the folder free.
     _lock: FolderLock,
-    lock_place: Place,
+    lock_place: FilePlace,
 }
 
 impl DataDir {
@@ -80,7 +80,7 @@ impl DataDir {
             FolderLockError::NotLocked { path, step, cause } => DataDirError::NotUsable { path, step, cause },
             held @ FolderLockError::Held { .. } => DataDirError::Locked(held),
         })?;
-        let lock_place = Place::of(lock.file(), lock.path()).map_err(refused("look into"))?;
+        let lock_place = FilePlace::of(lock.file(), lock.path()).map_err(refused("look into"))?;
         let data_dir = DataDir { path: path.to_owned(), _lock: lock, lock_place };
         let has_horizon = data_dir.find()?.has_horizon();
         match probe(path) {

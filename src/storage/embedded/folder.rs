@@ -7,9 +7,9 @@ use tracing::warn;
 
 use super::adoption_note::{AdoptionNote, AdoptionProgress, NoteUnreadable};
 use super::data_dir::{DataDir, DataDirError, FoundFiles};
+use super::file_place::{Displaced, FilePlace};
 use super::fleet_folder::FormerFleet;
 use super::horizon::{HorizonError, HorizonFile, HorizonRecord, highest_readable};
-use super::place::{Displaced, Place};
 use super::tables::{Database, DatabaseError, FormatsTable, RecordTables};
 use crate::minting::HorizonPlan;
 use crate::storage::failure::{FailureKind, StoreError};
@@ -46,7 +46,7 @@ struct ReadyFolder {
     // As above.
     database: Arc<Database>,
     horizon: HorizonFile,
-    horizon_place: Place,
+    horizon_place: FilePlace,
     data_dir: Arc<DataDir>,
 }
 

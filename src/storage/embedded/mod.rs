@@ -2,8 +2,8 @@
 
 mod block_file;
 mod data_dir;
+mod file_place;
 mod file_system;
-mod place;
 
 mod database_file;
 

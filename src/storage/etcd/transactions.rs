@@ -1,11 +1,11 @@
 //! What the protocols ask of a coordinator, in the words of etcd, and its answers in theirs.
 
 use etcd_client::{
-    Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue, PutOptions, ResponseHeader, SortOrder, SortTarget,
-    Txn, TxnOp, TxnOpResponse, TxnResponse,
+    Compare as EtcdCompare, CompareOp, Error, GetOptions, KeyValue as EtcdKeyValue, PutOptions, ResponseHeader,
+    SortOrder, SortTarget, Txn, TxnOp, TxnOpResponse, TxnResponse,
 };
 
-use crate::storage::coordinator::{Compare, Entry, Outcome, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::coordinator::{Compare, KeyValue, Outcome, Range, Revision, Snapshot, Transaction, Write};
 
 /// A transaction as etcd takes it.
 pub(super) fn to_txn(transaction: &Transaction) -> Txn {
@@ -38,7 +38,9 @@ pub(super) fn outcome_of(response: &TxnResponse) -> Result<Outcome, Error> {
 /// As [`outcome_of`].
 pub(super) fn snapshot_of(response: &TxnResponse) -> Result<Snapshot, Error> {
     let entries = |operation: &TxnOpResponse| match operation {
-        TxnOpResponse::Get(found) => Some(found.kvs().iter().map(to_entry).collect::<Result<Vec<Entry>, Error>>()),
+        TxnOpResponse::Get(found) => {
+            Some(found.kvs().iter().map(to_key_value).collect::<Result<Vec<KeyValue>, Error>>())
+        }
         TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) => None,
         TxnOpResponse::Txn(_) => Some(Err(strange("a transaction within"))),
     };
@@ -81,8 +83,8 @@ fn to_get(range: &Range, at: Option<Revision>) -> TxnOp {
     TxnOp::get(range.from.as_bytes(), Some(options))
 }
 
-fn to_entry(found: &KeyValue) -> Result<Entry, Error> {
-    Ok(Entry {
+fn to_key_value(found: &EtcdKeyValue) -> Result<KeyValue, Error> {
+    Ok(KeyValue {
         key: found.key_str()?.to_owned(),
         value: found.value().to_vec(),
         created: to_revision(found.create_revision())?,

@@ -11,9 +11,9 @@ use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet};
 use super::numbers::Found;
 use super::room::Room;
-use super::round::{Round, fitting, has_landed, journalled};
 use super::rows::Attempt;
 use super::shared_store::{Asked, NotWritten, OPERATIONS_MAX, SharedStore, Written};
+use super::transaction_draft::{TransactionDraft, fitting, has_landed, journalled};
 use crate::conjunction::{Anchor, ExternalId, Pair, ReportTally, Tca};
 use crate::ledger::{
     EventId, EventTime, GivenNumbers, Head, KeyHash, LedgerId, Link, SeriesHead, SeriesName, VoidedNumber,
@@ -112,7 +112,8 @@ impl RecordStore for FleetRecords {
             return Err(WriteError::NotWritten(StoreError::new(FailureKind::Full, error)));
         }
         let lacks = |key: &str| self.journal.as_ref().is_some_and(|journal| journal.lacks(key));
-        let mut round = Round::read(&self.store, self.attempt(), plans, &lacks).map_err(WriteError::NotWritten)?;
+        let mut round =
+            TransactionDraft::read(&self.store, self.attempt(), plans, &lacks).map_err(WriteError::NotWritten)?;
         if !plans.iter().all(|plan| round.add(plan)) {
             return Err(WriteError::Stale);
         }

@@ -14,7 +14,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use crate::storage::coordinator::{Compare, Entry, Key, Revision};
+use crate::storage::coordinator::{Compare, Key, KeyValue, Revision};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::time::UnixNanos;
 
@@ -152,7 +152,7 @@ impl KnownFleet {
     /// # Errors
     /// [`StoreError`]: it is neither what was acknowledged nor what this node has sent since. Another node has the slot, or the
     /// coordinator was restored from a backup; this node agrees with nothing until it has looked anew.
-    pub(super) fn see_horizon(&self, at: Revision, found: Option<&Entry>) -> Result<(), StoreError> {
+    pub(super) fn see_horizon(&self, at: Revision, found: Option<&KeyValue>) -> Result<(), StoreError> {
         let mut known = self.lock();
         let Some(own) = &mut known.own_horizon else { return Ok(()) };
         // An older answer, overtaken by the one that acknowledged the horizon.

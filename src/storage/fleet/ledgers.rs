@@ -3,7 +3,7 @@
 use super::rows::{Commit, commit_of_bytes, ledger_of_bytes};
 use super::shared_store::{SharedStore, damaged};
 use crate::ledger::{EventId, LedgerId, Link};
-use crate::storage::coordinator::{Entry, Range};
+use crate::storage::coordinator::{KeyValue, Range};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{LedgerSummary, StoredAppend};
 
@@ -77,7 +77,7 @@ impl SharedStore {
     }
 
     /// The row that the event would be in.
-    fn row_at(&self, id: EventId) -> Result<Option<Entry>, StoreError> {
+    fn row_at(&self, id: EventId) -> Result<Option<KeyValue>, StoreError> {
         let range = Range { count_max: 1, ..self.keys.events_from(id) };
         Ok(self.read_range(range)?.pop())
     }
@@ -89,7 +89,7 @@ pub(super) struct FoundAppend {
     /// Its events in their chain.
     pub(super) links: Vec<Link>,
     /// The row that it is in.
-    pub(super) row: Entry,
+    pub(super) row: KeyValue,
 }
 
 /// A range of at most so many entries; `None` of none, which etcd would take for all.
@@ -98,11 +98,11 @@ fn up_to(count_max: usize, range: Range) -> Option<Range> {
 }
 
 /// The ledger of a row.
-pub(super) fn ledger_of(entry: &Entry) -> Result<LedgerSummary, StoreError> {
+pub(super) fn ledger_of(entry: &KeyValue) -> Result<LedgerSummary, StoreError> {
     ledger_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))
 }
 
-fn commit_of(entry: &Entry) -> Result<Commit, StoreError> {
+fn commit_of(entry: &KeyValue) -> Result<Commit, StoreError> {
     let last = entry.key.rsplit_once('/').and_then(|(_, last)| EventId::from_text(last).ok());
     last.and_then(|last| commit_of_bytes(last, &entry.value)).ok_or_else(|| damaged(&entry.key))
 }

@@ -26,9 +26,9 @@ mod ledgers;
 mod numbers;
 mod requests;
 mod room;
-mod round;
 mod rows;
 mod shared_store;
+mod transaction_draft;
 
 pub use adoption::{AdoptError, AdoptedCount, RecordAdopter};
 pub use fleet_records::FleetRecords;

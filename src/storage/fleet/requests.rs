@@ -3,7 +3,7 @@
 use super::rows::{request_list_of_bytes, request_of_bytes};
 use super::shared_store::{NotWritten, SharedStore, Written, damaged};
 use crate::ledger::{EventTime, KeyHash};
-use crate::storage::coordinator::{Compare, Entry, Range, Transaction, Write};
+use crate::storage::coordinator::{Compare, KeyValue, Range, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{DoneRequest, WrittenDay, days_to_forget};
 
@@ -13,7 +13,7 @@ impl SharedStore {
         let ranges: Vec<Range> = keys.iter().map(|key| Range::one(self.keys.request(*key))).collect();
         let found = self.read(&ranges)?;
         let done =
-            |(hash, found): (&KeyHash, Vec<Entry>)| found.first().map(|entry| request_of(entry, *hash)).transpose();
+            |(hash, found): (&KeyHash, Vec<KeyValue>)| found.first().map(|entry| request_of(entry, *hash)).transpose();
         keys.iter().zip(found).map(done).collect()
     }
 
@@ -36,7 +36,7 @@ impl SharedStore {
     }
 
     /// Forgets the keys of a list, those that were not used again since, and the list. Returns whether nobody else did.
-    fn forget(&self, list: &Entry, day: WrittenDay, hashes: &[KeyHash]) -> Result<bool, StoreError> {
+    fn forget(&self, list: &KeyValue, day: WrittenDay, hashes: &[KeyHash]) -> Result<bool, StoreError> {
         let ranges: Vec<Range> = hashes.iter().map(|hash| Range::one(self.keys.request(*hash))).collect();
         let mut transaction = Transaction {
             compare: vec![Compare::Modified(list.key.clone(), list.modified)],
@@ -83,6 +83,6 @@ impl SharedStore {
 }
 
 /// The request of a row, which is under the key of this hash.
-pub(super) fn request_of(entry: &Entry, hash: KeyHash) -> Result<DoneRequest, StoreError> {
+pub(super) fn request_of(entry: &KeyValue, hash: KeyHash) -> Result<DoneRequest, StoreError> {
     request_of_bytes(&entry.key, hash, &entry.value).ok_or_else(|| damaged(&entry.key))
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::keys::Keys;
 use super::known_fleet::{FleetEra, KnownFleet, Terms};
 use crate::storage::coordinator::{
-    Coordinator, CoordinatorError, Entry, Outcome, Range, Revision, Snapshot, Transaction,
+    Coordinator, CoordinatorError, KeyValue, Outcome, Range, Revision, Snapshot, Transaction,
 };
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::time::UnixNanos;
@@ -108,7 +108,7 @@ impl SharedStore {
     ///
     /// # Errors
     /// [`StoreError`]; at once while it does not answer, and while it has lost what it had acknowledged.
-    pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<Entry>>, StoreError> {
+    pub(super) fn read(&self, ranges: &[Range]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
         self.known.terms(self.keys.meta())?;
         if !self.answers() {
             let error = "the coordinator did not answer a moment ago; it is asked again every second";
@@ -121,7 +121,7 @@ impl SharedStore {
     ///
     /// # Errors
     /// As [`SharedStore::read`].
-    pub(super) fn read_range(&self, range: Range) -> Result<Vec<Entry>, StoreError> {
+    pub(super) fn read_range(&self, range: Range) -> Result<Vec<KeyValue>, StoreError> {
         Ok(self.read(&[range])?.pop().unwrap_or_default())
     }
 
@@ -129,7 +129,7 @@ impl SharedStore {
     ///
     /// # Errors
     /// As [`SharedStore::read`].
-    pub(super) fn read_key(&self, key: String) -> Result<Option<Entry>, StoreError> {
+    pub(super) fn read_key(&self, key: String) -> Result<Option<KeyValue>, StoreError> {
         Ok(self.read_range(Range::one(key))?.pop())
     }
 
@@ -146,7 +146,7 @@ impl SharedStore {
         let found = self.read(&self.keys.clocks())?;
         let [horizons, holders] = found.as_slice() else { return Ok(None) };
         let held: Vec<Option<&str>> = holders.iter().map(|holder| self.keys.slot_of(&holder.key)).collect();
-        let is_held = |horizon: &&Entry| held.contains(&self.keys.slot_of(&horizon.key));
+        let is_held = |horizon: &&KeyValue| held.contains(&self.keys.slot_of(&horizon.key));
         let mut clocks: Vec<UnixNanos> = horizons.iter().filter(is_held).filter_map(clock_of).collect();
         clocks.sort_unstable();
         let median = clocks.len().checked_sub(1).map(|last| clocks[last / 2]);
@@ -255,7 +255,7 @@ impl SharedStore {
 }
 
 /// What the clock of a node showed when it wrote a horizon; `None` where that is written otherwise.
-fn clock_of(horizon: &Entry) -> Option<UnixNanos> {
+fn clock_of(horizon: &KeyValue) -> Option<UnixNanos> {
     #[derive(Deserialize)]
     struct Shown {
         wall_ms: u64,

@@ -13,8 +13,8 @@ use crate::cluster::stored::FleetMeta;
 use crate::conjunction::Pair;
 use crate::ledger::{EventTime, LedgerId, SeriesName};
 use crate::storage::{
-    AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, Entry, FormatsError,
-    KeptFormat, KnownFleet, LedgerSummary, Namespace, NumberStore, Range, RecordAdopter, SeriesSummary,
+    AdoptedCount, AdoptedFolder, AdoptionNote, AdoptionProgress, Coordinator, CoordinatorError, FormatsError,
+    KeptFormat, KeyValue, KnownFleet, LedgerSummary, Namespace, NumberStore, Range, RecordAdopter, SeriesSummary,
     remembered_among,
 };
 use crate::time::UnixNanos;
@@ -178,7 +178,7 @@ impl Adoption {
         Err(AdoptionError::OtherFleet { kept, here })
     }
 
-    fn read_meta(&self, keys: &FleetKeys) -> Result<Option<Entry>, CoordinatorError> {
+    fn read_meta(&self, keys: &FleetKeys) -> Result<Option<KeyValue>, CoordinatorError> {
         let mut found = self.coordinator.read(&[Range::one(keys.meta())])?;
         Ok(found.ranges.pop().and_then(|mut meta| meta.pop()))
     }
@@ -189,7 +189,7 @@ impl Adoption {
         folder: &AdoptedFolder,
         layout: &OwnLayout,
         keys: &FleetKeys,
-        found: Option<&Entry>,
+        found: Option<&KeyValue>,
         fleet: Nonce,
     ) -> Result<Agreement, AdoptionError> {
         // As at a start without a record: whoever else minted before was at most so far ahead.

@@ -23,8 +23,8 @@ use crate::storage::samples::{
     write_ledger,
 };
 use crate::storage::{
-    AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, Entry, FailureKind,
-    FleetRecords, KeptFormat, KnownFleet, ListRange, MemoryCoordinator, Namespace, NumberStore, OwnEngine, Range,
+    AdoptedFolder, AdoptionProgress, AgreedMeta, AnchorKey, Coordinator, CoordinatorError, FailureKind, FleetRecords,
+    KeptFormat, KeyValue, KnownFleet, ListRange, MemoryCoordinator, Namespace, NumberStore, OwnEngine, Range,
     RecordPlan, RecordStore, StoreError, Transaction, Write,
 };
 use crate::time::UnixNanos;
@@ -155,7 +155,7 @@ fn run(adoption: &Adoption, node: &Node) -> Result<(Adopted, Vec<AdoptionStep>),
 }
 
 /// All that the fleet has.
-fn content(store: &MemoryCoordinator) -> Vec<Entry> {
+fn content(store: &MemoryCoordinator) -> Vec<KeyValue> {
     store.read(&[Range::prefix(Namespace::default().key_prefix())]).expect("memory answers").ranges.remove(0)
 }
 

@@ -11,7 +11,7 @@ use axum::http::Response;
 
 use super::decode::{decode_filter, outcome_of};
 use crate::http::answer::{
-    ANSWER_LEN_MAX, LongBody, MediaType, Pieces, Place, Problem, Slug, media_type_of_body, negotiate, no_store,
+    ANSWER_LEN_MAX, LongBody, MediaType, PieceThread, Pieces, Problem, Slug, media_type_of_body, negotiate, no_store,
     too_long,
 };
 use crate::http::request::{DecodeInput, Query, payer_of, read_paid_body, strict_query};
@@ -287,11 +287,11 @@ impl Pieces for Answers {
         self.pass.iter_mut().for_each(BulkPass::pause);
     }
 
-    fn place(&self) -> Place {
+    fn thread(&self) -> PieceThread {
         match &self.aside {
-            Some(requests) => Place::Aside(Arc::clone(requests)),
+            Some(requests) => PieceThread::Aside(Arc::clone(requests)),
             // A caller who reads fast would keep the thread for long.
-            None => Place::HereInTurn,
+            None => PieceThread::OfConnectionInTurn,
         }
     }
 

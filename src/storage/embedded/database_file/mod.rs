@@ -5,14 +5,14 @@
 //! page is checked when it is read, and a commit is one write behind the last one and one sync.
 
 mod checked_pages;
+mod commit_log;
 mod file_view;
 mod halting_file;
 mod integrity;
 mod layout;
-mod log;
 mod log_item;
 mod open_file;
 
+pub(super) use commit_log::CommitLog;
 pub(crate) use layout::OtherLayout;
-pub(super) use log::Log;
 pub(super) use open_file::{OpenFile, create, keep_others_out, open, open_locked};

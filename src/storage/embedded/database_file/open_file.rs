@@ -8,10 +8,10 @@ use std::sync::Arc;
 use redb::StorageBackend;
 
 use super::checked_pages::CheckedPages;
+use super::commit_log::CommitLog;
 use super::halting_file::HaltingFile;
 use super::integrity::{self, Soundness};
 use super::layout::{HEAD_BLOCK, Layout};
-use super::log::Log;
 use crate::storage::embedded::block_file::BlockFile;
 
 /// A file of a database, before the log is read.
@@ -19,7 +19,7 @@ pub(in crate::storage::embedded) struct OpenFile {
     /// The engine, as it last synced.
     pub(in crate::storage::embedded) engine: redb::Database,
     /// What was committed since.
-    pub(in crate::storage::embedded) log: Log,
+    pub(in crate::storage::embedded) log: CommitLog,
 }
 
 /// Opens what `file` holds, which is checked as it is read.
@@ -46,7 +46,7 @@ pub(in crate::storage::embedded) fn open(
     };
     let mut engine = builder.create_with_backend(pages()?)?;
     soundness.settle(&mut engine, path)?;
-    Ok(OpenFile { engine, log: Log::new(file, layout) })
+    Ok(OpenFile { engine, log: CommitLog::new(file, layout) })
 }
 
 /// Makes a database with a log of so many blocks in an empty file, durable when this returns.
@@ -62,7 +62,7 @@ pub(in crate::storage::embedded) fn create(
     let file: Arc<dyn BlockFile> = Arc::new(HaltingFile::new(file));
     file.write_block(HEAD_BLOCK, &layout.to_head())?;
     let engine = builder.create_with_backend(CheckedPages::open(Arc::clone(&file), layout)?)?;
-    Ok(OpenFile { engine, log: Log::new(file, layout) })
+    Ok(OpenFile { engine, log: CommitLog::new(file, layout) })
 }
 
 /// Opens the file at `path`, which nobody else may have open.

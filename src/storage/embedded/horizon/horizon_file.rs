@@ -17,8 +17,8 @@ use super::commit_mark::{self, CommitMark};
 use super::horizon_block::{CopyFault, HorizonRecord};
 use super::horizon_error::HorizonError;
 use crate::storage::embedded::block_file::BlockFile;
+use crate::storage::embedded::file_place::FilePlace;
 use crate::storage::embedded::file_system::{MachineFiles, create_file};
-use crate::storage::embedded::place::Place;
 use crate::time::UnixNanos;
 
 /// One of the two copies.
@@ -114,8 +114,8 @@ impl HorizonFile {
     ///
     /// # Errors
     /// [`HorizonError::NotOpened`] when the system cannot tell.
-    pub(crate) fn place(&self) -> Result<Place, HorizonError> {
-        Place::of(&self.file, &self.path).map_err(|cause| self.not_opened(cause))
+    pub(crate) fn place(&self) -> Result<FilePlace, HorizonError> {
+        FilePlace::of(&self.file, &self.path).map_err(|cause| self.not_opened(cause))
     }
 
     /// The last commit of the records, as the file has it.

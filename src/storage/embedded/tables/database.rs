@@ -15,9 +15,9 @@ use super::logged::{Engine, LostEnd};
 use crate::storage::embedded::block_file::BlockFile;
 use crate::storage::embedded::data_dir::DataDir;
 use crate::storage::embedded::database_file::{self, OtherLayout};
+use crate::storage::embedded::file_place::{Displaced, FilePlace};
 use crate::storage::embedded::file_system::{FILE_MODE, MachineFiles, rename_durably};
 use crate::storage::embedded::horizon::CommitMark;
-use crate::storage::embedded::place::{Displaced, Place};
 use crate::storage::failure::{FailureKind, StoreError};
 
 /// How much of the database is kept in memory.
@@ -106,7 +106,7 @@ pub(crate) struct Database {
     open: Box<Opener>,
     path: PathBuf,
     /// `None` in memory.
-    place: Option<Place>,
+    place: Option<FilePlace>,
     /// Whether the disk has refused something since it was opened.
     has_failed: AtomicBool,
     /// The lock of the folder that the file lies in, given free only after the file is closed.
@@ -183,7 +183,7 @@ impl Database {
 
     /// The same, of a file whose place is watched from now on.
     fn in_place(mut self) -> Result<Database, DatabaseError> {
-        let place = Place::at(&self.path);
+        let place = FilePlace::at(&self.path);
         self.place = Some(place.map_err(|cause| DatabaseError::NotUsable { path: self.path.clone(), cause })?);
         Ok(self)
     }
@@ -199,7 +199,7 @@ impl Database {
     /// # Errors
     /// [`Displaced`].
     pub(crate) fn check_in_place(&self) -> Result<(), Displaced> {
-        self.place.as_ref().map_or(Ok(()), Place::check)
+        self.place.as_ref().map_or(Ok(()), FilePlace::check)
     }
 
     /// Closes the file and opens it again: the engine refuses everything after an error of the disk, however brief.

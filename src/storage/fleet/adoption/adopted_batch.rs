@@ -6,9 +6,9 @@ use crate::ledger::{EventId, KeyHash};
 use crate::storage::coordinator::{Compare, Key, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::fleet::keys::Keys;
-use crate::storage::fleet::round::REQUESTS_MAX;
 use crate::storage::fleet::rows::{request_list_to_bytes, request_to_bytes};
 use crate::storage::fleet::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
+use crate::storage::fleet::transaction_draft::REQUESTS_MAX;
 use crate::storage::records::{DoneRequest, WrittenDay};
 
 /// What is written next. A row is written after those that were put before it, or together with them.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::externals::Beside;
 use crate::conjunction::{Anchor, Pair, ReportTally, Tca};
-use crate::storage::coordinator::{Compare, Entry, Key, Range, Transaction, Write};
+use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::fleet::rows::{Attempt, conjunction_of_bytes, conjunction_to_bytes, pair_of_bytes, pair_to_bytes};
 use crate::storage::fleet::shared_store::{OPERATIONS_MAX, SharedStore, damaged};
@@ -26,7 +26,7 @@ impl SharedStore {
         &self,
         format: &str,
         spans: &[(Pair, RangeInclusive<Tca>)],
-    ) -> Result<(Vec<Vec<Anchor>>, Vec<Entry>), StoreError> {
+    ) -> Result<(Vec<Vec<Anchor>>, Vec<KeyValue>), StoreError> {
         let mut places: HashMap<Pair, usize> = HashMap::new();
         let mut ranges = Vec::new();
         for (pair, _) in spans {
@@ -56,7 +56,7 @@ impl SharedStore {
         let Some(places) = range.places().filter(|_| count_max > 0) else { return Ok(Vec::new()) };
         let rows = self.keys.conjunctions(&range.format, places);
         let found = self.read_range(Range { count_max, is_descending: range.latest_first, ..rows })?;
-        let conjunction = |entry: &Entry| {
+        let conjunction = |entry: &KeyValue| {
             let AnchorKey { pair, tca, .. } = self.keys.anchor_of(&entry.key)?;
             let (rank, tally) = conjunction_of_bytes(&entry.key, &entry.value)?;
             Some(StoredConjunction { pair, anchor: Anchor { tca, rank }, tally })
@@ -106,7 +106,7 @@ impl SharedStore {
     ) -> Result<Vec<TalliedAnchor>, StoreError> {
         let rows = self.keys.conjunctions_before(after);
         let found = self.read_range(Range { count_max, is_descending: true, ..rows })?;
-        let anchor = |entry: &Entry| {
+        let anchor = |entry: &KeyValue| {
             let key = self.keys.anchor_of(&entry.key)?;
             let (_, tally) = conjunction_of_bytes(&entry.key, &entry.value)?;
             Some(TalliedAnchor { key, tally })
@@ -183,7 +183,7 @@ impl SharedStore {
 }
 
 /// The anchors of the row of a pair; none where there is no row.
-pub(in crate::storage::fleet) fn anchors_of(found: &[Entry]) -> Result<Vec<Anchor>, StoreError> {
+pub(in crate::storage::fleet) fn anchors_of(found: &[KeyValue]) -> Result<Vec<Anchor>, StoreError> {
     let Some(entry) = found.first() else { return Ok(Vec::new()) };
     pair_of_bytes(&entry.key, &entry.value).ok_or_else(|| damaged(&entry.key))
 }

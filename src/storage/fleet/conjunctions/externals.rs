@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conjunction::ExternalId;
-use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Transaction, Write};
+use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
 use crate::storage::failure::{FailureKind, StoreError};
 use crate::storage::fleet::rows::{externals_of_bytes, externals_to_bytes};
 use crate::storage::fleet::shared_store::{SharedStore, damaged};
@@ -78,8 +78,8 @@ impl SharedStore {
         anchors: impl Iterator<Item = &'a AnchorKey>,
     ) -> Result<Vec<Beside>, StoreError> {
         let ranges: Vec<Range> = anchors.map(|anchor| Range::one(self.keys.externals(anchor))).collect();
-        let beside = |found: Vec<Entry>| {
-            let Some(Entry { key, value, modified, .. }) = found.into_iter().next() else {
+        let beside = |found: Vec<KeyValue>| {
+            let Some(KeyValue { key, value, modified, .. }) = found.into_iter().next() else {
                 return Ok(Beside::default());
             };
             let externals = externals_of_bytes(&key, &value).ok_or_else(|| damaged(&key))?;
@@ -101,7 +101,7 @@ impl SharedStore {
         let rows = self.keys.anchors_of_external(format, external);
         let found = self.read_range(Range { count_max, is_descending: true, ..rows })?;
         let anchor =
-            |entry: &Entry| self.keys.anchor_of_external(format, &entry.key).ok_or_else(|| damaged(&entry.key));
+            |entry: &KeyValue| self.keys.anchor_of_external(format, &entry.key).ok_or_else(|| damaged(&entry.key));
         found.iter().map(anchor).collect()
     }
 }

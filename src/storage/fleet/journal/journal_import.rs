@@ -21,11 +21,11 @@ use crate::storage::fleet::keys::Keys;
 use crate::storage::fleet::known_fleet::{AgreedMeta, FleetEra, KnownFleet};
 use crate::storage::fleet::ledgers::ledger_of;
 use crate::storage::fleet::requests::request_of;
-use crate::storage::fleet::round::{REQUESTS_MAX, has_landed};
 use crate::storage::fleet::rows::{
     Attempt, Commit, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_to_bytes,
 };
 use crate::storage::fleet::shared_store::{BYTES_MAX, NotWritten, OPERATIONS_MAX, SharedStore, Written};
+use crate::storage::fleet::transaction_draft::{REQUESTS_MAX, has_landed};
 use crate::storage::records::{DoneRequest, LedgerSummary, remembered_among, remembered_since};
 
 /// Rows that are looked for at once.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::rows::{self, GivenCommit, VoidRow};
 use crate::ledger::{GivenNumbers, KeyHash, SeriesName, VoidedNumber};
-use crate::storage::coordinator::{Entry, Range};
+use crate::storage::coordinator::{KeyValue, Range};
 use crate::storage::failure::StoreError;
 use crate::storage::fleet::shared_store::{OPERATIONS_MAX, SharedStore, damaged};
 use crate::storage::records::{NumberRecord, SeriesSummary};
@@ -18,7 +18,7 @@ const ROWS_READ_MAX: usize = 256;
 /// What was read, and the rows that it is in.
 pub(in crate::storage::fleet) struct Found<T> {
     pub(in crate::storage::fleet) found: T,
-    pub(in crate::storage::fleet) rows: Vec<Entry>,
+    pub(in crate::storage::fleet) rows: Vec<KeyValue>,
 }
 
 impl SharedStore {
@@ -41,7 +41,7 @@ impl SharedStore {
             return Ok(Vec::new());
         }
         let found = self.read_range(Range { count_max, ..self.keys.all_series(after) })?;
-        let summary = |row: &Entry| {
+        let summary = |row: &KeyValue| {
             let series = self.keys.series_of(&row.key).ok_or_else(|| damaged(&row.key))?;
             summary_of(series, row)
         };
@@ -111,7 +111,7 @@ impl SharedStore {
     ) -> Result<Option<Found<NumberRecord>>, StoreError> {
         let commit = Range { count_max: 1, ..self.keys.numbers_from(series, number) };
         let void = Range::one(self.keys.void(series, number));
-        let rows: Vec<Entry> = self.read(&[commit, void])?.into_iter().flatten().collect();
+        let rows: Vec<KeyValue> = self.read(&[commit, void])?.into_iter().flatten().collect();
         let Some(commit) = rows.iter().find(|row| self.keys.numbers_of(&row.key).is_some()) else { return Ok(None) };
         let mut given = self.given_commit_of(series, commit)?.given.into_iter();
         let Some(given) = given.find(|given| (given.first..=given.last).contains(&number)) else { return Ok(None) };
@@ -127,7 +127,7 @@ impl SharedStore {
         numbers: &RangeInclusive<u64>,
     ) -> Result<Vec<VoidedNumber>, StoreError> {
         let found = self.read_range(self.keys.voids(series, numbers))?;
-        let void = |row: &Entry| {
+        let void = |row: &KeyValue| {
             let (_, number) = self.keys.void_of(&row.key).ok_or_else(|| damaged(&row.key))?;
             Ok(void_of(series, number, row)?.void)
         };
@@ -135,7 +135,7 @@ impl SharedStore {
     }
 
     /// What a row has of a series.
-    fn given_commit_of(&self, series: &SeriesName, row: &Entry) -> Result<GivenCommit, StoreError> {
+    fn given_commit_of(&self, series: &SeriesName, row: &KeyValue) -> Result<GivenCommit, StoreError> {
         let last = self.keys.numbers_of(&row.key).map(|(_, last)| last);
         let commit = last.and_then(|last| rows::commit_of_bytes(&row.key, series, last, &row.value));
         commit.ok_or_else(|| damaged(&row.key))
@@ -143,10 +143,10 @@ impl SharedStore {
 }
 
 /// The series of a row.
-pub(super) fn summary_of(series: SeriesName, row: &Entry) -> Result<SeriesSummary, StoreError> {
+pub(super) fn summary_of(series: SeriesName, row: &KeyValue) -> Result<SeriesSummary, StoreError> {
     rows::series_of_bytes(&row.key, series, &row.value).ok_or_else(|| damaged(&row.key))
 }
 
-fn void_of(series: &SeriesName, number: u64, row: &Entry) -> Result<VoidRow, StoreError> {
+fn void_of(series: &SeriesName, number: u64, row: &KeyValue) -> Result<VoidRow, StoreError> {
     rows::void_of_bytes(&row.key, (series, number), &row.value).ok_or_else(|| damaged(&row.key))
 }

@@ -12,7 +12,7 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Wr
 
 use super::logged_rows;
 use super::pending::{Pending, begin_write, commit_unsynced};
-use crate::storage::embedded::database_file::{Log, OpenFile};
+use crate::storage::embedded::database_file::{CommitLog, OpenFile};
 use crate::storage::embedded::horizon::CommitMark;
 
 /// The number of the last commit that was synced in the tables, or a lower one.
@@ -36,7 +36,7 @@ pub(crate) struct Engine {
 }
 
 struct NumberedLog {
-    log: Log,
+    log: CommitLog,
     /// Raised once a commit is synced, before anybody is told of it.
     mark: Arc<CommitMark>,
     /// The number of the last commit.

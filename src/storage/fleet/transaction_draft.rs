@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conjunctions::anchors_of;
 use super::keys::Keys;
 use super::ledgers::ledger_of;
-use super::numbers::{NumberRound, NumbersNeed};
+use super::numbers::{NumberDraft, NumbersNeed};
 use super::requests::request_of;
 use super::rows::{
     Attempt, Commit, commit_to_bytes, conjunction_to_bytes, ledger_to_bytes, pair_to_bytes, request_list_to_bytes,
@@ -14,7 +14,7 @@ use super::rows::{
 use super::shared_store::{BYTES_MAX, OPERATIONS_MAX, SharedStore};
 use crate::conjunction::{Anchor, AnchorPlan, Pair};
 use crate::ledger::{AppendPlan, EventId, KeyHash, LedgerId};
-use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Snapshot, Transaction, Write};
+use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Revision, Snapshot, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::records::{DoneRequest, LedgerSummary, RecordPlan, StoredAppend, WrittenDay, append_row};
 
@@ -80,15 +80,15 @@ impl<'a> Need<'a> {
 }
 
 /// Plans on top of what is stored.
-pub(super) struct Round<'a> {
+pub(super) struct TransactionDraft<'a> {
     keys: &'a Keys,
     attempt: Attempt,
     ledgers: BTreeMap<LedgerId, OfLedger>,
     requests: BTreeMap<KeyHash, OfRequest>,
     pairs: BTreeMap<(String, Pair), OfPair>,
-    numbers: NumberRound,
+    numbers: NumberDraft,
     /// Rows that the appends and the numbers stand behind.
-    predecessors: Vec<Entry>,
+    predecessors: Vec<KeyValue>,
 }
 
 /// A ledger before the round, and what the round appends.
@@ -113,7 +113,7 @@ struct OfPair {
     new: usize,
 }
 
-impl<'a> Round<'a> {
+impl<'a> TransactionDraft<'a> {
     /// Reads what the plans were decided on, and of the rows that they stand behind those whose keys `lacks` names.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl<'a> Round<'a> {
         attempt: Attempt,
         plans: &[RecordPlan],
         lacks: &dyn Fn(&str) -> bool,
-    ) -> Result<Round<'a>, StoreError> {
+    ) -> Result<TransactionDraft<'a>, StoreError> {
         let keys = &store.keys;
         let (mut ledgers, mut requests, mut pairs) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for plan in plans {
@@ -139,21 +139,21 @@ impl<'a> Round<'a> {
         let of_ledgers = ledgers.iter().map(|ledger| Range::one(keys.ledger(*ledger)));
         let of_requests = requests.iter().map(|key| Range::one(keys.request(*key)));
         let of_pairs = pairs.iter().map(|(format, pair)| Range::one(keys.pair(format, *pair)));
-        let mut numbers = NumberRound::of(plans);
-        let before = predecessors(keys, plans).into_iter().chain(NumberRound::predecessors(keys, plans));
+        let mut numbers = NumberDraft::of(plans);
+        let before = predecessors(keys, plans).into_iter().chain(NumberDraft::predecessors(keys, plans));
         let before = before.filter(|key| lacks(key)).map(Range::one);
         let of_numbers = numbers.ranges(keys);
         let ranges: Vec<Range> =
             of_ledgers.chain(of_requests).chain(of_pairs).chain(of_numbers).chain(before).collect();
         let mut found = store.read(&ranges)?.into_iter();
         let mut next = || found.next().expect("there is an answer to each range");
-        let mut round = Round {
+        let mut round = TransactionDraft {
             keys,
             attempt,
             ledgers: BTreeMap::new(),
             requests: BTreeMap::new(),
             pairs: BTreeMap::new(),
-            numbers: NumberRound::default(),
+            numbers: NumberDraft::default(),
             predecessors: Vec::new(),
         };
         for ledger in ledgers {
@@ -295,13 +295,13 @@ fn predecessors(keys: &Keys, plans: &[RecordPlan]) -> Vec<Key> {
 
 /// Whether a transaction has landed, by what is stored instead of what it compared: a row that carries its attempt.
 pub(super) fn has_landed(transaction: &Transaction, stored: &Snapshot) -> bool {
-    let is_written = |entry: &Entry| {
+    let is_written = |entry: &KeyValue| {
         let is_it = |write: &Write| matches!(write, Write::Put { key, value, .. } if (key, value) == (&entry.key, &entry.value));
         transaction.write.iter().any(is_it)
     };
     stored.ranges.iter().flatten().any(is_written)
 }
 
-fn revision_of(found: &[Entry]) -> Revision {
+fn revision_of(found: &[KeyValue]) -> Revision {
     found.first().map_or(Revision::ABSENT, |entry| entry.modified)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rows::{GivenCommit, VoidRow, commit_to_bytes, key_to_bytes, series_to_bytes, void_to_bytes};
 use super::series::summary_of;
 use crate::ledger::{GivenNumbers, KeyHash, NumberPlan, SeriesHead, SeriesName, VoidPlan};
-use crate::storage::coordinator::{Compare, Entry, Key, Range, Revision, Transaction, Write};
+use crate::storage::coordinator::{Compare, Key, KeyValue, Range, Revision, Transaction, Write};
 use crate::storage::failure::StoreError;
 use crate::storage::fleet::keys::Keys;
 use crate::storage::fleet::rows::Attempt;
@@ -41,7 +41,7 @@ impl<'a> NumbersNeed<'a> {
 
 /// Numbers of a round.
 #[derive(Default)]
-pub(in crate::storage::fleet) struct NumberRound {
+pub(in crate::storage::fleet) struct NumberDraft {
     series: BTreeMap<SeriesName, OfSeries>,
     keys: BTreeMap<(SeriesName, KeyHash), Revision>,
     voids: BTreeMap<(SeriesName, u64), OfVoid>,
@@ -62,10 +62,10 @@ struct OfVoid {
     plan: Option<VoidPlan>,
 }
 
-impl NumberRound {
+impl NumberDraft {
     /// What these plans are about; nothing of it is read yet.
-    pub(in crate::storage::fleet) fn of(plans: &[RecordPlan]) -> NumberRound {
-        let mut round = NumberRound::default();
+    pub(in crate::storage::fleet) fn of(plans: &[RecordPlan]) -> NumberDraft {
+        let mut round = NumberDraft::default();
         for plan in plans {
             match plan {
                 RecordPlan::Number(NumberPlan { given, .. }) => {
@@ -81,7 +81,7 @@ impl NumberRound {
         round
     }
 
-    /// What is to be read, in the order in which [`NumberRound::take`] takes it.
+    /// What is to be read, in the order in which [`NumberDraft::take`] takes it.
     pub(in crate::storage::fleet) fn ranges(&self, keys: &Keys) -> Vec<Range> {
         let series = self.series.keys().map(|series| keys.series(series));
         let of_keys = self.keys.keys().map(|(series, key)| keys.number_key(series, *key));
@@ -95,7 +95,7 @@ impl NumberRound {
     /// [`StoreError`]: it is not what was written.
     pub(in crate::storage::fleet) fn take(
         &mut self,
-        mut next: impl FnMut() -> Option<Entry>,
+        mut next: impl FnMut() -> Option<KeyValue>,
     ) -> Result<(), StoreError> {
         for (series, of_series) in &mut self.series {
             let found = next();
@@ -189,6 +189,6 @@ pub(in crate::storage::fleet) fn put_commit(
     summary
 }
 
-fn revision_of(found: Option<&Entry>) -> Revision {
+fn revision_of(found: Option<&KeyValue>) -> Revision {
     found.map_or(Revision::ABSENT, |row| row.modified)
 }

@@ -12,7 +12,7 @@ use crate::storage::failure::{FailureKind, StoreError};
 
 /// The path of an open file. What is written to a file that was removed or replaced is durable, and no start finds it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FilePlace {
     path: PathBuf,
     inode: Inode,
 }
@@ -41,21 +41,21 @@ impl From<Displaced> for StoreError {
     }
 }
 
-impl Place {
+impl FilePlace {
     /// The place of a file that was opened at `path`.
     ///
     /// # Errors
     /// What the system says about the file.
-    pub(crate) fn of(file: &File, path: &Path) -> io::Result<Place> {
-        Ok(Place { path: path.to_owned(), inode: Inode::of(file, "", AtFlags::EMPTY_PATH)? })
+    pub(crate) fn of(file: &File, path: &Path) -> io::Result<FilePlace> {
+        Ok(FilePlace { path: path.to_owned(), inode: Inode::of(file, "", AtFlags::EMPTY_PATH)? })
     }
 
     /// The place of whatever file lies at `path`.
     ///
     /// # Errors
     /// What the system says about the path.
-    pub(crate) fn at(path: &Path) -> io::Result<Place> {
-        Ok(Place { path: path.to_owned(), inode: Inode::at(path)? })
+    pub(crate) fn at(path: &Path) -> io::Result<FilePlace> {
+        Ok(FilePlace { path: path.to_owned(), inode: Inode::at(path)? })
     }
 
     /// Whether the path still leads to the file.
@@ -108,7 +108,7 @@ mod tests {
             fs::create_dir_all(&folder).expect("the folder is made");
             fs::write(&path, "the same").expect("the file is written");
             let file = File::open(&path).expect("the file opens");
-            let place = Place::of(&file, &path).expect("the file is there");
+            let place = FilePlace::of(&file, &path).expect("the file is there");
             place.check().expect("nothing was done to it");
             displace(&path).expect("it can be displaced");
             assert!(place.check().is_err(), "{what}");

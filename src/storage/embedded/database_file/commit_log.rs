@@ -17,7 +17,7 @@ const FILLED_AHEAD: u64 = 256;
 
 /// The log of an open database.
 #[derive(Debug)]
-pub(in crate::storage::embedded) struct Log {
+pub(in crate::storage::embedded) struct CommitLog {
     file: Arc<dyn BlockFile>,
     first: u64,
     end: u64,
@@ -32,15 +32,15 @@ pub(in crate::storage::embedded) struct Log {
 pub(in crate::storage::embedded) struct LogEntry {
     /// Its number.
     pub(in crate::storage::embedded) number: u64,
-    /// What [`Log::append`] was given.
+    /// What [`CommitLog::append`] was given.
     pub(in crate::storage::embedded) content: Vec<u8>,
 }
 
-impl Log {
+impl CommitLog {
     /// The log of a file that is laid out like this. It begins anew with the next commit.
-    pub(super) fn new(file: Arc<dyn BlockFile>, layout: Layout) -> Log {
+    pub(super) fn new(file: Arc<dyn BlockFile>, layout: Layout) -> CommitLog {
         let (first, len) = layout.log();
-        Log { file, first, end: first + len, next: first, filled: first }
+        CommitLog { file, first, end: first + len, next: first, filled: first }
     }
 
     /// The commits after that of this number, in their order, durable when this returns. The next one will stand behind them,
@@ -166,8 +166,8 @@ mod tests {
 
     const LEN: u32 = 12;
 
-    fn log(disk: &Arc<SimulatedDisk>) -> Log {
-        Log::new(Arc::clone(disk) as Arc<dyn BlockFile>, Layout::with_log_of(LEN))
+    fn log(disk: &Arc<SimulatedDisk>) -> CommitLog {
+        CommitLog::new(Arc::clone(disk) as Arc<dyn BlockFile>, Layout::with_log_of(LEN))
     }
 
     fn disk(seed: u64) -> Arc<SimulatedDisk> {
@@ -178,7 +178,7 @@ mod tests {
         number.to_be_bytes().into_iter().cycle().take(len).collect()
     }
 
-    fn numbers(log: &Log, after: u64) -> Vec<u64> {
+    fn numbers(log: &CommitLog, after: u64) -> Vec<u64> {
         log.read_after(after).expect("sound").0.iter().map(|entry| entry.number).collect()
     }
 

@@ -9,7 +9,7 @@ const SLEW_DIVISOR: u64 = 10;
 ///
 /// `estimate = base + passed + correction`, of which a tenth of the time passed is applied at most.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct ClockLine {
     /// Even while the line stands, odd while it is being redrawn; a reader that sees it change reads again.
     /// Written by: `redraw_from`, by one thread at a time (the `watched` lock). Read by: `at`.
     /// Invariant: only grows. Ordering: Acquire and Release around the three values below, so that a reader that saw
@@ -21,10 +21,10 @@ pub(super) struct Line {
     correction_nanos: AtomicI64,
 }
 
-impl Line {
+impl ClockLine {
     /// A line that begins at `base` and is not bent.
-    pub(super) fn starting(boot_nanos: u64, base_nanos: u64) -> Line {
-        Line {
+    pub(super) fn starting(boot_nanos: u64, base_nanos: u64) -> ClockLine {
+        ClockLine {
             version: AtomicU64::new(0),
             boot_nanos: AtomicU64::new(boot_nanos),
             base_nanos: AtomicU64::new(base_nanos),
