@@ -100,7 +100,7 @@ pub(super) fn progress_bar(len: u64, shown_from_len: u64) -> ProgressBar {
     ProgressBar::new(len).with_style(style.expect("a template of known keys"))
 }
 
-/// A bar for so many conjunctions, or for nobody knows how many, if standard error is a terminal.
+/// A bar for `count` conjunctions, or for nobody knows how many, if standard error is a terminal.
 pub(super) fn conjunction_bar(count: Option<u64>) -> ProgressBar {
     let template =
         if count.is_some() { "{bar:40} {human_pos} of {human_len}, {eta} left" } else { "{human_pos} so far" };

@@ -17,7 +17,7 @@ pub struct CountedFormat {
 }
 
 impl CountedFormat {
-    /// A format of which nothing is counted yet, minted with so many lanes.
+    /// A format of which nothing is counted yet, minted on this number of lanes.
     pub fn new(format: Arc<Format>, lanes: usize) -> CountedFormat {
         CountedFormat { format, counters: MintCounters::new(lanes) }
     }

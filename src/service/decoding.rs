@@ -95,7 +95,7 @@ impl DecodingAt<'_> {
         column.add(line, &self.decoder, filter)
     }
 
-    /// The verdict on a column, of whose lines so many were there before.
+    /// The verdict on a column, of whose lines `duplicates` were there before.
     pub fn verdict(&self, column: &IdColumn, duplicates: u64, filter: DecodeFilter<'_>) -> InspectAnswer<'_> {
         InspectAnswer::new(&column.judge(&self.decoder, filter), duplicates)
     }

@@ -158,7 +158,7 @@ impl Service {
     }
 }
 
-/// A page of so many, of one more if there are more.
+/// A page of at most `len_max` items, of one more if there are more.
 pub(super) fn page<T>(mut items: Vec<T>, len_max: usize) -> Page<T> {
     let has_more = items.len() > len_max;
     items.truncate(len_max);

@@ -72,7 +72,7 @@ fn nanos_of(fraction: &str) -> Option<i128> {
     Some(digits.fold(0, |nanos, digit| nanos * 10 + i128::from(digit - b'0')))
 }
 
-/// A number of exactly so many digits, at most four.
+/// A number of exactly this number of `digits`, at most four.
 fn number(text: &str, digits: usize) -> Option<i16> {
     let is_plain = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
     is_plain.then(|| text.parse().ok()).flatten()

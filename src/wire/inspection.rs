@@ -58,7 +58,7 @@ struct InspectCandidate<'a> {
 }
 
 impl<'a> InspectAnswer<'a> {
-    /// What is said of a column of which so many lines were there before.
+    /// What is said of a column of which `duplicates` lines were there before.
     pub fn new(verdict: &Verdict<'a>, duplicates: u64) -> InspectAnswer<'a> {
         let unknown = InspectAnswer {
             format: None,

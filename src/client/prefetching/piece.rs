@@ -40,7 +40,7 @@ impl PieceIds {
         }
     }
 
-    /// Cuts it behind so many; the rest.
+    /// Cuts it behind the first `kept`; the rest.
     fn split_off(&mut self, kept: u64) -> PieceIds {
         match self {
             PieceIds::Numbers(row) => {

@@ -13,7 +13,7 @@ impl Dice {
         Dice(StdRng::seed_from_u64(seed))
     }
 
-    /// Whether something happens that does so in so many of a thousand cases.
+    /// Whether something happens that does so in `cases` of a thousand.
     pub(super) fn per_mille(&mut self, cases: u32) -> bool {
         self.0.random_range(0..1000) < cases
     }

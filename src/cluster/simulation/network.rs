@@ -222,7 +222,7 @@ impl Network {
         }
     }
 
-    /// The coordinator is there again without anything that it had, and so many nodes do not reach it until then.
+    /// The coordinator is there again without anything that it had, and `cut` nodes do not reach it until then.
     pub(super) fn wipe(&mut self, now: Duration, cut: usize, until: Duration) {
         self.restore(now, &Backup { store: MemoryCoordinator::default(), leases: BTreeMap::new() });
         self.cut = (cut, until);

@@ -95,7 +95,7 @@ impl IdEncoder {
         IdEncoder { form, head, tail, prefix: None }
     }
 
-    /// Ids of a sequenced `format` on so many lanes as rows of numbers.
+    /// Ids of a sequenced `format` as rows of numbers, where it has that number of lanes.
     pub(in crate::http) fn of_rows(
         format: &Format,
         lanes: usize,
@@ -151,7 +151,7 @@ impl IdEncoder {
         ids_len.checked_add(short_len(self.tail.len()))
     }
 
-    /// How much memory the first piece of an answer of so many ids takes.
+    /// How much memory the first piece of an answer of `count` ids takes.
     pub(in crate::http) fn first_piece_len_max(&self, count: u64, format: &Format) -> usize {
         let whole = self.room_for(usize::try_from(count).unwrap_or(usize::MAX), format);
         let is_length_known = format.rule == Rule::Sequenced || self.is_fixed(format);

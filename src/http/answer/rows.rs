@@ -5,7 +5,7 @@ use crate::id::{FieldKind, Format, Progression};
 /// The most bytes that a row takes, with the comma behind it: two numbers of 128 bits and a count of eight digits.
 pub(super) const ROW_LEN_MAX: usize = 120;
 
-/// The most rows that `count` ids of a format on so many lanes make: those of whole ticks, and for each lane the tick in which
+/// The most rows that `count` ids of a format on that many `lanes` make: those of whole ticks, and for each lane the tick in which
 /// the batch begins and the one in which it ends.
 pub(super) fn rows_max(format: &Format, lanes: usize, count: u64) -> usize {
     let sequences = format.variants.iter().filter_map(|variant| variant.layout.field_of(FieldKind::Sequence));

@@ -313,7 +313,7 @@ pub(super) fn is_everyday(len: usize, letters: LetterSet) -> bool {
     len <= EVERYDAY_LEN_MAX && !letters.has_letters_and_digits()
 }
 
-/// The least evidence that a reading of so many letters must have, unless the caller has said what the text is.
+/// The least evidence that a reading of `len` letters must have, unless the caller has said what the text is.
 pub(super) fn bits_min(is_everyday: bool, len: usize, is_canonical: bool, encoding: &Encoding) -> f64 {
     let is_usual = || is_canonical && (len >= USUAL_LEN_MIN || encoding.fixed_len().is_some());
     match is_everyday {

@@ -62,7 +62,7 @@ pub(crate) fn same_cases_every_time() -> Config {
     Config { cases: 1_000, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() }
 }
 
-/// At least so many of the letters, in any order.
+/// The letters in any order, `least` of them at least.
 pub(crate) fn some_letters(letters: &str, least: usize) -> impl Strategy<Value = String> {
     let letters: Vec<char> = letters.chars().collect();
     let count = letters.len();

@@ -106,7 +106,7 @@ pub(super) fn bits_of_bits(numbers: &[u128], most: u128) -> f64 {
     bits_of_places(ones.map(cost))
 }
 
-/// Texts, place by place, each of which is constant or has a share of each letter, of so many letters that there may be.
+/// Texts, place by place, each of which is constant or has a share of each of the `letters` that there may be.
 pub(super) fn bits_of_texts(texts: &[&str], letters: u32) -> f64 {
     let (mut of_len, bits_of_letter): (BTreeMap<usize, Vec<&[u8]>>, f64) = (BTreeMap::new(), f64::from(letters).log2());
     texts.iter().for_each(|text| of_len.entry(text.len()).or_default().push(text.as_bytes()));

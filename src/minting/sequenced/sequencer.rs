@@ -229,7 +229,7 @@ impl Sequencer {
         }
     }
 
-    /// Where so many stamps in a row can stand from there on.
+    /// Where `count` stamps in a row can stand from there on.
     ///
     /// # Errors
     /// [`Shortage::Ended`], or [`Shortage::Sequence`] with when the first ones could leave that could not within `wait_max`.

@@ -23,7 +23,7 @@ pub(in crate::net) struct BegunStream {
 }
 
 impl BegunStream {
-    /// A socket of which so many bytes were read.
+    /// A socket of which the `len` bytes of `first` were read.
     pub(super) fn new(socket: TcpStream, first: [u8; FIRST_LEN], len: usize) -> BegunStream {
         BegunStream { socket, first, len, given: 0 }
     }

@@ -46,7 +46,7 @@ impl WorkerConfig {
         self.assignment
     }
 
-    /// As settled in a fleet of so many slots, which only builds with etcd load, for tests.
+    /// As settled in a fleet of `slots`, which only builds with etcd load, for tests.
     #[cfg(test)]
     pub(crate) fn leased(slots: u32) -> WorkerConfig {
         let assignment = Assignment { slot: 0, slots, kind: AssignmentKind::Leased };

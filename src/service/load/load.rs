@@ -29,7 +29,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many bytes, and so many requests at once.
+    /// At most `memory_max` bytes, and `in_flight_max` requests at once.
     pub fn new(memory_max: usize, in_flight_max: usize) -> Load {
         let counts = Arc::new(ShedCounts::default());
         Load {

@@ -112,7 +112,7 @@ impl MemoryBudget {
     /// The least that `http.memory_max` can be, in bytes: twice what is never sold.
     pub const LEAST: usize = 2 * KEPT_FREE;
 
-    /// What is sold of so many bytes, at least [`MemoryBudget::LEAST`].
+    /// What is sold of `memory_max` bytes, at least [`MemoryBudget::LEAST`].
     pub fn new(memory_max: usize, counts: Arc<ShedCounts>) -> Arc<MemoryBudget> {
         let memory_max = memory_max.max(Self::LEAST);
         Self::of(memory_max - KEPT_FREE, memory_max / 4, counts)
@@ -161,7 +161,7 @@ impl Payer {
         self.peer
     }
 
-    /// Pays for so many bytes, and waits up to a second for others to give them back. A thing that is larger than all that
+    /// Pays for `bytes`, and waits up to a second for others to give them back. A thing that is larger than all that
     /// this peer can wait for costs that much.
     ///
     /// # Errors
@@ -176,14 +176,14 @@ impl Payer {
         timeout(WAIT_MAX, paying).await.map_err(|_| self.budget.counts.count(Shed::Memory))
     }
 
-    /// Pays for so many bytes as [`pay`](Self::pay) does, if it would not have to wait.
+    /// Pays for `bytes` as [`pay`](Self::pay) does, if it would not have to wait.
     pub fn pay_if_free(&self, bytes: usize) -> Option<Charge> {
         let units = units_of(bytes, self.share.rest_units());
         let [from_share, from_all] = [&self.share, &self.budget.all].map(|pool| pool.buy_if_free(units));
         Some(Charge { from_share: from_share?, from_all: from_all?, _share: Arc::clone(&self.share) })
     }
 
-    /// Pays for so many bytes at once.
+    /// Pays for `bytes` at once.
     ///
     /// # Errors
     /// [`Shed::Memory`]: nothing was paid.
@@ -191,7 +191,7 @@ impl Payer {
         self.try_pay(bytes).ok_or_else(|| self.budget.counts.count(Shed::Memory))
     }
 
-    /// Pays for so many bytes at once, if that can be done; without it the caller does with less.
+    /// Pays for `bytes` at once, if that can be done; without it the caller does with less.
     pub fn try_pay(&self, bytes: usize) -> Option<Charge> {
         let units = units_of(bytes, self.share.units);
         let from_share = self.share.buy_now(units)?;

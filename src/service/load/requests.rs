@@ -48,7 +48,7 @@ pub struct Requests {
 // compared, so that two who come at once cannot both have the last place.
 
 impl Requests {
-    /// At most so many at once, half of them long, on this machine's cores.
+    /// At most `in_flight_max` at once, half of them long, on this machine's cores.
     pub fn new(in_flight_max: usize, counts: Arc<ShedCounts>) -> Arc<Requests> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new(Requests {
@@ -66,7 +66,7 @@ impl Requests {
         })
     }
 
-    /// Whether a request may be worked on while so many, itself counted, are in flight.
+    /// Whether a request may be worked on while `in_flight`, itself counted, are.
     #[inline]
     pub fn has_room(&self, in_flight: usize) -> bool {
         let in_flight = in_flight + self.unheard.load(Ordering::Relaxed);

@@ -68,7 +68,7 @@ impl Blocks {
 }
 
 impl Reserve {
-    /// The first of so many numbers, one after the other, if so many are left.
+    /// The first of `count` numbers, one after the other, if that many are left.
     fn take(&mut self, count: NonZeroU32) -> Option<u64> {
         let count = u64::from(count.get());
         let first = self.rest.start;
@@ -105,7 +105,7 @@ impl Reservation<'_> {
         }
     }
 
-    /// Reserves so many, or as many as the series still has, if those suffice together with the `rest`.
+    /// Reserves `size` numbers, or as many as the series still has, if those suffice together with the `rest`.
     async fn reserve(&self, size: u64, rest: u64) -> Result<Range<u64>, RecordError> {
         let left = match self.ask(size).await {
             Err(RecordError::Number(NumberRefusal::SeriesEnded { left, .. })) => left,

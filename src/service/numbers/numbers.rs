@@ -26,7 +26,7 @@ impl Service {
         Ok(outcome?)
     }
 
-    /// Gives so many numbers of a series of blocks, one after the other, and returns the first. Of these and of those that are reserved
+    /// Gives `count` numbers of a series of blocks, one after the other, and returns the first. Of these and of those that are reserved
     /// with them at most `reserve`, or as many as one request asks for, are lost when the process ends.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl Service {
         }
     }
 
-    /// A page of so many numbers of a series, above `after`.
+    /// A page of `limit` numbers of a series, above `after`.
     ///
     /// # Errors
     /// [`ServiceError::UnknownSeries`] among others.

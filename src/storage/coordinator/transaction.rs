@@ -84,7 +84,7 @@ pub struct Range {
     pub from: Key,
     /// The first key after them; `None`: `from` alone.
     pub to: Option<Key>,
-    /// At most so many; 0: all.
+    /// How many at most; 0: all.
     pub count_max: usize,
     /// The greatest keys first.
     pub is_descending: bool,

@@ -95,7 +95,7 @@ impl AdoptedFolder {
         self.tables.as_ref().map(|tables| tables.formats.clone()).unwrap_or_default()
     }
 
-    /// Ledgers in the order of their ids, those above `after`, at most so many.
+    /// Ledgers in the order of their ids, those above `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -103,7 +103,7 @@ impl AdoptedFolder {
         self.tables.as_ref().map_or(Ok(Vec::new()), |tables| tables.records.ledgers(after, count_max))
     }
 
-    /// The appends of a ledger behind the one that ends with `after`, or from the first, at most so many.
+    /// The appends of a ledger behind the one that ends with `after`, or from the first, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -121,7 +121,7 @@ impl AdoptedFolder {
         self.tables.as_ref().map(|tables| &tables.records as &dyn NumberStore)
     }
 
-    /// Pairs in the order of their formats and objects, those behind `after`, at most so many.
+    /// Pairs in the order of their formats and objects, those behind `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -12,7 +12,7 @@ pub(crate) const BLOCK_LEN: usize = 4096;
 /// The bytes of one block.
 pub(crate) type Block = [u8; BLOCK_LEN];
 
-/// The blocks that so many bytes from `offset` lie in: the number of each, and which bytes of it.
+/// The blocks that `len` bytes from `offset` lie in: the number of each, and which bytes of it.
 pub(crate) fn blocks(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>)> {
     let block_len = u64::try_from(BLOCK_LEN).expect("small");
     let mut at = offset;
@@ -39,7 +39,7 @@ pub(crate) trait BlockFile: Debug + Send + Sync {
     /// What the disk says.
     fn len_in_blocks(&self) -> io::Result<u64>;
 
-    /// Cuts the file to so many blocks or extends it by zeros; like a write, certain only once synced.
+    /// Cuts the file to `len` blocks or extends it by zeros; like a write, certain only once synced.
     ///
     /// # Errors
     /// What the disk says; the length is then as it was.

@@ -19,13 +19,13 @@ impl SharedStore {
         self.read_key(self.keys.ledger(ledger))?.as_ref().map(ledger_of).transpose()
     }
 
-    /// Ledgers in the order of their ids, those above `after`, at most so many.
+    /// Ledgers in the order of their ids, those above `after`, at most `count_max`.
     pub(super) fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError> {
         let Some(range) = up_to(count_max, self.keys.ledgers(after)) else { return Ok(Vec::new()) };
         self.read_range(range)?.iter().map(ledger_of).collect()
     }
 
-    /// The events of a ledger after one of them, or from the first, at most so many.
+    /// The events of a ledger after one of them, or from the first, at most `count_max`.
     pub(super) fn chain(
         &self,
         ledger: LedgerId,
@@ -92,7 +92,7 @@ pub(super) struct FoundAppend {
     pub(super) row: KeyValue,
 }
 
-/// A range of at most so many entries; `None` of none, which etcd would take for all.
+/// A range of at most `count_max` entries; `None` of none, which etcd would take for all.
 fn up_to(count_max: usize, range: Range) -> Option<Range> {
     (count_max > 0).then_some(Range { count_max, ..range })
 }

@@ -17,7 +17,7 @@ impl SharedStore {
         keys.iter().zip(found).map(done).collect()
     }
 
-    /// Forgets about so many keys of the oldest day, if it can be forgotten. Returns whether there was one.
+    /// Forgets about `count_max` keys of the oldest day, if it can be forgotten. Returns whether there was one.
     pub(super) fn forget_requests(&self, since: EventTime, count_max: usize) -> Result<bool, StoreError> {
         let days = self.first_and_last_days()?;
         let Some(oldest) = days_to_forget(&days, since).first().copied() else { return Ok(false) };

@@ -15,13 +15,13 @@ pub trait NumberStore {
     /// [`StoreError`].
     fn series_head(&self, series: &SeriesName) -> Result<Option<SeriesHead>, StoreError>;
 
-    /// Series in the order of their names, those behind `after`, at most so many.
+    /// Series in the order of their names, those behind `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
     fn series(&self, after: Option<&SeriesName>, count_max: usize) -> Result<Vec<SeriesSummary>, StoreError>;
 
-    /// What was given of a series, in its order, from the number `from` on: at most so many requests.
+    /// What was given of a series, in its order, from the number `from` on: at most `count_max` requests.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -22,7 +22,8 @@ pub type Records = Arc<dyn RecordStore>;
 /// The events of every ledger, the anchors of every pair, and the numbers of every series.
 ///
 /// Reads show what is durable, or will be before a later write of this process is. They wait for the disk at most, or,
-/// where the store [is remote](RecordStore::is_remote), for another machine; they may be called from any thread. Every read fails with a [`StoreError`] when the store is damaged or refuses.
+/// where the store [is remote](RecordStore::is_remote), for another machine; they may be called from any thread.
+/// Every read fails with a [`StoreError`] when the store is damaged or refuses.
 pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// How many of these plans, from the first on, can be written at once; at least one if there is any.
     fn fitting(&self, plans: &[RecordPlan]) -> usize {
@@ -61,13 +62,13 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// [`StoreError`].
     fn ledger(&self, ledger: LedgerId) -> Result<Option<LedgerSummary>, StoreError>;
 
-    /// Ledgers in the order of their ids, those above `after`, at most so many.
+    /// Ledgers in the order of their ids, those above `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
     fn ledgers(&self, after: Option<LedgerId>, count_max: usize) -> Result<Vec<LedgerSummary>, StoreError>;
 
-    /// The events of a ledger after one of them, or from the first, at most so many.
+    /// The events of a ledger after one of them, or from the first, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -99,7 +100,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// [`StoreError`].
     fn requests(&self, keys: &[KeyHash]) -> Result<Vec<Option<DoneRequest>>, StoreError>;
 
-    /// Forgets so many keys of requests that were recorded before that time, a day of them at a time, and never those of
+    /// Forgets `count_max` keys of requests that were recorded before that time, a day of them at a time, and never those of
     /// the last three days of which there are any. Returns whether there were such.
     ///
     /// # Errors
@@ -141,7 +142,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
         spans: &mut dyn Iterator<Item = (Pair, RangeInclusive<Tca>)>,
     ) -> Result<Vec<Vec<Anchor>>, StoreError>;
 
-    /// Conjunctions by time, at most so many.
+    /// Conjunctions by time, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -166,7 +167,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// [`StoreError`].
     fn externals(&self, anchors: &[AnchorKey]) -> Result<Vec<Vec<ExternalId>>, StoreError>;
 
-    /// The anchors of a format that an id of another originator is kept beside, at most so many, the latest first.
+    /// The anchors of a format that an id of another originator is kept beside, at most `count_max`, the latest first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -177,7 +178,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
         count_max: usize,
     ) -> Result<Vec<AnchorKey>, StoreError>;
 
-    /// Anchors behind that one, at most so many: format after format, and of each from the latest time to the earliest.
+    /// Anchors behind that one, at most `count_max`: format after format, and of each from the latest time to the earliest.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -52,7 +52,7 @@ fn unreliable(left: &Arc<AtomicUsize>, loses_answer: bool, store: &Arc<MemoryCoo
     })
 }
 
-/// A store that a run loses after so many commits.
+/// A store that a run loses after that many `commits`.
 fn lost_after(commits: usize, store: &Arc<MemoryCoordinator>) -> Arc<dyn Coordinator> {
     unreliable(&Arc::new(AtomicUsize::new(commits)), false, store)
 }

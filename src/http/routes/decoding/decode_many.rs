@@ -122,7 +122,7 @@ async fn read(service: &Arc<Service>, request: Request) -> Result<Response<Body>
     Ok(no_store(media, body_of(answers)))
 }
 
-/// So long for each of so many.
+/// `nanos` for each of `count`.
 pub(super) fn nanos(nanos: u64, count: usize) -> Duration {
     Duration::from_nanos(nanos.saturating_mul(u64::try_from(count).unwrap_or(u64::MAX)))
 }
@@ -165,7 +165,7 @@ impl Form {
         }
     }
 
-    /// What stands after the last of so many.
+    /// What stands after the last of `written` ids.
     fn tail(self, written: u64) -> &'static str {
         match (self.media, written) {
             (MediaType::Json, 0) => "[]\n",

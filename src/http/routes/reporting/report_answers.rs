@@ -21,7 +21,7 @@ const WARNING_LEN: usize = 16;
 /// Digits of a second that are told of a time of closest approach.
 const TCA_DIGITS: u8 = 6;
 
-/// Refuses an answer of so many bytes, if it is too long, before anything is minted for it.
+/// Refuses an answer of `len` bytes, if it is too long, before anything is minted for it.
 pub(super) fn check_len(len: usize) -> Result<(), Problem> {
     if len <= ANSWER_LEN_MAX {
         return Ok(());

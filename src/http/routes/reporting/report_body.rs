@@ -104,7 +104,7 @@ impl Way {
     }
 }
 
-/// About what a body of so many bytes takes.
+/// About what a body of `len` bytes takes.
 fn estimate(len: usize) -> Duration {
     Duration::from_nanos(NANOS_FOR_A_BYTE.saturating_mul(u64::try_from(len).unwrap_or(u64::MAX)))
 }

@@ -113,7 +113,7 @@ impl SqlDialect {
         }
     }
 
-    /// A number in so many hexadecimal digits.
+    /// A number in `len` hexadecimal digits.
     pub(super) fn to_hex(self, number: &str, len: usize) -> String {
         match self {
             SqlDialect::PostgreSql | SqlDialect::DuckDb => format!("lpad(to_hex({number}), {len}, '0')"),
@@ -122,7 +122,7 @@ impl SqlDialect {
         }
     }
 
-    /// The instant so many microseconds after 1970.
+    /// The instant `micros` after 1970.
     pub(super) fn instant(self, micros: &str) -> String {
         match self {
             SqlDialect::PostgreSql => format!("timestamptz 'epoch' + ({micros}) * interval '1 microsecond'"),

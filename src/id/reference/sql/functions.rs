@@ -171,7 +171,7 @@ impl Functions<'_> {
         SqlDialect::rest(&above, values)
     }
 
-    /// The microseconds from 1970 to when so many ticks have passed.
+    /// The microseconds from 1970 to when `ticks` have passed.
     fn micros_of(&self, ticks: &str) -> String {
         let (nanos, parts) = (u128::from(self.tick.nanos()), u128::from(self.tick.parts()));
         let dialect = self.dialect;

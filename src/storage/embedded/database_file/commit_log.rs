@@ -96,7 +96,7 @@ impl CommitLog {
         Ok((entries, end))
     }
 
-    /// Whether there is room for a commit of so many bytes. Where there is not, the engine must sync.
+    /// Whether there is room for a commit of `content_len` bytes. Where there is not, the engine must sync.
     pub(in crate::storage::embedded) fn has_room(&self, content_len: usize) -> bool {
         // And a note.
         self.next + LogItem::blocks(content_len) < self.end

@@ -54,7 +54,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// With a log of so many blocks.
+    /// With a log of `log_len` blocks.
     pub(super) fn with_log_of(log_len: u32) -> Layout {
         Layout { log_len }
     }
@@ -102,14 +102,14 @@ impl Layout {
         self.sums(page / GROUP_LEN) + 1 + page % GROUP_LEN
     }
 
-    /// How many pages a file of so many blocks has.
+    /// How many pages a file of so many `blocks` has.
     pub(super) fn pages_in(self, blocks: u64) -> u64 {
         let behind = blocks.saturating_sub(self.groups());
         let (whole, rest) = (behind / (GROUP_LEN + 1), behind % (GROUP_LEN + 1));
         whole * GROUP_LEN + rest.saturating_sub(1)
     }
 
-    /// How many blocks a file of so many pages has.
+    /// How many blocks a file of so many `pages` has.
     pub(super) fn blocks_for(self, pages: u64) -> u64 {
         self.groups() + pages + pages.div_ceil(GROUP_LEN)
     }

@@ -49,7 +49,7 @@ pub(in crate::storage::embedded) fn open(
     Ok(OpenFile { engine, log: CommitLog::new(file, layout) })
 }
 
-/// Makes a database with a log of so many blocks in an empty file, durable when this returns.
+/// Makes a database with a log of `log_len` blocks in an empty file, durable when this returns.
 ///
 /// # Errors
 /// What the engine or the disk says.

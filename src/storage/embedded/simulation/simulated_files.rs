@@ -65,7 +65,7 @@ impl SimulatedFiles {
         SimulatedFiles { tree: RefCell::new(tree) }
     }
 
-    /// Stops the process after so many more steps: the one after them and all later ones fail and change nothing.
+    /// Stops the process after that many more `steps`: the one after them and all later ones fail and change nothing.
     pub(crate) fn stop_after(&self, steps: u64) {
         self.tree.borrow_mut().steps_left = Some(steps);
     }

@@ -32,7 +32,7 @@ pub(super) fn anchors_within(
     .collect()
 }
 
-/// Pairs in the order of their formats and objects, those behind `after`, at most so many.
+/// Pairs in the order of their formats and objects, those behind `after`, at most `count_max`.
 pub(super) fn pairs(
     anchors: &impl AnchorRows,
     after: Option<(&str, Pair)>,

@@ -29,7 +29,7 @@ pub(super) fn summary_of(appends: &impl AppendRows, ledger: LedgerId) -> Result<
     Ok(Some(LedgerSummary { genesis: read(&first, append_row::first_of)?, head }))
 }
 
-/// Ledgers in the order of their ids, those above `after`, at most so many.
+/// Ledgers in the order of their ids, those above `after`, at most `count_max`.
 pub(super) fn summaries(
     appends: &impl AppendRows,
     after: Option<LedgerId>,
@@ -48,7 +48,7 @@ pub(super) fn summaries(
     Ok(found)
 }
 
-/// The events of a ledger after one of them, or from the first, at most so many.
+/// The events of a ledger after one of them, or from the first, at most `count_max`.
 pub(super) fn chain_of(
     appends: &impl AppendRows,
     ledger: LedgerId,
@@ -69,7 +69,7 @@ pub(super) fn chain_of(
     Ok(links)
 }
 
-/// The appends of a ledger behind the one that ends with `after`, or from the first, at most so many.
+/// The appends of a ledger behind the one that ends with `after`, or from the first, at most `count_max`.
 pub(super) fn appends_of(
     appends: &impl AppendRows,
     ledger: LedgerId,

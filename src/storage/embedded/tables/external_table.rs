@@ -47,7 +47,7 @@ pub(super) fn beside(
     externals_row::from_bytes(row.value()).ok_or_else(damaged)
 }
 
-/// The anchors that have an id, at most so many, the latest first.
+/// The anchors that have an id, at most `count_max`, the latest first.
 pub(super) fn anchors_of(
     by_external: &impl ReadableTable<NameOfId<'static>, &'static [u8]>,
     format: &str,

@@ -32,7 +32,7 @@ pub(super) fn head_of(numbers: &impl NumberRows, series: &SeriesName) -> Result<
     last.map(|(name, row)| Ok(given_of(name.value(), row.value())?.head())).transpose()
 }
 
-/// Series in the order of their names, those behind `after`, at most so many.
+/// Series in the order of their names, those behind `after`, at most `count_max`.
 pub(super) fn series(
     numbers: &impl NumberRows,
     after: Option<&SeriesName>,
@@ -52,7 +52,7 @@ pub(super) fn series(
     Ok(found)
 }
 
-/// What was given of a series, in its order, from the number `from` on: at most so many requests.
+/// What was given of a series, in its order, from the number `from` on: at most `count_max` requests.
 pub(super) fn given(
     numbers: &impl NumberRows,
     series: &SeriesName,

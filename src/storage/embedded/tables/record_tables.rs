@@ -54,7 +54,7 @@ impl RecordTables {
         Ok(RecordTables { database })
     }
 
-    /// The appends of a ledger behind the one that ends with `after`, or from the first, at most so many.
+    /// The appends of a ledger behind the one that ends with `after`, or from the first, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -67,7 +67,7 @@ impl RecordTables {
         self.read_appends(|appends| append_table::appends_of(appends, ledger, after, count_max))
     }
 
-    /// Pairs in the order of their formats and objects, those behind `after`, at most so many.
+    /// Pairs in the order of their formats and objects, those behind `after`, at most `count_max`.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -62,7 +62,7 @@ pub(super) fn tally_of(
     Ok(register.get(name_of(format, place))?.and_then(|row| tally_row::from_bytes(row.value())))
 }
 
-/// Conjunctions by time, at most so many.
+/// Conjunctions by time, at most `count_max`.
 pub(super) fn list(
     register: &impl ReadableTable<Name<'static>, &'static [u8]>,
     anchors: &impl AnchorRows,
@@ -86,7 +86,7 @@ pub(super) fn list(
     Ok(listed)
 }
 
-/// Anchors from the last row to the first, those before that one, at most so many.
+/// Anchors from the last row to the first, those before that one, at most `count_max`.
 pub(super) fn anchors(
     register: &impl ReadableTable<Name<'static>, &'static [u8]>,
     after: Option<&AnchorKey>,

@@ -42,7 +42,7 @@ pub(super) fn find(requests: &impl RequestRows, keys: &[KeyHash]) -> Result<Vec<
     keys.iter().map(find_one).collect()
 }
 
-/// Forgets so many requests of days that are old. Returns whether there were any.
+/// Forgets up to `count_max` requests of days that are old. Returns whether there were any.
 pub(super) fn forget(requests: &mut RequestTable<'_>, since: EventTime, count_max: usize) -> Result<bool, redb::Error> {
     let days = days(requests)?;
     let Some(day) = days_to_forget(&days, since).first() else { return Ok(false) };

@@ -47,7 +47,7 @@ impl SharedStore {
         Ok((within, found.into_iter().flatten().collect()))
     }
 
-    /// Conjunctions by time, at most so many.
+    /// Conjunctions by time, at most `count_max`.
     pub(in crate::storage::fleet) fn conjunctions(
         &self,
         range: &ListRange,
@@ -98,7 +98,7 @@ impl SharedStore {
         self.write_what_may_be_lost(transaction)
     }
 
-    /// Anchors from the last key to the first, those before that one, at most so many.
+    /// Anchors from the last key to the first, those before that one, at most `count_max`.
     pub(in crate::storage::fleet) fn anchors(
         &self,
         after: Option<&AnchorKey>,

@@ -88,7 +88,7 @@ impl SharedStore {
         self.read(&ranges)?.into_iter().map(beside).collect()
     }
 
-    /// The anchors that have an id, at most so many, the latest first.
+    /// The anchors that have an id, at most `count_max`, the latest first.
     pub(in crate::storage::fleet) fn anchors_of_external(
         &self,
         format: &str,

@@ -136,7 +136,7 @@ mod tests {
     use crate::storage::samples::{given_plan, series};
     use crate::time::UnixNanos;
 
-    /// What a key was given in an era: so many, from that number on.
+    /// What a key was given in an era: `count` numbers from `first` on.
     fn journalled(first: u64, count: u64, key: &str, era: u64) -> JournalledNumbers {
         let RecordPlan::Number(NumberPlan { given, .. }) = given_plan(&series("acme"), 1, key, None) else {
             unreachable!("made")

@@ -91,7 +91,7 @@ pub(super) fn begin(folder: &Path, bounds: JournalBounds) -> io::Result<File> {
     }
 }
 
-/// Removes the oldest segments until so many bytes are left at most.
+/// Removes the oldest segments until `most` bytes are left at most.
 fn remove_oldest(segments: Vec<Segment>, most: u64) -> io::Result<()> {
     let taken = |segment: &Segment| segment.len.max(FILE_LEN_MIN);
     let mut left: u64 = segments.iter().map(taken).sum();

@@ -31,7 +31,7 @@ impl SharedStore {
         row.map(|row| summary_of(series.clone(), &row)).transpose()
     }
 
-    /// Series in the order of their names, those behind `after`, at most so many.
+    /// Series in the order of their names, those behind `after`, at most `count_max`.
     pub(in crate::storage::fleet) fn series(
         &self,
         after: Option<&SeriesName>,
@@ -48,7 +48,7 @@ impl SharedStore {
         found.iter().map(summary).collect()
     }
 
-    /// What was given of a series, in its order, from the number `from` on: at most so many requests.
+    /// What was given of a series, in its order, from the number `from` on: at most `count_max` requests.
     pub(in crate::storage::fleet) fn given(
         &self,
         series: &SeriesName,
