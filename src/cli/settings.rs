@@ -24,7 +24,7 @@ impl Settings {
         Ok(self.read(flags)?)
     }
 
-    /// As [`load`](Self::load), for whoever goes on if it fails.
+    /// As [`load`](Self::load), for callers that go on if it fails.
     ///
     /// # Errors
     /// [`ConfigError`].

@@ -173,7 +173,7 @@ impl<B: AsRef<[u8]>> Reports<B> {
         (0..self.len() + refused.len()).filter(|position| at_fault.next_if_eq(position).is_none()).collect()
     }
 
-    /// What whoever sent the reports should know of how they were read, by their positions among all, from 0.
+    /// What the sender of the reports should know of how they were read, by their positions among all, from 0.
     pub fn warnings(&self) -> BTreeMap<usize, String> {
         let Reports::Messages(document) = self else { return BTreeMap::new() };
         if document.messages().iter().all(|message| message.version().is_known()) {

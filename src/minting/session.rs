@@ -42,7 +42,7 @@ impl Session {
         self.minters.iter().for_each(|(format, minter)| format.begin(Arc::clone(minter)));
     }
 
-    /// From now on nothing more is minted in this session. Whoever has begun to may end: below a horizon that stays reserved.
+    /// From now on nothing more is minted in this session. A mint that has begun may end: below a horizon that stays reserved.
     pub(super) fn take_back(&self) {
         self.minters.iter().for_each(|(format, _)| format.end());
     }

@@ -47,7 +47,7 @@ pub struct Clock {
     /// Whether it stands, and goes on only where it is let: [`Clock::let_pass_to`].
     stands: bool,
     /// How far the clocks of a fleet say that the estimate is ahead of them, in nanoseconds; 0 if they do not.
-    /// Written by: `refute`, by the thread that looks at them. Read by: whoever would keep the estimate for ever.
+    /// Written by: `refute`, by the thread that looks at them. Read by: the thread that would keep the estimate for ever.
     /// Ordering: Relaxed. It stands for itself, and is a few seconds old anyway.
     /// Tested by: `what_a_fleet_says_of_the_estimate_is_told_until_it_says_otherwise`.
     refuted_nanos: AtomicU64,

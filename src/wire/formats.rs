@@ -74,7 +74,7 @@ pub struct FormatInfo {
     pub order: String,
     /// How likely two ids are the same; `None` where they never are.
     pub collision_odds: Option<OddsInfo>,
-    /// What an id reveals to whoever sees it.
+    /// What an id reveals to anybody who sees it.
     pub reveals: String,
     /// A valid id, the same every time.
     pub example: ExampleId,

@@ -141,7 +141,7 @@ fn terminator_of(beginning: &[u8]) -> Terminator {
 /// Input of which one record may be so long and no longer, so that a quote that stands open does not fill the memory.
 struct BoundedRead<R> {
     input: R,
-    /// How many bytes may still be read; whoever has a record sets it anew.
+    /// How many bytes may still be read; the reader of a record sets it anew.
     room: Rc<Cell<u64>>,
 }
 

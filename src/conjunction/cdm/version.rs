@@ -56,7 +56,7 @@ impl CdmVersion {
         !matches!(self, CdmVersion::Unknown2(_))
     }
 
-    /// What whoever sent the message should know of its version, in less than 100 bytes of visible ASCII and spaces.
+    /// What the sender of the message should know of its version, in less than 100 bytes of visible ASCII and spaces.
     pub fn warning(&self) -> Option<String> {
         match self {
             CdmVersion::V1 | CdmVersion::V2 => None,

@@ -102,7 +102,7 @@ impl Guard {
         lines.filter(|(_, refused)| !refused.is_empty()).map(|(shown, refused)| format!("{shown}: {refused}")).collect()
     }
 
-    /// Lets a request in that needs this, on a path of this template. Whoever may not do everything within its scopes has that
+    /// Lets a request in that needs this, on a path of this template. A caller who may not do everything within its scopes has that
     /// written on the request.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::http::answer::{Problem, Slug};
 use crate::service::network_of;
 
-/// Addresses that are told apart, about 3 MiB of them. Whoever comes when all are in use shares one rate with others like it.
+/// Addresses that are told apart, about 3 MiB of them. A caller who comes when all are in use shares one rate with others like it.
 const PEERS_MAX: usize = 65_536;
 
 /// The rate is granted for this long at once: a caller that was quiet may send as much in a burst.
@@ -105,7 +105,7 @@ impl Rate {
         self.per_second.get()
     }
 
-    /// Counts a request of whoever has this allowance.
+    /// Counts a request of the caller who has this allowance.
     ///
     /// # Errors
     /// 429 `rate-limited`.
@@ -113,7 +113,7 @@ impl Rate {
         allowance.take(self.began.elapsed(), self.per_second).map_err(|wait| self.refuse(wait))
     }
 
-    /// Counts a request of whoever calls from this address.
+    /// Counts a request of a caller from this address.
     ///
     /// # Errors
     /// 429 `rate-limited`.

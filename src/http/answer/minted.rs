@@ -17,7 +17,7 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 pub(in crate::http) const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
 pub(in crate::http) const IDMINT_COUNT: HeaderName = HeaderName::from_static("idmint-count");
-/// What whoever sent a request should know of how it was read, where the body of the answer has no place for it.
+/// What the caller should know of how it was read, where the body of the answer has no place for it.
 pub(in crate::http) const IDMINT_WARNING: HeaderName = HeaderName::from_static("idmint-warning");
 const IDMINT_WIDTH: HeaderName = HeaderName::from_static("idmint-width");
 

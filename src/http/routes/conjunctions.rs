@@ -109,7 +109,7 @@ pub(in crate::http) async fn one(
     Ok(json(&info(&format, &found)))
 }
 
-/// A request that works for whoever may read conjunctions of this format.
+/// A request that works for a caller who may read conjunctions of this format.
 fn list_example(format: &Format) -> String {
     match format.name.as_str() {
         FORMAT => format!("GET /conjunctions?limit={LIMIT}"),

@@ -22,7 +22,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(in crate::http) struct SheetOrigin(Arc<str>);
 
 impl SheetOrigin {
-    /// That of a service that listens there. Whoever reads the sheet of one that listens everywhere, or does not say where, is
+    /// That of a service that listens there. A reader of the sheet of one that listens everywhere, or does not say where, is
     /// taken to be near.
     pub(in crate::http) fn of(address: Option<(&str, SocketAddr)>) -> Self {
         let origin = match address {

@@ -25,7 +25,7 @@ pub(in crate::http) const ROUTE: &str = "/ledgers/{ledger}";
 pub(in crate::http) const IDS_ROUTE: &str = "/ledgers/{ledger}/ids";
 pub(in crate::http) const ID_ROUTE: &str = "/ledgers/{ledger}/ids/{id}";
 
-/// A request that works for whoever may read any ledger.
+/// A request that works for a caller who may read any ledger.
 pub(in crate::http) const LIST_EXAMPLE: &str = "GET /ledgers";
 
 /// About what reading a page of ledgers takes.

@@ -24,7 +24,7 @@ const READ: [MediaType; 3] = [MediaType::Ndjson, MediaType::Text, MediaType::Oct
 /// As much is checked before the thread is left to others; a longer line is checked on a thread of its own.
 const CHECKED_AT_ONCE_MAX: usize = 64 * 1024;
 
-/// A request that works for whoever may read this ledger.
+/// A request that works for a caller who may read this ledger.
 const EXAMPLE: &str = r#"POST /ledgers/aa77f99c/verify {"event":"Ledger Created","entities":{"ledger":"testing⑆preview"},"timestamp":"2021-10-03T16:32:12.816530Z","meta":{"actor":"matt"},"data":{"name":"My Ledger","description":"This ledger is for my example events."},"eventId":"0005cd7556b05092aecc815daa77f99c"}"#;
 
 /// Whether the events of the body, one a line, are a chain of this ledger. Works while nothing can be minted.

@@ -66,7 +66,7 @@ impl IdColumn {
     pub const SAMPLE_MAX: usize = 1024;
 
     /// Takes the next line. Blanks around it count for nothing, and a line of nothing else is only counted. The fingerprint of what was
-    /// taken; whoever keeps all of them knows what is there twice.
+    /// taken; a caller who keeps all of them knows what is there twice.
     pub fn add(&mut self, line: &str, decoder: &DecoderAt<'_>, filter: DecodeFilter<'_>) -> Option<Fingerprint> {
         let text = line.trim();
         if text.is_empty() {

@@ -112,7 +112,7 @@ impl SequencedFormat {
         }
     }
 
-    /// From now on nothing mints it. Whoever has begun to may end.
+    /// From now on nothing mints it. A mint that has begun may end.
     ///
     /// # Panics
     /// When its numbers are held for good.

@@ -24,8 +24,8 @@ pub(super) struct LeasedMinter {
     /// Among the formats of one [`Mint`](crate::minting::Mint).
     place: usize,
     /// Where the minter is, to be compared and never followed. No other one can be where one is that a thread keeps.
-    /// Written by: `begin` and `end`, by one thread at a time. Read by each mint. Ordering: Relaxed. Whoever reads an earlier one goes
-    /// on with the numbers, the counters and the ceiling of its session, as whoever sleeps meanwhile does; whoever reads a
+    /// Written by: `begin` and `end`, by one thread at a time. Read by each mint. Ordering: Relaxed. A mint that reads an earlier one goes
+    /// on with the numbers, the counters and the ceiling of its session, as one that sleeps meanwhile does; one that reads a
     /// later one gets the minter itself under the lock.
     /// Tested by: `who_reserves_in_a_session_that_has_ended_gets_what_is_still_reserved`.
     current: AtomicPtr<SequencedMinter>,

@@ -21,7 +21,7 @@ pub(super) struct NamedCaller<H> {
     connection: Arc<Connection>,
 }
 
-/// What is known of whoever calls on one connection.
+/// What is known of the caller on one connection.
 struct Connection {
     callers: Callers,
     peer: IpAddr,

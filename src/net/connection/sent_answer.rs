@@ -143,7 +143,7 @@ impl Body for SentAnswer {
     }
 }
 
-/// Bytes with what is paid for them, until whoever has them lets them go.
+/// Bytes with what is paid for them, until their owner lets them go.
 struct PaidBytes {
     bytes: Bytes,
     _charge: Charge,

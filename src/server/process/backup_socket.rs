@@ -29,7 +29,7 @@ pub const BACKUP_SOCKET: &str = "backup.sock";
 /// Like every file of the folder, for this user alone.
 const MODE: u32 = 0o600;
 
-/// How long whoever connects may take to say where to.
+/// How long a caller may take to say where to.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
 
 /// How many may take that time at once. For one more the one that has taken longest is let go,
@@ -106,7 +106,7 @@ impl BackupSocket {
         }
     }
 
-    /// Makes one backup after the other, for whoever asks.
+    /// Makes one backup after the other, for each caller.
     pub(in crate::server) async fn answer(&self, service: &Arc<Service>) {
         let (mut hearing, mut unheard) = (JoinSet::new(), VecDeque::new());
         loop {

@@ -22,9 +22,9 @@ use super::shed::{Shed, ShedCounts};
 /// Whose a request is, where bodies are awaited.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sender {
-    /// Whoever has shown this token or certificate.
+    /// The caller who has shown this token or certificate.
     Named(String),
-    /// Whoever calls from this network without one.
+    /// The callers from this network without one.
     Peer(IpAddr),
 }
 

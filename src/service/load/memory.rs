@@ -72,7 +72,7 @@ impl Charge {
 #[derive(Debug)]
 struct Pool {
     units: usize,
-    /// Only for who does not wait: else whoever waits would keep out connections and streams.
+    /// Only for callers that do not wait: else those that wait would keep out connections and streams.
     for_small: Arc<Semaphore>,
     rest: Arc<Semaphore>,
 }

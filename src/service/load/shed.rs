@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What there is too little of. Whoever hears it may come again: nothing was done.
+/// What there is too little of. The caller may come again: nothing was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shed {
     /// `http.memory_max`, or one peer's share of it.

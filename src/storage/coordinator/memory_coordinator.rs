@@ -120,7 +120,7 @@ impl Bounds {
 
     const NONE: Bounds = Bounds { operations: usize::MAX, bytes: usize::MAX };
 
-    /// A transaction that is not taken is a mistake of whoever made it.
+    /// A transaction that is not taken is a mistake of its caller.
     fn assert_hold(self, Transaction { compare, write, then_read, otherwise }: &Transaction) {
         let operations = compare.len().max(write.len() + then_read.len()).max(otherwise.len());
         assert!(operations <= self.operations, "too many operations");

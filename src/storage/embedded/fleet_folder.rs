@@ -55,7 +55,7 @@ impl FleetFolder {
         Ok(FleetFolder { lock, adopted })
     }
 
-    /// What keeps other processes out, if anything does: to be held by whoever writes there.
+    /// What keeps other processes out, if anything does: to be held by the process that writes there.
     pub fn lock(&self) -> Option<Arc<FolderLock>> {
         self.lock.clone()
     }

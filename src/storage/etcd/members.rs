@@ -32,7 +32,7 @@ const PONG_MAX: Duration = Duration::from_secs(2);
 pub(super) struct Members {
     members: Vec<Member>,
     options: ConnectOptions,
-    /// The member that is asked first, a place in `members`. Written by whoever got no answer from it. A hint: Relaxed.
+    /// The member that is asked first, a place in `members`. Written by a request that got no answer from it. A hint: Relaxed.
     preferred: AtomicUsize,
 }
 

@@ -12,7 +12,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// A line of text and below it its CRC-32C, in a folder that is made when it is first written.
 ///
-/// Whoever reads it finds all of what was written last, all of what was written before, or an error; never a part.
+/// A reader finds all of what was written last, all of what was written before, or an error; never a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedFile {
     path: PathBuf,

@@ -81,7 +81,7 @@ impl FleetRecords {
         }
     }
 
-    /// Keeps rows that were asked for then. They may be told if they are in the journal so early that whoever restores the
+    /// Keeps rows that were asked for then. They may be told if they are in the journal so early that an operator who restores the
     /// coordinator finds them there.
     ///
     /// # Errors

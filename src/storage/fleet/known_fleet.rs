@@ -50,7 +50,7 @@ pub struct OwnHorizon {
     pub sent: Option<Vec<u8>>,
 }
 
-/// What this node knows of its fleet, shared by whoever asks the coordinator.
+/// What this node knows of its fleet, shared by all that ask the coordinator.
 ///
 /// Every write compares the revision of `meta` that this node agrees with, so a node that has not seen that the fleet was
 /// fenced, or has agreed on something else, writes nothing.

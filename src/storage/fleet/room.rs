@@ -9,7 +9,7 @@ use crate::storage::coordinator::{Member, Space};
 /// Whether records are written. What keeps a fleet minting needs the rest of the room, so they stop before it is used up.
 #[derive(Debug, Default)]
 pub struct Room {
-    /// Written by whoever has asked the members, read by every write. Relaxed: it stands for itself, and is late anyhow.
+    /// Written by the thread that asks the members, read by every write. Relaxed: it stands for itself, and is late anyhow.
     is_scarce: AtomicBool,
 }
 

@@ -27,7 +27,7 @@ const SENT_MAX: u32 = 6;
 /// The pause before it is sent again: all of them together are longer than etcd takes to elect a leader.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What callers are told is in the journal so long after it was asked for, or they are not told. Whoever has waited longer than
+/// What callers are told is in the journal so long after it was asked for, or they are not told. An operator who has waited longer than
 /// this after a coordinator was lost finds in the journals all that anybody was or will be told of it.
 pub const JOURNALLED_WITHIN: Duration = Duration::from_millis(1_500);
 
@@ -37,7 +37,7 @@ pub(super) struct SharedStore {
     coordinator: Arc<dyn Coordinator>,
     pub(super) keys: Keys,
     known: Arc<KnownFleet>,
-    /// Whether it answered the last time it was asked. Written by whoever asks it; Relaxed: a hint that saves callers from
+    /// Whether it answered the last time it was asked. Written by each request; Relaxed: a hint that saves callers from
     /// waiting for what was just not there.
     answers: AtomicBool,
 }

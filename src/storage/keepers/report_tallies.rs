@@ -27,7 +27,7 @@ pub struct ReportTallies {
 #[derive(Debug, Default)]
 struct Gathered {
     waiting: HashMap<AnchorKey, ReportTally>,
-    /// What is being written. Whoever reads meanwhile may count it twice: it may be stored already.
+    /// What is being written. A reader meanwhile may count it twice: it may be stored already.
     writing: HashMap<AnchorKey, ReportTally>,
 }
 

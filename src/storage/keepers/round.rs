@@ -41,7 +41,7 @@ pub(super) fn decide(records: &dyn RecordStore, now: Result<EventTime, Refusal>,
     Decided { plans: round.plans, replies }
 }
 
-/// The requests that were done before with the keys of these jobs. One that cannot be read is left to whoever asks for it.
+/// The requests that were done before with the keys of these jobs. One that cannot be read is left to the job that asks for it.
 fn known_requests(records: &dyn RecordStore, jobs: &[Job]) -> Option<HashMap<KeyHash, DoneRequest>> {
     let keys: Vec<KeyHash> = jobs.iter().filter_map(Job::key).collect();
     if keys.is_empty() {

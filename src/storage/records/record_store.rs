@@ -42,7 +42,7 @@ pub trait RecordStore: NumberStore + Debug + Send + Sync {
     /// [`WriteError`].
     fn write(&self, plans: &[RecordPlan]) -> Result<(), WriteError>;
 
-    /// Does what [`write`](Self::write) has left for when its callers have been told. Whoever reads before that does it.
+    /// Does what [`write`](Self::write) has left for when its callers have been told. A reader before that does it.
     ///
     /// # Errors
     /// [`StoreError`]; what was written is durable all the same.

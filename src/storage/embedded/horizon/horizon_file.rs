@@ -208,7 +208,7 @@ impl<F: BlockFile> HorizonFile<F> {
     /// one will be read. [`HorizonError::Poisoned`] ever after.
     ///
     /// # Panics
-    /// When `horizon` is below the present one. Whoever asks that is about to mint ids a second time.
+    /// When `horizon` is below the present one. Its caller is about to mint ids a second time.
     pub(crate) fn raise(&mut self, horizon: UnixNanos) -> Result<(), HorizonError> {
         assert!(
             horizon >= self.newest.horizon,

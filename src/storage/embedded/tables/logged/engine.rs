@@ -19,10 +19,10 @@ use crate::storage::embedded::horizon::CommitMark;
 pub(in crate::storage::embedded::tables) const COMMITS: TableDefinition<'_, (), u64> = TableDefinition::new("commits");
 
 /// Of a commit with so many bytes in the log, some 90 appends of one event, callers are told before the tables take it. Of a
-/// longer one they are told later: whoever reads meanwhile would wait for it.
+/// longer one they are told later: a reader meanwhile would wait for it.
 const TAKEN_LATER_MAX: usize = 16 << 10;
 
-/// Once so many bytes of the log are in a transaction it is committed, though nobody reads: whoever does waits for it, which
+/// Once so many bytes of the log are in a transaction it is committed, though nobody reads: a reader waits for it, which
 /// is about a millisecond.
 const OPEN_MAX: usize = 64 << 10;
 
@@ -95,7 +95,7 @@ impl Engine {
         Ok(self.engine.begin_read()?)
     }
 
-    /// Looks at what is durable, on behalf of what will be written next. Whoever reads or writes waits for that: it is short.
+    /// Looks at what is durable, on behalf of what will be written next. Readers and writers wait for that: it is short.
     pub(in crate::storage::embedded::tables) fn look<T>(
         &self,
         look: impl FnOnce(&WriteTransaction) -> Result<T, redb::Error>,
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// Commits [rows](logged_rows) if they may be written on top of what is durable, and returns whether they may. They will
-    /// then survive a crash, and whoever reads next sees them.
+    /// then survive a crash, and the next reader sees them.
     pub(in crate::storage::embedded::tables) fn commit_logged(
         &self,
         rows: &[u8],
@@ -153,12 +153,12 @@ impl Engine {
         if pending.len() >= OPEN_MAX { pending.commit(&self.engine) } else { Ok(()) }
     }
 
-    /// Whoever panicked with it may have left a commit in the log that the tables do not have: nothing is written on top of it.
+    /// A thread that panicked with it may have left a commit in the log that the tables do not have: nothing is written on top of it.
     fn log(&self) -> Result<MutexGuard<'_, NumberedLog>, redb::Error> {
         Ok(self.log.lock().map_err(panicked)?)
     }
 
-    /// Whoever panicked with it may have left the tables without what callers were told of: nothing is read from them.
+    /// A thread that panicked with it may have left the tables without what callers were told of: nothing is read from them.
     fn pending(&self) -> Result<MutexGuard<'_, Pending>, redb::Error> {
         Ok(self.pending.lock().map_err(panicked)?)
     }
