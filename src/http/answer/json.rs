@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::media_type::MediaType;
 
-/// Longer than most answers, in bytes, so that they do not move while they grow: a decimal number of ten formats takes 9 206.
-pub(in crate::http) const ANSWER_LEN: usize = 12 * 1024;
+/// As long as most answers are, in bytes, so that they do not move while they grow.
+pub(in crate::http) const ANSWER_LEN: usize = 8 * 1024;
 
 /// An answer that nobody is to keep: an id out of a cache is a duplicate.
 pub(in crate::http) fn no_store(media: MediaType, body: impl Into<Body>) -> Response<Body> {

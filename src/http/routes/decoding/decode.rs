@@ -17,6 +17,9 @@ pub(in crate::http) const ROUTE: &str = "/decode/{*id}";
 pub(in crate::http) const EMPTY_ROUTE: &str = "/decode/";
 pub(in crate::http) const ENCODE_ROUTE: &str = "/encode/{format}";
 
+/// As long as what is told of an id is, in bytes, so that it does not move while it grows: a decimal number of ten formats takes 9 206.
+const READING_LEN: usize = 12 * 1024;
+
 /// Every reading of the id. Never touches what is minted, and works while nothing can be.
 ///
 /// # Errors
@@ -46,7 +49,7 @@ fn read(service: &Service, request: &Request) -> Result<Response<Body>, Problem>
         _ if !answer.is_match() => Err(no_match(&answer)),
         MediaType::Text => Ok(no_store(media, ruler(&answer, Style::Plain))),
         _ => {
-            let mut json = Vec::with_capacity(ANSWER_LEN);
+            let mut json = Vec::with_capacity(READING_LEN);
             answer.write_json(&mut json);
             json.push(b'\n');
             Ok(no_store(media, json))
