@@ -123,9 +123,11 @@ impl From<ClientError> for Failure {
         let exit = match error {
             ClientError::Refused(_) => Exit::No,
             ClientError::Busy(_) => Exit::Busy,
-            ClientError::Unreachable(_) | ClientError::NotIdmint(_) | ClientError::EventsMissing => Exit::Unavailable,
+            ClientError::Unreachable { .. } | ClientError::NotIdmint(_) | ClientError::EventsMissing => {
+                Exit::Unavailable
+            }
             ClientError::NoToken | ClientError::NotPem(_) | ClientError::Tls(_) => Exit::Damaged,
-            ClientError::NotBuilt(_) => Exit::Io,
+            ClientError::NotAnAddress(_) | ClientError::NoKey => Exit::Usage,
         };
         Failure::of(exit, &error)
     }

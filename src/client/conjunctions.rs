@@ -2,6 +2,7 @@
 
 use super::error::ClientError;
 use super::http_client::Client;
+use super::request::segment;
 use crate::wire::{ConjunctionInfo, ConjunctionInfos, MintAnswer, MintDetails, ReportDetail, ReportRequest};
 
 /// Before every conjunction.
@@ -35,7 +36,7 @@ impl Client {
         };
         let reports: Vec<ReportRequest<'_>> = conjunctions.iter().map(report).collect();
         let body = serde_json::to_vec(&reports).expect("texts and numbers always serialize");
-        let request = self.post(&format!("/ids/{format}")).body("application/json", body);
+        let request = self.post(&format!("/ids/{}", segment(format))).body("application/json", body);
         match request.send().await?.json::<MintAnswer>()?.body.details {
             Some(MintDetails::Reports(details)) => Ok(details),
             _ => Err(ClientError::EventsMissing),

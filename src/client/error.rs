@@ -1,10 +1,12 @@
 //! Why a service gave no answer, and what its problem documents say.
 
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::header::RETRY_AFTER;
-use reqwest::{Response, StatusCode};
+use bytes::Bytes;
+use hyper::header::{HeaderName, LOCATION, RETRY_AFTER};
+use hyper::{Response, StatusCode};
 use serde_json::Value;
 
 /// Why a service gave no answer.
@@ -17,8 +19,14 @@ pub enum ClientError {
     #[error("{0}")]
     Busy(Refusal),
     /// The service cannot be reached, or the connection broke: what was asked for may have been done.
-    #[error(transparent)]
-    Unreachable(reqwest::Error),
+    #[error("{url} gives no answer")]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// What went wrong.
+        #[source]
+        cause: Box<dyn Error + Send + Sync>,
+    },
     /// It is not this service that answers.
     #[error("what answers is no idmint service")]
     NotIdmint(#[source] serde_json::Error),
@@ -28,31 +36,33 @@ pub enum ClientError {
     /// A token that cannot be sent.
     #[error("a token is visible ASCII characters, at least one")]
     NoToken,
+    /// A key of a request that cannot be sent.
+    #[error("a key of a request is visible ASCII characters, spaces and tabs")]
+    NoKey,
     /// A file that has no such thing in PEM.
     #[error("there is no {0} in PEM")]
     NotPem(&'static str),
     /// A certificate that cannot be shown with its key.
     #[error("the certificate cannot be shown with this key")]
     Tls(#[source] rustls::Error),
-    /// There is no client; nothing was sent.
-    #[error(transparent)]
-    NotBuilt(reqwest::Error),
+    /// An address that is none; nothing was sent.
+    #[error("`{0}` is no address of a service, such as http://127.0.0.1:8080 or https://ids.example.com")]
+    NotAnAddress(String),
 }
 
 impl ClientError {
     /// Whether asking again may help.
     pub(super) fn may_pass(&self) -> bool {
         match self {
-            // Only an address that is none stays so.
-            ClientError::Unreachable(error) => !error.is_builder(),
-            ClientError::Busy(_) => true,
+            ClientError::Unreachable { .. } | ClientError::Busy(_) => true,
             ClientError::Refused(_)
             | ClientError::NotIdmint(_)
             | ClientError::EventsMissing
             | ClientError::NoToken
+            | ClientError::NoKey
             | ClientError::NotPem(_)
             | ClientError::Tls(_)
-            | ClientError::NotBuilt(_) => false,
+            | ClientError::NotAnAddress(_) => false,
         }
     }
 
@@ -78,11 +88,14 @@ impl ClientError {
     }
 
     /// What an answer says that is no success.
-    pub(super) async fn read(response: Response) -> ClientError {
+    pub(super) fn of(response: &Response<Bytes>) -> ClientError {
         let status = response.status();
-        let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = response.bytes().await.unwrap_or_default();
-        let refusal = Refusal::new(status, seconds.map(Duration::from_secs), &body);
+        let header = |name: HeaderName| response.headers().get(name)?.to_str().ok();
+        let seconds = header(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+        let mut refusal = Refusal::new(status, seconds.map(Duration::from_secs), response.body());
+        if let Some(place) = header(LOCATION).filter(|_| status.is_redirection()) {
+            refusal.detail = format!("it sends to {place}, which may be asked in its place");
+        }
         match status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY

@@ -1,23 +1,28 @@
 //! A client of one service.
 
-use std::time::Duration;
+use std::error::Error;
 
-use reqwest::RequestBuilder;
-use reqwest::header::{AUTHORIZATION, HeaderValue};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use hyper::{Method, Request as HttpRequest, Response, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::error::ClientError;
 use super::request::Request;
 use super::retry::Retry;
 use super::tls::Trust;
 
-/// How long a service may take for one answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A client of one service. Asks once, unless [`Client::retrying`] says otherwise.
+/// A client of one service. Asks once, unless [`Client::retrying`] says otherwise. It follows no redirection: who answers with one
+/// is not the service.
 pub struct Client {
-    http: reqwest::Client,
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// What stands before every path.
     url: String,
-    retry: Retry,
+    pub(super) retry: Retry,
     /// What it shows with each request, if anything.
     authorization: Option<HeaderValue>,
 }
@@ -27,7 +32,7 @@ impl Client {
     /// it trusts whom the system trusts. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`ClientError::NotBuilt`].
+    /// [`ClientError::NotAnAddress`].
     pub fn new(url: impl Into<String>) -> Result<Client, ClientError> {
         Client::trusting(Trust::default(), url)
     }
@@ -35,11 +40,17 @@ impl Client {
     /// The same, for a service that speaks TLS: whom to trust, and what to show.
     ///
     /// # Errors
-    /// [`ClientError::NotBuilt`], [`ClientError::Tls`].
+    /// [`ClientError::NotAnAddress`], [`ClientError::Tls`].
     pub fn trusting(trust: Trust, url: impl Into<String>) -> Result<Client, ClientError> {
-        let url = base_of(url.into());
-        let http = reqwest::Client::builder().tls_backend_preconfigured(trust.config(&url)?);
-        let http = http.timeout(ANSWER_TIMEOUT).no_proxy().build().map_err(ClientError::NotBuilt)?;
+        let url = base_of(url.into())?;
+        let tls = trust.config(&url)?;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .build(connector.wrap_connector(tcp));
         Ok(Client { http, url, retry: Retry::never(), authorization: None })
     }
 
@@ -62,28 +73,44 @@ impl Client {
     }
 
     pub(super) fn get(&self, path: &str) -> Request<'_> {
-        Request::repeatable(self.authorized(self.http.get(format!("{}{path}", self.url))), &self.retry)
+        self.request(Method::GET, path).repeatedly()
     }
 
     pub(super) fn post(&self, path: &str) -> Request<'_> {
-        Request::once(self.authorized(self.http.post(format!("{}{path}", self.url))), &self.retry)
+        self.request(Method::POST, path)
     }
 
-    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+    fn request(&self, method: Method, path: &str) -> Request<'_> {
+        let request = Request::new(self, method, format!("{}{path}", self.url));
         match &self.authorization {
-            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            Some(authorization) => request.header(AUTHORIZATION, authorization.clone()),
             None => request,
         }
+    }
+
+    /// Sends a request once, and reads the whole answer.
+    pub(super) async fn ask(
+        &self,
+        request: HttpRequest<Full<Bytes>>,
+    ) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
+        let (head, body) = self.http.request(request).await?.into_parts();
+        Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
     }
 }
 
 /// An address without a scheme is one of `http`, and what ends in a slash is the same without: paths begin with one.
-fn base_of(mut url: String) -> String {
-    if !url.contains("://") {
-        url.insert_str(0, "http://");
-    }
+fn base_of(given: String) -> Result<String, ClientError> {
+    let mut url = if given.contains("://") { given.clone() } else { format!("http://{given}") };
     url.truncate(url.trim_end_matches('/').len());
-    url
+    // Its path is followed by others, and a name with a password would be sent to nobody.
+    let is_good = |url: &Uri| {
+        let authority = url.authority().is_some_and(|authority| !authority.as_str().contains('@'));
+        authority && matches!(url.scheme_str(), Some("http" | "https")) && url.query().is_none()
+    };
+    if url.contains('#') || !url.parse().is_ok_and(|url| is_good(&url)) {
+        return Err(ClientError::NotAnAddress(given));
+    }
+    Ok(url)
 }
 
 #[cfg(test)]
@@ -93,8 +120,20 @@ mod tests {
     #[test]
     fn an_address_needs_no_scheme_and_may_end_in_a_slash() {
         for url in ["http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080/", "127.0.0.1:8080//"] {
-            assert_eq!(base_of(url.to_owned()), "http://127.0.0.1:8080");
+            assert_eq!(base_of(url.to_owned()).expect("an address"), "http://127.0.0.1:8080");
         }
-        assert_eq!(base_of("https://ids.example.com/below/".to_owned()), "https://ids.example.com/below");
+        let below = base_of("https://ids.example.com/below/".to_owned());
+        assert_eq!(below.expect("an address"), "https://ids.example.com/below");
+        assert_eq!(base_of("[::1]:8080".to_owned()).expect("an address"), "http://[::1]:8080");
+    }
+
+    #[test]
+    fn what_is_no_address_is_told_before_anything_is_sent() {
+        for none in
+            ["no such address", "", "http://", "ftp://127.0.0.1", "a:secret@127.0.0.1", "127.0.0.1/?a=b", "127.0.0.1#a"]
+        {
+            let refused = Client::new(none).err().expect(none);
+            assert!(matches!(&refused, ClientError::NotAnAddress(given) if given == none), "{none}: {refused}");
+        }
     }
 }

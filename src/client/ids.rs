@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::error::ClientError;
 use super::http_client::Client;
-use super::request::Request;
+use super::request::{Request, segment};
 use crate::wire::ReportRequest;
 
 /// Which ids, and in which encoding. The service decides what is left out.
@@ -25,9 +25,9 @@ pub struct MintQuery<'a> {
 
 /// Conjunction Data Messages, as they are sent.
 #[derive(Debug, Clone)]
-pub struct CdmBody<'a> {
+pub struct CdmBody {
     /// The media type of their form.
-    pub media_type: &'a str,
+    pub media_type: &'static str,
     /// The document.
     pub bytes: Vec<u8>,
     /// Whether messages keep the ids that they came with, however far their times have moved.
@@ -65,7 +65,7 @@ impl Client {
         &self,
         format: &str,
         encoding: Option<&str>,
-        document: CdmBody<'_>,
+        document: CdmBody,
     ) -> Result<String, ClientError> {
         let request = self.post_document(format, encoding, document).accept("text/plain");
         Ok(String::from_utf8_lossy(&request.send().await?.body).into_owned())
@@ -79,19 +79,19 @@ impl Client {
         &self,
         format: &str,
         encoding: Option<&str>,
-        document: CdmBody<'_>,
+        document: CdmBody,
     ) -> Result<Vec<u8>, ClientError> {
         let request = self.post_document(format, encoding, document).query(&[("return", "cdm")]);
         Ok(request.send().await?.body)
     }
 
-    fn post_document(&self, format: &str, encoding: Option<&str>, document: CdmBody<'_>) -> Request<'_> {
+    fn post_document(&self, format: &str, encoding: Option<&str>, document: CdmBody) -> Request<'_> {
         let query = MintQuery { encoding, ..MintQuery::default() };
         let noted = document.keep_noted.then_some(("noted", "keep"));
         self.post_ids(format).query(&query).query(&Vec::from_iter(noted)).body(document.media_type, document.bytes)
     }
 
     fn post_ids(&self, format: &str) -> Request<'_> {
-        self.post(&format!("/ids/{format}"))
+        self.post(&format!("/ids/{}", segment(format)))
     }
 }

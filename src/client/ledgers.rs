@@ -41,7 +41,7 @@ impl Client {
         genesis: Vec<u8>,
         import: Option<ImportPart>,
     ) -> Result<Answer<LedgerInfo>, ClientError> {
-        let request = self.post("/ledgers").query(&import_query(import).as_slice()).idempotency_key(key);
+        let request = self.post("/ledgers").query(&import_query(import).as_slice()).idempotency_key(key)?;
         request.body("application/json", genesis).send().await?.json()
     }
 
@@ -66,7 +66,7 @@ impl Client {
         let request = self
             .post("/ids/evently")
             .query(&import_query(import).as_slice())
-            .idempotency_key(key)
+            .idempotency_key(key)?
             .body("application/json", body);
         let Answer { is_replayed, body } = request.send().await?.json::<MintAnswer>()?;
         match body.details {

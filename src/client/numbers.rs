@@ -20,7 +20,7 @@ impl Client {
         count: NonZeroU32,
         key: &str,
     ) -> Result<Answer<NumberAnswer>, ClientError> {
-        let request = self.post(&format!("/numbers/{series}")).query(&[("count", count)]).idempotency_key(key);
+        let request = self.post(&format!("/numbers/{series}")).query(&[("count", count)]).idempotency_key(key)?;
         request.send().await?.json()
     }
 
@@ -34,7 +34,7 @@ impl Client {
         first: u64,
         key: &str,
     ) -> Result<Answer<NumberAnswer>, ClientError> {
-        let request = self.post(&format!("/numbers/{series}")).query(&[("first", first)]).idempotency_key(key);
+        let request = self.post(&format!("/numbers/{series}")).query(&[("first", first)]).idempotency_key(key)?;
         request.send().await?.json()
     }
 

@@ -65,12 +65,14 @@ impl Attempts<'_> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::StatusCode;
+
     use super::*;
     use crate::client::error::Refusal;
 
     fn busy(retry_after_ms: u64) -> ClientError {
         let body = format!(r#"{{"type":"/problems/overloaded","detail":"full","retry_after_ms":{retry_after_ms}}}"#);
-        ClientError::Busy(Refusal::new(reqwest::StatusCode::SERVICE_UNAVAILABLE, None, body.as_bytes()))
+        ClientError::Busy(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, None, body.as_bytes()))
     }
 
     #[test]
@@ -92,7 +94,7 @@ mod tests {
         };
         assert!(after(900, &busy(0)));
         assert!(!after(901, &busy(0)));
-        let refused = Refusal::new(reqwest::StatusCode::CONFLICT, None, b"{}");
+        let refused = Refusal::new(StatusCode::CONFLICT, None, b"{}");
         assert!(!after(0, &ClientError::Refused(refused)));
         assert!(Retry::never().begin().next_pause(Duration::ZERO, &busy(0)).is_none());
     }

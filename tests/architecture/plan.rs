@@ -35,7 +35,7 @@ pub(crate) const FOLDERS: &[Folder] = &[
 /// Which crates stay out of which folders.
 pub(crate) const CRATE_RULES: &[CrateRule] = &[
     CrateRule {
-        crates: &["axum", "hyper", "redb", "reqwest", "tokio", "tracing"],
+        crates: &["axum", "hyper", "hyper_util", "redb", "tokio", "tracing"],
         kept_out_of: &["time", "id", "minting", "ledger", "conjunction"],
         except: &[],
     },

@@ -1,6 +1,5 @@
 //! What is asked of a service.
 
-use reqwest::Url;
 use serde::Serialize;
 use serde::de::Error;
 use serde_json::Value;
@@ -10,6 +9,7 @@ use super::error::IdsError;
 use super::options::IdsOptions;
 use super::piece::PieceIds;
 use crate::client::error::ClientError;
+use crate::client::request::segment;
 use crate::wire::{FormatInfo, MintAnswer, MintRows};
 
 /// The media type of numbers without texts.
@@ -39,7 +39,12 @@ struct Events<'a> {
 impl Asking {
     pub(super) fn new(urls: &[String], format: &str, options: &IdsOptions) -> Result<Asking, IdsError> {
         let addresses = Addresses::new(urls, options)?;
-        Ok(Asking { addresses, format: segment(format), query: options.query.clone(), urls: urls.join(", ") })
+        Ok(Asking {
+            addresses,
+            format: segment(format).to_string(),
+            query: options.query.clone(),
+            urls: urls.join(", "),
+        })
     }
 
     pub(super) async fn fetch(&self, kind: Kind, count: u32) -> Result<Vec<PieceIds>, IdsError> {
@@ -79,30 +84,16 @@ impl Asking {
     }
 
     pub(super) async fn append(&self, ledger: &str, events: &[Value]) -> Result<Vec<String>, IdsError> {
-        let (path, key) = (format!("/ledgers/{}/events", segment(ledger)), format!("{:032x}", rand::random::<u128>()));
+        let path = format!("/ledgers/{}/events", segment(ledger));
+        let key = format!("{:032x}", rand::random::<u128>());
         let body = serde_json::to_vec(&Events { events }).expect("JSON is written again");
         let answer: MintAnswer = self
             .addresses
-            .ask(|client| client.post(&path).idempotency_key(&key).body("application/json", body.clone()))
+            .ask(|client| {
+                let keyed = client.post(&path).idempotency_key(&key).expect("digits can be sent");
+                keyed.body("application/json", body.clone())
+            })
             .await?;
         Ok(answer.ids)
-    }
-}
-
-/// A text as it stands in a path.
-fn segment(text: &str) -> String {
-    let mut url = Url::parse("http://localhost").expect("an address");
-    url.path_segments_mut().expect("an address with a path").push(text);
-    url.path().trim_start_matches('/').to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::segment;
-
-    #[test]
-    fn no_text_leaves_its_place_in_a_path() {
-        assert_eq!(segment("snowflake"), "snowflake");
-        assert_eq!(segment("a/b?c#d e%2f"), "a%2Fb%3Fc%23d%20e%252f");
     }
 }
