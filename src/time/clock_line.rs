@@ -34,7 +34,8 @@ impl ClockLine {
 
     /// The estimate at the boot time that `boot_now` reads. It is read while the line is known to stand: a reader that
     /// slept between the two would apply an old line to a new time.
-    #[inline]
+    // Always: every reservation reads it.
+    #[inline(always)]
     pub(super) fn at(&self, boot_now: impl Fn() -> u64) -> u64 {
         loop {
             let version = self.version.load(Ordering::Acquire);
