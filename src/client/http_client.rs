@@ -1,28 +1,21 @@
 //! A client of one service.
 
-use std::error::Error;
-
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
 use hyper::header::{AUTHORIZATION, HeaderValue};
-use hyper::{Method, Request as HttpRequest, Response, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::{Method, Uri};
 
 use super::error::ClientError;
 use super::request::Request;
 use super::retry::Retry;
 use super::tls::Trust;
+use super::transport::Transport;
 
 /// A client of one service. Asks once, unless [`Client::retrying`] says otherwise. It follows no redirection: who answers with one
 /// is not the service.
 pub struct Client {
-    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    transport: Transport,
     /// What stands before every path.
     url: String,
-    pub(super) retry: Retry,
+    retry: Retry,
     /// What it shows with each request, if anything.
     authorization: Option<HeaderValue>,
 }
@@ -43,15 +36,8 @@ impl Client {
     /// [`ClientError::NotAnAddress`], [`ClientError::Tls`].
     pub fn trusting(trust: Trust, url: impl Into<String>) -> Result<Client, ClientError> {
         let url = base_of(url.into())?;
-        let tls = trust.config(&url)?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector.wrap_connector(tcp));
-        Ok(Client { http, url, retry: Retry::never(), authorization: None })
+        let transport = Transport::new(trust.config(&url)?);
+        Ok(Client { transport, url, retry: Retry::never(), authorization: None })
     }
 
     /// The same client, with a token.
@@ -81,20 +67,11 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> Request<'_> {
-        let request = Request::new(self, method, format!("{}{path}", self.url));
+        let request = Request::new(&self.transport, &self.retry, method, format!("{}{path}", self.url));
         match &self.authorization {
             Some(authorization) => request.header(AUTHORIZATION, authorization.clone()),
             None => request,
         }
-    }
-
-    /// Sends a request once, and reads the whole answer.
-    pub(super) async fn ask(
-        &self,
-        request: HttpRequest<Full<Bytes>>,
-    ) -> Result<Response<Bytes>, Box<dyn Error + Send + Sync>> {
-        let (head, body) = self.http.request(request).await?.into_parts();
-        Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
     }
 }
 

@@ -9,7 +9,7 @@
 //!          │
 //!        request           sends; what may pass is asked again, if asking twice does nothing twice
 //!          │
-//!    retry, error          how long, and what the problem documents said
+//! retry, error, transport  how long, what the problem documents said, and the connections
 //! ```
 
 mod conjunctions;
@@ -23,6 +23,7 @@ mod prefetching;
 mod request;
 mod retry;
 mod tls;
+mod transport;
 
 pub use error::{ClientError, Refusal};
 pub use http_client::Client;

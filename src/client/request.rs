@@ -9,10 +9,11 @@ use hyper::{Method, Request as HttpRequest, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::{self, Instant, sleep};
+use tokio::time::{Instant, sleep};
 
 use super::error::ClientError;
-use super::http_client::Client;
+use super::retry::Retry;
+use super::transport::Transport;
 
 /// How long a service may take for one answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -22,7 +23,8 @@ const NOT_IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').
 
 /// A request in the making.
 pub(super) struct Request<'a> {
-    client: &'a Client,
+    transport: &'a Transport,
+    retry: &'a Retry,
     url: String,
     http: HttpRequest<Full<Bytes>>,
     timeout: Duration,
@@ -41,10 +43,10 @@ pub struct Answer<T> {
 
 impl<'a> Request<'a> {
     /// A request that is sent once, unless it gets a key or may be sent [repeatedly](Request::repeatedly).
-    pub(super) fn new(client: &'a Client, method: Method, url: String) -> Request<'a> {
+    pub(super) fn new(transport: &'a Transport, retry: &'a Retry, method: Method, url: String) -> Request<'a> {
         let mut http = HttpRequest::new(Full::default());
         *http.method_mut() = method;
-        Request { client, url, http, timeout: ANSWER_TIMEOUT, is_repeatable: false }
+        Request { transport, retry, url, http, timeout: ANSWER_TIMEOUT, is_repeatable: false }
     }
 
     /// With this key what is asked for is done once, however often it must be sent.
@@ -94,7 +96,7 @@ impl<'a> Request<'a> {
     pub(super) async fn send(mut self) -> Result<Answer<Vec<u8>>, ClientError> {
         self.place()?;
         let begun = Instant::now();
-        let mut attempts = self.client.retry.begin();
+        let mut attempts = self.retry.begin();
         loop {
             let error = match self.attempt().await.and_then(successful) {
                 Ok(answer) => return Ok(answer),
@@ -121,8 +123,7 @@ impl<'a> Request<'a> {
     }
 
     async fn attempt(&self) -> Result<Response<Bytes>, ClientError> {
-        let late = |_| format!("not within {:?}", self.timeout).into();
-        let answered = time::timeout(self.timeout, self.client.ask(self.http.clone())).await.map_err(late).flatten();
+        let answered = self.transport.ask(self.http.clone(), self.timeout).await;
         answered.map_err(|cause| ClientError::Unreachable { url: self.url.clone(), cause })
     }
 }
@@ -154,7 +155,7 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
-    use crate::client::Retry;
+    use crate::client::Client;
 
     /// A service that is busy for the first `refusals` requests, and the client to ask it with.
     fn busy_service(refusals: usize) -> Client {

@@ -14,7 +14,9 @@ mod restored;
 mod rows_in_redb;
 mod starts;
 
-use std::sync::Arc;
+use std::slice;
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -108,4 +110,25 @@ fn fleet_records(coordinator: Arc<dyn Coordinator>) -> FleetRecords {
 /// Nothing of these plans may be written, since something was meanwhile.
 fn assert_stale(records: &dyn RecordStore, plans: &[RecordPlan]) {
     assert!(matches!(records.write(plans), Err(WriteError::Stale)), "{plans:?}");
+}
+
+/// Writes plans that were all made from what stands now, each by a thread of its own, all at one moment: one of them is written,
+/// and which is told.
+fn written_of(records: &dyn RecordStore, plans: &[RecordPlan]) -> usize {
+    let begin = Barrier::new(plans.len());
+    let is_written = |plan: &RecordPlan| {
+        begin.wait();
+        match records.write(slice::from_ref(plan)) {
+            Ok(()) => true,
+            Err(WriteError::Stale) => false,
+            Err(WriteError::Store(error) | WriteError::NotWritten(error)) => panic!("{error}"),
+        }
+    };
+    let written: Vec<bool> = thread::scope(|scope| {
+        let writers: Vec<_> = plans.iter().map(|plan| scope.spawn(|| is_written(plan))).collect();
+        writers.into_iter().map(|writer| writer.join().expect("no writer panics")).collect()
+    });
+    let places: Vec<usize> = (0..plans.len()).filter(|at| written[*at]).collect();
+    assert!(matches!(places[..], [_]), "{written:?} of {plans:?}");
+    places[0]
 }
