@@ -142,9 +142,12 @@ loom: ## Model-check the atomics: every interleaving of the loom_ tests.
 	@tests=$$($(LOOM) -- --list) && case "$$tests" in (*loom_*': test'*) ;; (*) echo 'no loom_ test was built' >&2; exit 1;; esac
 	$(LOOM) -- --nocapture
 
-# They are tried in `make torture`; that each still fits the code takes a second.
+# They are tried in `make torture`; that each still fits the code, and that its test is there, takes a second.
 mutants-fit:
-	@for mutant in tests/mutants/*.patch; do git apply --check "$$mutant" || exit 1; done
+	@for mutant in tests/mutants/*.patch; do \
+	  test=$$(sed -n 's/^\(test\|loom\): //p' "$$mutant"); \
+	  git apply --check "$$mutant" && grep -rq "fn $${test##* }" src tests || { echo "renew $$mutant" >&2; exit 1; }; \
+	done
 
 mutants: export SHARE ?= 1
 mutants: ## Break the code on purpose; every break must be caught by a test (SHARE=10: a tenth of them, by the commit).
