@@ -3,7 +3,7 @@
 use crate::service::{Home, Service, idmint, run};
 
 #[test]
-fn a_service_that_mints_says_so_and_until_when() {
+fn a_service_that_mints_says_so_and_what_it_has_reserved() {
     let home = Home::new();
     let service = home.start();
     service.wait_until_ready();
@@ -11,7 +11,7 @@ fn a_service_that_mints_says_so_and_until_when() {
     ended.assert(0, &[]);
     let lines: Vec<_> = ended.out.lines().map(|line| line.split_once(' ').expect("a name and a value")).collect();
     let names: Vec<_> = lines.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names, ["mints", "slot", "until", "records"], "{}", ended.out);
+    assert_eq!(names, ["mints", "slot", "reserved", "records"], "{}", ended.out);
     assert_eq!(lines[0].1.trim(), "yes");
 }
 

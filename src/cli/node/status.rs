@@ -7,7 +7,7 @@ use crate::cli::print::print;
 use crate::cli::running_service::{AccessArgs, ask_once, service_url};
 use crate::wire::Readiness;
 
-/// Say whether a running service mints and until when, what is wrong, and what to do about it: exit code 0, 1 or 69.
+/// Say whether a running service mints, what is wrong, and what to do about it: exit code 0, 1 or 69.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Status {
     /// Where the service listens.
@@ -71,8 +71,8 @@ impl Status {
     /// # Errors
     /// 1 when it does not mint, or stores nothing; 69 when it cannot be asked.
     pub(in crate::cli) fn run(self) -> Result<(), Failure> {
-        let client = self.access.client(&self.server);
-        let readiness = client.and_then(|client| ask_once(client, async |client| client.readiness().await));
+        let client = self.access.client(&self.server)?;
+        let readiness = ask_once(client, async |client| client.readiness().await);
         let readiness = readiness.map_err(|failure| {
             failure.and("start it again: it goes on above every id that it minted; see docs/OPERATIONS.md, \"Down\"")
         })?;
@@ -91,7 +91,8 @@ fn told(readiness: &Readiness) -> String {
     let mints = readiness.reason.as_ref().map_or("yes".to_owned(), |reason| format!("no, {reason}"));
     let mut lines = format!("mints    {mints}\nslot     {slot}\n");
     if let Some(horizon) = &readiness.horizon {
-        lines += &format!("until    {horizon}, and it is extended all the time\n");
+        // While nobody asks for ids it lies in the past, and nothing is wrong.
+        lines += &format!("reserved until {horizon}, and further as ids are asked for\n");
     }
     lines += &format!("records  {}\n", readiness.records);
     if let Some(detail) = &readiness.detail {
