@@ -123,7 +123,7 @@ fn create_prints_the_ledger_and_its_event_however_often_it_is_run() {
     create(&home, "", &service.url(), &[]).assert(65, &[]);
     create(&home, GENESIS, &service.url(), &["--key", ""]).assert(64, &["visible ASCII"]);
     create(&home, GENESIS, &service.url(), &["--timeout", "5"]).assert(64, &["90s"]);
-    create(&home, GENESIS, "no address", &[]).assert(69, &[]);
+    create(&home, GENESIS, "no address", &[]).assert(64, &["no address of a service"]);
 }
 
 #[test]
