@@ -37,7 +37,7 @@ pub enum ClientError {
     #[error("a token is visible ASCII characters, at least one")]
     NoToken,
     /// A key of a request that cannot be sent.
-    #[error("a key of a request is visible ASCII characters, spaces and tabs")]
+    #[error("a key of a request is visible ASCII characters, at least one")]
     NoKey,
     /// A file that has no such thing in PEM.
     #[error("there is no {0} in PEM")]

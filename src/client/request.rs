@@ -54,7 +54,8 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`ClientError::NoKey`].
     pub(super) fn idempotency_key(self, key: &str) -> Result<Request<'a>, ClientError> {
-        let key = HeaderValue::from_str(key).map_err(|_| ClientError::NoKey)?;
+        let is_good = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+        let key = is_good.then(|| HeaderValue::from_str(key).ok()).flatten().ok_or(ClientError::NoKey)?;
         Ok(self.header(HeaderName::from_static("idempotency-key"), key).repeatedly())
     }
 
@@ -210,6 +211,15 @@ mod tests {
             error.to_string(),
             "301 Moved Permanently: it sends to https://there/, which may be asked in its place"
         );
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_sent_is_told_and_not_cut_short() {
+        let client = Client::new("127.0.0.1:1").expect("a client");
+        for key in ["", "two words", "two\nlines", "ключ"] {
+            let refused = client.post("/").idempotency_key(key).err().expect(key);
+            assert!(matches!(refused, ClientError::NoKey), "{refused}");
+        }
     }
 
     #[test]
